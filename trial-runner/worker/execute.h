@@ -19,6 +19,7 @@ enum execute_fault { FAULT_NONE, FAULT_SUM, FAULT_KILL, FAULT_HANG };
 struct execute_options {
     uint32_t iterations, warmup;
     bool trace, verify, report; /* report: JSON lines from device 0 */
+    bool time_messages;         /* as the result's messages_us says */
     enum execute_fault fault;   /* strikes on the last device at the second iteration */
     uint64_t weather;           /* seed of the weather (strategy/weather.h) in which devices compute; 0: none */
 };
@@ -27,6 +28,9 @@ struct execute_result {
     double *time_us;   /* [iterations], for the caller to free; device 0's clock */
     uint64_t checked;  /* sampled sums found right, over all devices */
     double compute_us; /* median over iterations of what the operators took on device 0; 0 where it is not measured */
+    /* [iterations], for the caller to free: from the start of the first message to the end of the last one on this
+     * device, which sees a message start when its own gradient is there. NULL unless time_messages. */
+    double *messages_us;
 };
 
 /* Collective over all ranks. *out is written on workers; checked on device 0 only. A wrong sum ends the job. */

@@ -14,14 +14,16 @@
 #include "base/statistics.h"
 #include "strategy/cost/points.h"
 #include "trial-runner/worker/backend.h"
-#include "trial-runner/worker/execute.h"
+#include "trial-runner/worker/bench_plan.h"
+#include "trial-runner/worker/interference.h"
 #include "trial-runner/worker/operations.h"
 #include "trial-runner/worker/report.h"
 
 enum { FIRST_BYTES = 1024, GROWTH = 4, MAX_REPEATS = POINT_REPEATS, SMALL_PLAN = 8, LARGE_PLAN = 72, WORD = 4 };
 enum { MAX_POINTS = 256, REDO_ROUNDS = 3, PLAN_ROUNDS = 3 };
 
-static const double FIRST_PASS = 0.55; /* of the time limit, at most */
+static const double INTERFERENCE_PART = 0.25; /* of the time limit, at most */
+static const double FIRST_PASS = 0.55;        /* of the rest, at most */
 
 static const double LEAST_US = 0.001; /* of a cost that does not show: 0 would say that nobody measured it */
 
@@ -258,7 +260,7 @@ static void measure_points(struct bench *b) {
     connect_all(b);
     b->word_us = time_operation(b, push_and_pull, WORD, WORD, ALGORITHM_auto, MAX_REPEATS);
     list_points(b);
-    b->end_us -= (1 - FIRST_PASS) * b->options->time_limit_s * 1e6;
+    b->end_us -= (1 - FIRST_PASS) * (1 - INTERFERENCE_PART) * b->options->time_limit_s * 1e6;
     for (int i = 0; i < b->n_points; i++)
         measure_point(b, &b->points[i]);
     b->end_us = end_us;
@@ -298,99 +300,20 @@ static void measure_rates(struct bench *b) {
             2 * (double)bytes / time_operation(b, encode, bytes, 0, ALGORITHM_auto, MAX_REPEATS) / 1e3;
 }
 
-/* `n` chained layers of no compute and one variable of FIRST_BYTES each. NULL when memory is out. */
-static cJSON *small_model_tree(uint32_t n) {
-    cJSON *tree = cJSON_CreateObject();
-    cJSON_AddStringToObject(tree, "schema", "syncopate.model/1");
-    cJSON_AddStringToObject(tree, "name", "bench");
-    cJSON_AddNumberToObject(tree, "batch_per_device", 1);
-    cJSON *variables = cJSON_AddArrayToObject(tree, "variables"), *layers = cJSON_AddArrayToObject(tree, "layers");
-    for (uint32_t i = 0; i < n; i++) {
-        char name[32];
-        const char *reference = name;
-        const int shape = FIRST_BYTES / (int)sizeof(float);
-        snprintf(name, sizeof name, "v%u", i);
-        cJSON *variable = cJSON_CreateObject(), *layer = cJSON_CreateObject();
-        cJSON_AddStringToObject(variable, "name", name);
-        cJSON_AddItemToObject(variable, "shape", cJSON_CreateIntArray(&shape, 1));
-        cJSON_AddStringToObject(variable, "dtype", dtype_name(DTYPE_f32));
-        cJSON_AddItemToArray(variables, variable);
-        cJSON_AddStringToObject(layer, "name", name);
-        cJSON_AddNumberToObject(layer, "forward_us", 0);
-        cJSON_AddNumberToObject(layer, "backward_us", 0);
-        cJSON_AddItemToObject(layer, "variables", cJSON_CreateStringArray(&reference, 1));
-        cJSON_AddItemToArray(layers, layer);
-    }
-    return tree;
-}
-
-static enum status small_model(uint32_t n, struct model *out, struct error *err) {
-    cJSON *tree = small_model_tree(n);
-    if (!tree)
-        return error_no_memory(err);
-    enum status status = model_read(tree, "bench model", out, err);
-    cJSON_Delete(tree);
-    return status;
-}
-
-struct small_plan {
-    struct model model;
-    struct strategy strategy;
-    struct plan plan;
-};
-
-static enum status lower_small(struct small_plan *small, const struct cluster *cluster, enum policy policy,
-                               uint64_t credit_bytes, struct error *err) {
-    struct strategy *strategy = &small->strategy;
-    enum status status = strategy_init(strategy, "bench", &small->model, small->model.n_variables, err);
-    if (status)
-        return status;
-    strategy->policy = policy;
-    strategy->credit_bytes = credit_bytes;
-    for (uint32_t i = 0; i < strategy->n_groups; i++) {
-        strategy->groups[i] = (struct group){.id = i, .algorithm = operations_kind.small};
-        strategy->variables[i].group = i;
-    }
-    status = strategy_seal(strategy, &small->model, cluster, err);
-    if (!status)
-        status = plan_lower(&small->model, cluster, strategy, &small->plan, err);
-    if (status)
-        strategy_release(strategy);
-    return status;
-}
-
-static enum status small_plan_init(struct small_plan *small, const struct cluster *cluster, uint32_t n,
-                                   enum policy policy, uint64_t credit_bytes, struct error *err) {
-    *small = (struct small_plan){0};
-    enum status status = small_model(n, &small->model, err);
-    if (status)
-        return status;
-    status = lower_small(small, cluster, policy, credit_bytes, err);
-    if (status)
-        model_release(&small->model);
-    return status;
-}
-
-static void small_plan_release(struct small_plan *small) {
-    plan_release(&small->plan);
-    strategy_release(&small->strategy);
-    model_release(&small->model);
+static struct bench_plan_shape small_plan(uint32_t n, enum policy policy, uint64_t credit_bytes) {
+    return (struct bench_plan_shape){.messages = n,
+                                     .bytes = FIRST_BYTES,
+                                     .algorithm = operations_kind.small,
+                                     .policy = policy,
+                                     .credit_bytes = credit_bytes};
 }
 
 /* Median iteration of a plan of `n` small messages. */
 static enum status time_small_plan(const struct bench *b, uint32_t n, enum policy policy, uint64_t credit_bytes,
                                    double *out, struct error *err) {
     enum { ITERATIONS = 15 };
-    struct small_plan small;
-    struct execute_result result;
-    enum status status = small_plan_init(&small, b->cluster, n, policy, credit_bytes, err);
-    if (status)
-        return status;
-    execute_run(&small.plan, &b->world, &(struct execute_options){.iterations = ITERATIONS, .warmup = 2}, &result);
-    *out = median_of(ITERATIONS, result.time_us);
-    free(result.time_us);
-    small_plan_release(&small);
-    return ST_OK;
+    const struct bench_plan_shape shape = small_plan(n, policy, credit_bytes);
+    return bench_plan_time(&b->world, &shape, ITERATIONS, out, NULL, err);
 }
 
 static enum status measure_messages(struct bench *b, struct error *err) {
@@ -438,13 +361,39 @@ static void report_runtime(const struct bench *b) {
     report_send(line);
 }
 
+/* The ring of so many bytes, as measured. */
+static struct interference_load ring_of(const struct bench *b, uint64_t bytes) {
+    const struct point ring = {.operation = OPERATION_all_reduce, .algorithm = ALGORITHM_ring};
+    const struct point *point = point_of(b, &ring, bytes);
+    const bool measured = point && point->n_passes > 0;
+    return (struct interference_load){measured ? bytes : 0, measured ? point_summary(point).median_us : 0};
+}
+
+static enum status measure_interference(const struct bench *b, struct error *err) {
+    struct interference_options options = {.limit_us = INTERFERENCE_PART * b->options->time_limit_s * 1e6};
+    struct interference_load loads[MAX_POINTS];
+    size_t n = 0;
+    for (uint64_t bytes = FIRST_BYTES; bytes <= b->options->max_bytes && n < MAX_POINTS; bytes *= GROWTH)
+        loads[n++] = ring_of(b, bytes);
+    if (n > 0) {
+        options.small = loads[0];
+        options.large = interference_large(n, loads, options.limit_us);
+    }
+    MPI_Bcast(&options, sizeof options, MPI_BYTE, 0, b->world.workers);
+    return interference_measure(&b->world, &options, err);
+}
+
 static enum status measure_all(struct bench *b, struct error *err) {
     measure_rates(b);
     if (b->cluster->n_devices > 1) {
         enum status status = measure_messages(b, err);
         if (status)
             return status;
+        b->end_us -= INTERFERENCE_PART * b->options->time_limit_s * 1e6;
         measure_points(b);
+        status = measure_interference(b, err);
+        if (status)
+            return status;
     }
     report_runtime(b);
     if (b->world.device == 0)
@@ -454,12 +403,13 @@ static enum status measure_all(struct bench *b, struct error *err) {
 
 /* Any plan of all-reduces alone gives the ranks that the bench needs: one a device. */
 static enum status bench_world(struct bench *b, struct error *err) {
-    struct small_plan small;
-    enum status status = small_plan_init(&small, b->cluster, 1, POLICY_fifo, 0, err);
+    const struct bench_plan_shape shape = small_plan(1, POLICY_fifo, 0);
+    struct bench_plan plan;
+    enum status status = bench_plan_init(&plan, b->cluster, &shape, err);
     if (status)
         return status;
-    status = world_init(&b->world, &small.plan, err);
-    small_plan_release(&small);
+    status = world_init(&b->world, &plan.plan, err);
+    bench_plan_release(&plan);
     return status;
 }
 

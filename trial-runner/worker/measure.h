@@ -1,11 +1,12 @@
-/* Measure a cluster: what its collectives, pushes and pulls cost, with the event loop that real runs use.
+/* Measure a cluster: what its collectives, pushes and pulls cost, with the event loop that real runs use, and how
+ * computing and messages slow each other.
  *
  * On device 0's standard output: {"event":"point","operation","algorithm","devices","bytes","time_us"} whenever a size
  * has been measured, for sizes from 1 KiB, four times larger each. At the end, for each size, {"event":"measurement"}
  * with the same members and the interval "low_us" to "high_us" around the median of the passes that agree;
  * {"event":"agreement", "points","redone","unsettled","difference"}, the last being by which part the passes differ,
- * the median over points; and {"event":"runtime",...} with strategy/cluster.h's runtime costs. Times are the slowest
- * rank's. */
+ * the median over points; {"event":"interference",...} (interference.h); and {"event":"runtime",...} with
+ * strategy/cluster.h's runtime costs. Times of points are the slowest rank's. */
 #ifndef TRIAL_RUNNER_WORKER_MEASURE_H
 #define TRIAL_RUNNER_WORKER_MEASURE_H
 

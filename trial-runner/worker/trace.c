@@ -1,6 +1,7 @@
 /* A growing array; printing waits until the run is over, so that it costs the run nothing. */
 #include "trial-runner/worker/trace.h"
 
+#include <math.h>
 #include <stdlib.h>
 
 #include "base/grow.h"
@@ -48,6 +49,21 @@ void trace_print(const struct trace *trace) {
         }
         add_time(line, "end_us", row->times.end_us, trace->origin_us);
         report_send(line);
+    }
+}
+
+/* The rows of an iteration need not be together: a message may end after the next iteration has begun. */
+void trace_messages_us(const struct trace *trace, uint32_t n, double *messages_us) {
+    for (uint32_t i = 0; i < n; i++) {
+        double start_us = INFINITY, end_us = -INFINITY;
+        for (size_t k = 0; k < trace->n; k++) {
+            const struct trace_row *row = &trace->rows[k];
+            if (row->step || row->iteration - trace->warmup != i)
+                continue;
+            start_us = fmin(start_us, row->start_us);
+            end_us = fmax(end_us, row->end_us);
+        }
+        messages_us[i] = fmax(end_us - start_us, 0);
     }
 }
 

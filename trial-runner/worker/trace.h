@@ -1,4 +1,4 @@
-/* What device 0 did and when: kept in memory while a run is timed, printed afterwards. */
+/* What a device did and when: kept in memory while a run is timed, printed or evaluated afterwards. */
 #ifndef TRIAL_RUNNER_WORKER_TRACE_H
 #define TRIAL_RUNNER_WORKER_TRACE_H
 
@@ -27,6 +27,9 @@ void trace_message(struct trace *trace, uint32_t iteration, uint32_t message, co
 
 /* {"event":"step" or "message",...} a row. */
 void trace_print(const struct trace *trace);
+
+/* Of each of `n` iterations: from the start of the first message to the end of the last one. */
+void trace_messages_us(const struct trace *trace, uint32_t n, double *messages_us);
 void trace_release(struct trace *trace);
 
 #endif

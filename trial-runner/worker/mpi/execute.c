@@ -33,6 +33,10 @@ static void keep_message(void *context, uint32_t message, const struct transfer 
                   &(struct trace_times){t->ready_us, t->start_us, t->sum_us, t->pull_us, t->end_us});
 }
 
+static bool prints_trace(const struct executor *e) {
+    return e->options->trace && e->options->report && e->world->device == 0;
+}
+
 static void strike(struct executor *e) {
     if (e->iteration != 1 || e->world->device + 1 != e->world->cluster->n_devices)
         return;
@@ -116,6 +120,10 @@ static void collect(struct executor *e, struct execute_result *out) {
     *out = (struct execute_result){.time_us = report_alloc(options->iterations, sizeof(double))};
     for (uint32_t i = 0; i < options->iterations; i++)
         out->time_us[i] = e->start_us[options->warmup + i + 1] - e->start_us[options->warmup + i];
+    if (options->time_messages) {
+        out->messages_us = report_alloc(options->iterations, sizeof(double));
+        trace_messages_us(&e->trace, options->iterations, out->messages_us);
+    }
     MPI_Reduce(&checked, &out->checked, 1, MPI_UINT64_T, MPI_SUM, 0, e->world->workers);
 }
 
@@ -129,7 +137,7 @@ void execute_run(const struct plan *plan, const struct world *world, const struc
         return;
     }
     struct executor e = {.plan = plan, .world = world, .options = options, .total = total};
-    e.trace = (struct trace){.on = options->trace && options->report && world->device == 0, .warmup = options->warmup};
+    e.trace = (struct trace){.on = prints_trace(&e) || options->time_messages, .warmup = options->warmup};
     e.start_us = report_alloc(total + 1, sizeof *e.start_us);
     exchange_init(&e.exchange, plan, world, options->verify);
     if (e.trace.on) {
@@ -141,7 +149,8 @@ void execute_run(const struct plan *plan, const struct world *world, const struc
     worker_run(&e);
     MPI_Barrier(MPI_COMM_WORLD);
     collect(&e, out);
-    trace_print(&e.trace);
+    if (prints_trace(&e))
+        trace_print(&e.trace);
     exchange_release(&e.exchange);
     trace_release(&e.trace);
     free(e.start_us);

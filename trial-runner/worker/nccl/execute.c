@@ -47,6 +47,10 @@ static bool is_last_device(const struct executor *e) {
     return e->world->device + 1 == e->world->cluster->n_devices;
 }
 
+static bool prints_trace(const struct executor *e) {
+    return e->options->trace && e->options->report && e->world->device == 0;
+}
+
 static void strike(const struct executor *e, uint32_t iteration) {
     if (iteration != 1 || !is_last_device(e))
         return;
@@ -165,6 +169,10 @@ static void collect(struct executor *e, struct execute_result *out) {
     for (uint32_t i = 0; i < n; i++)
         out->time_us[i] = e->start_us[options->warmup + i + 1] - e->start_us[options->warmup + i];
     out->compute_us = median_of(n, e->compute_us + options->warmup);
+    if (options->time_messages) {
+        out->messages_us = report_alloc(options->iterations, sizeof(double));
+        trace_messages_us(&e->trace, options->iterations, out->messages_us);
+    }
     MPI_Reduce(&checked, &out->checked, 1, MPI_UINT64_T, MPI_SUM, 0, e->world->workers);
 }
 
@@ -172,7 +180,7 @@ static void executor_init(struct executor *e, const struct plan *plan, const str
                           const struct execute_options *options) {
     const uint32_t total = options->warmup + options->iterations;
     *e = (struct executor){.plan = plan, .world = world, .options = options, .total = total, .waited = true};
-    e->trace = (struct trace){.on = options->trace && options->report && world->device == 0, .warmup = options->warmup};
+    e->trace = (struct trace){.on = prints_trace(e) || options->time_messages, .warmup = options->warmup};
     e->scale = world_node(world)->compute_scale;
     e->start_us = report_alloc(total + 1, sizeof *e->start_us);
     e->compute_us = report_alloc(total, sizeof *e->compute_us);
@@ -225,6 +233,7 @@ void execute_run(const struct plan *plan, const struct world *world, const struc
     worker_run(&e);
     MPI_Barrier(MPI_COMM_WORLD);
     collect(&e, out);
-    trace_print(&e.trace);
+    if (prints_trace(&e))
+        trace_print(&e.trace);
     executor_release(&e);
 }
