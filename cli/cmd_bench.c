@@ -1,4 +1,6 @@
 /* syncopate bench: a cluster's costs, measured into its description. */
+#include <math.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -38,10 +40,46 @@ static void tell_agreement(const struct bench_agreement *a) {
                  a->unsettled);
 }
 
+static void warn_clamped(const char *part, const char *what, const struct share *share) {
+    if (share->clamped)
+        log_warn("%s: %s came out faster beside the other than alone, with a share of %.2f (%.2f..%.2f), which counts "
+                 "as 1: something else uses this machine or network",
+                 part, what, share->value, share->low, share->high);
+}
+
+/* Whether both shares of the part are known. */
+static bool tell_part(const struct shares *shares, enum shares_part part) {
+    const struct share *compute = &shares->parts[part].compute, *traffic = &shares->parts[part].traffic;
+    const char *name = shares_part_name(part);
+    if (!compute->known || !traffic->known)
+        return false;
+    log_info("%s: computing keeps %.0f%% of its speed (%.0f..%.0f%%), a message %.0f%% (%.0f..%.0f%%)", name,
+             fmin(compute->value, 1) * 100, compute->low * 100, compute->high * 100, fmin(traffic->value, 1) * 100,
+             traffic->low * 100, traffic->high * 100);
+    warn_clamped(name, "computing", compute);
+    warn_clamped(name, "a message", traffic);
+    return true;
+}
+
+/* With one device there are no messages. */
+static void tell_shares(const struct shares *shares, uint32_t n_devices) {
+    bool all = true, any = false;
+    for (int part = 0; part < SHARES_PARTS && n_devices > 1; part++) {
+        all &= tell_part(shares, part);
+        any |= shares->parts[part].compute.kept || shares->parts[part].traffic.kept;
+    }
+    if (!all)
+        log_info(
+            "how computing and messages slow each other was not measured in full: that takes more time (--time) or "
+            "larger messages (--max-bytes)");
+    else if (!any && n_devices > 1)
+        log_info("computing and messages do not measurably slow each other");
+}
+
 static enum status measure(const char *path, const struct runner_options *runner, struct bench_options *o,
                            const char *out, struct error *err) {
     struct cluster cluster = {0};
-    struct bench_agreement agreement = {0};
+    struct bench_findings findings = {0};
     cJSON *json = NULL, *measured = NULL;
     enum status st = json_read_file(path, &json, err);
     if (!st)
@@ -50,12 +88,14 @@ static enum status measure(const char *path, const struct runner_options *runner
         st = runner_place(runner, &cluster, &o->launcher, err);
     if (!st) {
         runner_tell(&o->launcher);
-        st = bench_run(json, path, o, &measured, &agreement, err);
+        st = bench_run(json, path, o, &measured, &findings, err);
     }
     if (isatty(STDERR_FILENO))
         text_print(stderr, "\r\033[K");
-    if (!st)
-        tell_agreement(&agreement);
+    if (!st) {
+        tell_agreement(&findings.agreement);
+        tell_shares(&findings.shares, cluster.n_devices);
+    }
     char *text = st ? NULL : json_pretty(measured);
     if (!st)
         st = text ? json_write_file(out, text, err) : error_no_memory(err);
@@ -86,8 +126,12 @@ enum status cmd_bench(int argc, char **argv, struct error *err) {
         .about =
             "Measure what messages really cost on CLUSTER: all-reduce curves by algorithm, pushes and pulls, launch\n"
             "and coordination. Every size is timed in two passes, and again where these differ; at the end it is said\n"
-            "how well they agree. The result is CLUSTER's description with these figures in it, each time with its\n"
-            "interval; give it to tune, simulate and trial in place of the old one.",
+            "how well they agree. Then messages and a trial's computing are timed alone and together, while messages\n"
+            "start up and while their bytes move. What is slowed for certain is written as \"interference\". The "
+            "result\n"
+            "is CLUSTER's description with these figures in it, each time with its interval; give it to tune, "
+            "simulate\n"
+            "and trial in place of the old one.",
         .examples = "  syncopate bench lab-4x1g --out my-lab.json",
         .options = options,
         .min_arguments = 1,

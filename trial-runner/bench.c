@@ -10,6 +10,8 @@ struct bench {
     const struct bench_options *options;
     cJSON *measurements, *runtime;
     struct bench_agreement agreement;
+    struct shares_rounds rounds;
+    struct shares shares;
     bool done, no_memory;
     struct error reported; /* what the worker gave as reason, if it did */
 };
@@ -22,14 +24,15 @@ static cJSON *without_event(struct bench *bench, const cJSON *line) {
 }
 
 static void tell(const struct bench *bench, const cJSON *line) {
-    char what[64];
+    char what[96];
     const char *operation = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(line, "operation"));
     const char *algorithm = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(line, "algorithm"));
     const cJSON *bytes = cJSON_GetObjectItemCaseSensitive(line, "bytes");
     const cJSON *time = cJSON_GetObjectItemCaseSensitive(line, "time_us");
     if (!bench->options->on_measurement || !operation || !bytes || !time)
         return;
-    snprintf(what, sizeof what, "%s%s%s", operation, algorithm ? " " : "", algorithm ? algorithm : "");
+    snprintf(what, sizeof what, "%s%s%s%s", operation, algorithm ? " " : "", algorithm ? algorithm : "",
+             cJSON_HasObjectItem(line, "part") ? " beside computing" : "");
     bench->options->on_measurement(bench->options->context, what, (uint64_t)bytes->valuedouble, time->valuedouble);
 }
 
@@ -43,6 +46,9 @@ static bool take_event(void *context, const char *event, const cJSON *line) {
     const char *reason = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(line, "reason"));
     if (strcmp(event, "point") == 0) {
         tell(bench, line);
+    } else if (strcmp(event, "interference") == 0) {
+        tell(bench, line);
+        shares_add(&bench->rounds, line);
     } else if (strcmp(event, "agreement") == 0) {
         bench->agreement = (struct bench_agreement){
             .points = (uint32_t)number(line, "points"),
@@ -109,19 +115,22 @@ static enum status write_and_launch(struct bench *bench, const struct cluster *c
     return status;
 }
 
-/* Put the measurements and the runtime into a copy of the description, which takes them. */
+/* Put the measurements, the runtime and the shares into a copy of the description, which takes them. */
 static enum status merge(struct bench *bench, const cJSON *json, const char *name, cJSON **out, struct error *err) {
     cJSON *copy = cJSON_Duplicate(json, true);
     if (!copy)
         return error_no_memory(err);
     cJSON_DeleteItemFromObjectCaseSensitive(copy, "measurements");
     cJSON_DeleteItemFromObjectCaseSensitive(copy, "runtime");
-    cJSON_DeleteItemFromObjectCaseSensitive(copy, "interference"); /* of another bench, with other costs */
+    cJSON_DeleteItemFromObjectCaseSensitive(copy, "interference");
     cJSON_AddItemToObject(copy, "measurements", bench->measurements);
     cJSON_AddItemToObject(copy, "runtime", bench->runtime);
     bench->measurements = bench->runtime = NULL;
+    bench->shares = shares_fit(&bench->rounds);
     struct cluster check;
-    enum status status = cluster_read(copy, name, &check, err);
+    enum status status = shares_write(&bench->shares, copy) ? ST_OK : error_no_memory(err);
+    if (!status)
+        status = cluster_read(copy, name, &check, err);
     if (status) {
         cJSON_Delete(copy);
         return status;
@@ -132,7 +141,7 @@ static enum status merge(struct bench *bench, const cJSON *json, const char *nam
 }
 
 enum status bench_run(const cJSON *json, const char *name, const struct bench_options *options, cJSON **out,
-                      struct bench_agreement *agreement, struct error *err) {
+                      struct bench_findings *findings, struct error *err) {
     struct cluster cluster;
     enum status status = cluster_read(json, name, &cluster, err);
     if (status)
@@ -141,8 +150,8 @@ enum status bench_run(const cJSON *json, const char *name, const struct bench_op
     status = bench.measurements ? write_and_launch(&bench, &cluster, err) : error_no_memory(err);
     if (!status)
         status = merge(&bench, json, name, out, err);
-    if (agreement)
-        *agreement = bench.agreement;
+    if (findings)
+        *findings = (struct bench_findings){.agreement = bench.agreement, .shares = bench.shares};
     cJSON_Delete(bench.measurements);
     cJSON_Delete(bench.runtime);
     cluster_release(&cluster);

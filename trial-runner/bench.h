@@ -8,12 +8,18 @@
 
 #include "base/error.h"
 #include "trial-runner/launch.h"
+#include "trial-runner/shares.h"
 
 /* How well the passes over all points agree. */
 struct bench_agreement {
     uint32_t points, redone; /* measured at least twice; measurements that were repeated for disagreeing */
     uint32_t unsettled;      /* points of which no two passes agree */
     double difference;       /* by which part the slowest pass exceeds the fastest, the median over points */
+};
+
+struct bench_findings {
+    struct bench_agreement agreement; /* zeros where no point was measured twice */
+    struct shares shares;             /* nothing is known with one device */
 };
 
 struct bench_options {
@@ -26,11 +32,11 @@ struct bench_options {
     void *context;
 };
 
-/* A copy of the cluster's description `json` with its "measurements" and "runtime" replaced by measured ones, all else
- * as the user wrote it. *agreement (NULL is allowed) gets zeros where no point was measured twice; `name` stands for it
- * in messages. The copy has been read back. Free with cJSON_Delete. Fails: ST_INVALID, ST_TRIAL (the workers failed),
- * ST_CANCELLED, and as launch_workers. */
+/* A copy of the cluster's description `json` with its "measurements", "runtime" and "interference" replaced by measured
+ * ones, all else as the user wrote it; without "interference" where nothing was seen to be slowed. `name` stands for
+ * the description in messages; NULL is allowed for *findings. The copy has been read back. Free with cJSON_Delete.
+ * Fails: ST_INVALID, ST_TRIAL (the workers failed), ST_CANCELLED, and as launch_workers. */
 enum status bench_run(const cJSON *json, const char *name, const struct bench_options *options, cJSON **out,
-                      struct bench_agreement *agreement, struct error *err);
+                      struct bench_findings *findings, struct error *err);
 
 #endif

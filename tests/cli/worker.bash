@@ -83,3 +83,26 @@ tells_curves_and_costs() { # PROGRAM ALGORITHM
         $said == *'"operation":"push"'* && $said == *'"event":"runtime"'*'"coordination_us"'*'"event":"done"'* ]]
     verdict a_bench_tells_curves_and_runtime_costs $? "$said"
 }
+tells_complete_rounds() { # PROGRAM; there are none on a machine so slow that they do not fit into the time
+    local why
+    ranks 2 "$1" bench --cluster "$dir/cluster.json" --max-bytes 1048576 --time-limit 12 >"$dir/lines"
+    why=$(python3 - "$dir/lines" 2>&1 <<'PYTHON'
+import json, sys
+lines = [json.loads(line) for line in open(sys.argv[1])]
+rounds = [line for line in lines if line["event"] == "interference"]
+rings = {line["bytes"]: line["time_us"] for line in lines if line["event"] == "measurement" and line.get("algorithm") == "ring"}
+assert rounds or rings[1024] > 500, rings
+parts = [line["part"] for line in rounds]
+assert parts in (["startup"] * len(parts), ["startup", "transfer"] * (len(parts) // 2)), parts
+for line in rounds:
+    assert line["operation"] == "all_reduce" and line["algorithm"] == "ring" and line["devices"] == 2, line
+    assert line["bytes"] in rings and (line["bytes"] == 1024) == (line["part"] == "startup"), line
+    assert line["messages"] >= 3 and 0 < line["messages_us"] and 0 < line["beside_us"], line
+    assert 0 < line["compute_us"] and 0 < line["both_us"], line
+    assert abs(line["time_us"] - line["beside_us"] / line["messages"]) < 1, line
+for part in set(parts):
+    assert len({line["messages"] for line in rounds if line["part"] == part}) == 1, rounds
+PYTHON
+    )
+    verdict a_bench_tells_complete_rounds_of_computing_beside_messages $? "$why"
+}

@@ -2,7 +2,7 @@
 # The worker program from outside: what it prints, line by line, its exit codes, and that it does not outlive its
 # reader. Prints ok / not ok / skip lines.
 # Alone: real trials are timed.
-# Plan: 9
+# Plan: 10
 cd "$(dirname "$0")/../.." || exit 1
 worker=${OUT:-build/release}/bin/syncopate-worker-mpi
 if ! [ -x "$worker" ] || ! command -v mpirun >/dev/null || ! command -v python3 >/dev/null; then
@@ -56,6 +56,7 @@ out=$(ranks 1 "$worker" run --iterations 0)
 verdict a_bad_option_is_said $? "$out"
 
 tells_curves_and_costs "$worker" ring
+tells_complete_rounds "$worker"
 
 # A million iterations of at least 2 ms would take half an hour. mpirun 4.1 itself crashes when its reader goes, hence
 # the braces: the shell's word about it is of no interest.

@@ -3,7 +3,7 @@
 # CUDA and NCCL (tests/support/nccl/double.h): the same lines as the MPI worker's, compute that takes its time, a bench.
 # Prints ok / not ok / skip lines.
 # Alone: real trials are timed.
-# Plan: 16
+# Plan: 17
 cd "$(dirname "$0")/../.." || exit 1
 out=${OUT:-build/release}
 worker=$out/bin/syncopate-worker-nccl
@@ -84,6 +84,7 @@ verdict more_ranks_than_fit_under_mps_are_refused $? "$said"
 
 refuses_a_wrong_number_of_ranks "$double"
 tells_curves_and_costs "$double" double_tree
+tells_complete_rounds "$double"
 
 # What comes behind a layer of no time that had to wait takes its time all the same: c is on its way for longer than the
 # first layer's forward pass.

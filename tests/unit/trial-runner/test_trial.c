@@ -467,17 +467,24 @@ static void a_measured_cluster_keeps_what_its_owner_wrote(void **state) {
     NEED_WORKER(state);
     const char *text = CLUSTER("2", "1");
     struct error err = {0};
+    struct bench_findings findings;
     cJSON *json, *measured;
     assert_ok(json_parse(text, strlen(text), "cluster", &json, &err));
     struct bench_options options = {
         .launcher = {.kind = LAUNCHER_LOCAL, .program = worker}, .max_bytes = 65536, .time_limit_s = 20};
-    assert_ok(bench_run(json, "cluster", &options, &measured, NULL, &err));
+    assert_ok(bench_run(json, "cluster", &options, &measured, &findings, &err));
     struct cluster cluster;
     assert_ok(cluster_read(measured, "measured", &cluster, &err));
     assert_int_equal(cluster.n_nodes, 2);
     assert_true(cluster.n_measurements >= 15);
     assert_true(cluster.runtime.copy_gbyte_per_s > 0 && cluster.runtime.sum_gbyte_per_s > 0);
     assert_true(cluster.runtime.push_us > 0 && cluster.runtime.encode_gbyte_per_s > 0);
+    assert_int_equal(findings.agreement.points, cluster.n_measurements);
+    const struct interference *const written[SHARES_PARTS] = {&cluster.in_startup, &cluster.in_transfer};
+    for (int part = 0; part < SHARES_PARTS; part++) {
+        assert_int_equal(findings.shares.parts[part].compute.kept, written[part]->compute > 0);
+        assert_int_equal(findings.shares.parts[part].traffic.kept, written[part]->traffic > 0);
+    }
     assert_true(cJSON_Compare(cJSON_GetObjectItem(json, "nodes"), cJSON_GetObjectItem(measured, "nodes"), true));
     cluster_release(&cluster);
     cJSON_Delete(measured);

@@ -330,13 +330,14 @@ static void a_measured_cluster_has_nccl_s_algorithms(void **state) {
     const char *text = CLUSTER("2", "1");
     struct error err = {0};
     struct cluster cluster;
+    struct bench_findings findings;
     cJSON *json, *measured;
     assert_ok(json_parse(text, strlen(text), "cluster", &json, &err));
     const struct bench_options options = {
         .launcher = {.kind = LAUNCHER_LOCAL, .worker = TRIAL_WORKER_NCCL, .program = worker},
         .max_bytes = 16384,
         .time_limit_s = 20};
-    assert_ok(bench_run(json, "cluster", &options, &measured, NULL, &err));
+    assert_ok(bench_run(json, "cluster", &options, &measured, &findings, &err));
     assert_ok(cluster_read(measured, "measured", &cluster, &err));
     unsigned seen[ALGORITHM_COUNT] = {0}, pushes = 0;
     for (uint32_t i = 0; i < cluster.n_measurements; i++)
@@ -349,6 +350,8 @@ static void a_measured_cluster_has_nccl_s_algorithms(void **state) {
     assert_int_equal(seen[ALGORITHM_double_tree], 3);
     assert_int_equal(pushes, 6);
     assert_true(cluster.runtime.copy_gbyte_per_s > 0 && cluster.runtime.sum_gbyte_per_s > 0);
+    assert_int_equal(findings.agreement.points, cluster.n_measurements);
+    assert_int_equal(findings.shares.parts[SHARES_STARTUP].traffic.kept, cluster.in_startup.traffic > 0);
     cluster_release(&cluster);
     cJSON_Delete(measured);
     cJSON_Delete(json);
