@@ -2,7 +2,7 @@
 # Training by the hook against plain DistributedDataParallel, profiling in all ranks at once, and the bench of
 # torch.distributed, with gloo on the loopback.
 # Once: it is torch's time; what it calls of ours has tests of its own.
-# Plan: 47
+# Plan: 48
 set -u
 cd "$(dirname "$0")/../.." || exit 2
 source tests/cli/check.bash
@@ -39,6 +39,12 @@ import json
 parts = json.load(open("measured.json"))["interference"]
 shares = [parts[part][of] for part in ("startup", "transfer") for of in ("compute", "traffic")]
 assert len(parts) == 2 and all(0 < share <= 1 for share in shares), parts'
+check bench_says_in_a_line_which_shares_it_clamps 0 "" $python -c '
+from syncopate_torch.interference import shares
+found, warning = shares({"startup": {"compute": 0.7404, "traffic": 1.004}, "transfer": {"compute": 1.25, "traffic": 0}})
+assert found == {"startup": {"compute": 0.74, "traffic": 1}, "transfer": {"compute": 1, "traffic": 0.01}}, found
+assert warning.startswith("warning: shares above 1 count as 1: transfer compute 1.25;") and "\n" not in warning, warning
+assert shares({"startup": {"compute": 1, "traffic": 0.9}})[1] is None'
 check bench_help_says_what_it_measures 0 "computing and messages slow each other" \
     timeout 100 $python -m syncopate_torch.bench --help
 check bench_writes_a_cluster_that_predicts 0 "pytorch-ddp" "$syncopate" simulate model.json \

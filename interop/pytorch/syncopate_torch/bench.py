@@ -123,9 +123,11 @@ def measure(description, most_bytes, device):
         runtime["encode_gbyte_per_s"] = round(encode_gbyte_per_s(device), 2)
     dist.barrier()
     say("  " + ", ".join(f"{name} {value}" for name, value in runtime.items()))
-    shares = interference(load, most_bytes, lanes, device)
+    shares, warning = interference(load, most_bytes, lanes, device)
     for when, kept in shares.items():
         say(f"  {when}: computing keeps {kept['compute']:.0%} of its speed, a message {kept['traffic']:.0%}")
+    if warning:
+        say(f"  {warning}")
     replaced = ("collectives", "measurements", "interference", "runtime")
     out = {k: v for k, v in description.items() if k not in replaced}
     if dist.get_backend() in ("nccl", "gloo", "mpi"):

@@ -106,18 +106,28 @@ def messages(size, at_once, lanes, device):
     return action
 
 
-def share(alone, loaded):
+def ratio(alone, loaded):
     """Of a speed, given times. Noise may make a difference of times negative: then nothing was seen to disturb."""
-    ratio = alone / loaded if alone > 0 and loaded > 0 else 1
-    return round(min(max(ratio, LEAST_SHARE), 1), 3)
+    return alone / loaded if alone > 0 and loaded > 0 else 1
+
+
+def share(found):
+    return round(min(max(found, LEAST_SHARE), 1), 3)
+
+
+def shares(found):
+    """The member "interference" of schema syncopate.cluster/1, and a line of what counts as 1 but was above, or None."""
+    above = [f"{part} {of} {x:.2f}" for part, kept in found.items() for of, x in kept.items() if round(x, 2) > 1]
+    warning = f"warning: shares above 1 count as 1: {', '.join(above)}; something else uses this machine or network"
+    return {part: {of: share(x) for of, x in kept.items()} for part, kept in found.items()}, warning if above else None
 
 
 def interference(load, most_bytes, lanes, device):
-    """The member "interference" of schema syncopate.cluster/1."""
+    """As shares() returns them."""
     alone, loaded, kept = side_by_side(load, messages(SMALL, 1, lanes, device), device)
-    out = {"startup": {"compute": share(kept, 1), "traffic": share(alone, loaded)}}
+    startup = {"compute": ratio(kept, 1), "traffic": ratio(alone, loaded)}
     half = most_bytes // IN_FLIGHT
     part_alone, part_loaded, _ = side_by_side(load, messages(half // 4, IN_FLIGHT, lanes, device), device)
     alone, loaded, kept = side_by_side(load, messages(half, IN_FLIGHT, lanes, device), device)
-    traffic = share(alone - part_alone, loaded - part_loaded)
-    return {**out, "transfer": {"compute": share(kept, 1), "traffic": traffic}}
+    transfer = {"compute": ratio(kept, 1), "traffic": ratio(alone - part_alone, loaded - part_loaded)}
+    return shares({"startup": startup, "transfer": transfer})
