@@ -1,5 +1,4 @@
 /* syncopate bench: a cluster's costs, measured into its description. */
-#include <math.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -54,8 +53,8 @@ static bool tell_part(const struct shares *shares, enum shares_part part) {
     if (!compute->known || !traffic->known)
         return false;
     log_info("%s: computing keeps %.0f%% of its speed (%.0f..%.0f%%), a message %.0f%% (%.0f..%.0f%%)", name,
-             fmin(compute->value, 1) * 100, compute->low * 100, compute->high * 100, fmin(traffic->value, 1) * 100,
-             traffic->low * 100, traffic->high * 100);
+             compute->value * 100, compute->low * 100, compute->high * 100, traffic->value * 100, traffic->low * 100,
+             traffic->high * 100);
     warn_clamped(name, "computing", compute);
     warn_clamped(name, "a message", traffic);
     return true;

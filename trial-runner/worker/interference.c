@@ -27,7 +27,7 @@ struct load {
     const char *part;
     uint64_t bytes;
     uint32_t messages; /* 0: the load is left out */
-    double compute_us;
+    double part_of_time, compute_us;
 };
 
 /* See the header. */
@@ -45,9 +45,10 @@ struct interference_load interference_large(size_t n, const struct interference_
 }
 
 /* As many messages as fit. */
-static struct load load_of(const char *part, const struct interference_load *load, double most_us) {
-    const double fit = load->us > 0 ? most_us / load->us : MOST_MESSAGES;
-    struct load out = {.part = part, .bytes = load->bytes};
+static struct load load_of(const char *part, const struct interference_load *load, double part_of_time,
+                           double limit_us) {
+    const double fit = load->us > 0 ? part_of_time * limit_us / UNITS / load->us : MOST_MESSAGES;
+    struct load out = {.part = part, .bytes = load->bytes, .part_of_time = part_of_time};
     if (load->bytes > 0 && fit >= LEAST_MESSAGES)
         out.messages = (uint32_t)fmax(LEAST_MESSAGES, fmin(fmin(fit, MOST_MESSAGES), MOST_BYTES / (double)load->bytes));
     return out;
@@ -71,15 +72,38 @@ static enum status time_plan(const struct world *world, uint32_t messages, uint6
     return ST_OK;
 }
 
-static enum status calibrate(const struct world *world, struct load *load, struct error *err) {
+/* Make computing long enough. Where it would have to be so long that no rounds fit, the load is left out. *took_us: how
+ * long the last run of both took, by device 0's clock. */
+static enum status calibrate(const struct world *world, struct load *load, double limit_us, double *took_us,
+                             struct error *err) {
     double both_us, messages_us;
     enum status status = time_plan(world, load->messages, load->bytes, 0, &both_us, &messages_us, err);
     for (int i = 0; i < CALIBRATIONS && !status; i++) {
         if (load->compute_us * OUTLASTED > messages_us)
             return ST_OK;
         load->compute_us = LONGER * messages_us;
+        if (load->compute_us * (ITERATIONS + BENCH_PLAN_WARMUP) > limit_us / 2) {
+            load->messages = 0;
+            return ST_OK;
+        }
+        *took_us = clock_now_us();
         status = time_plan(world, load->messages, load->bytes, load->compute_us, &both_us, &messages_us, err);
+        *took_us = clock_now_us() - *took_us;
+        MPI_Bcast(took_us, 1, MPI_DOUBLE, 0, world->workers);
     }
+    return status;
+}
+
+/* Where both together take longer than was planned, all rounds fit with fewer messages beside less computing. */
+static enum status prepare(const struct world *world, struct load *load, double limit_us, struct error *err) {
+    double took_us = 0;
+    enum status status = calibrate(world, load, limit_us, &took_us, err);
+    const double round_us = took_us * (2 + 1 + 2) / 2, scale = limit_us / (ROUNDS + 1) / fmax(round_us, 1);
+    const uint32_t fewer = (uint32_t)fmax(LEAST_MESSAGES, load->messages * fmin(scale, 1));
+    if (fewer >= load->messages)
+        return status;
+    load->compute_us *= (double)fewer / load->messages;
+    load->messages = fewer;
     return status;
 }
 
@@ -122,14 +146,17 @@ static bool round_fits(const struct world *world, double start_us, double limit_
 
 enum status interference_measure(const struct world *world, const struct interference_options *options,
                                  struct error *err) {
-    const double unit_us = options->limit_us / UNITS, start_us = clock_now_us();
-    struct load loads[] = {load_of("startup", &options->small, SMALL_PART * unit_us),
-                           load_of("transfer", &options->large, (1 - SMALL_PART) * unit_us)};
+    const double start_us = clock_now_us();
+    struct load loads[] = {load_of("startup", &options->small, SMALL_PART, options->limit_us),
+                           load_of("transfer", &options->large, 1 - SMALL_PART, options->limit_us)};
     enum { LOADS = sizeof loads / sizeof *loads };
     enum status status = ST_OK;
-    for (int i = 0; i < LOADS && !status; i++)
+    for (int i = 0; i < LOADS && !status; i++) {
+        if (loads[0].messages == 0) /* without small messages, large ones say nothing */
+            loads[i].messages = 0;
         if (loads[i].messages > 0)
-            status = calibrate(world, &loads[i], err);
+            status = prepare(world, &loads[i], loads[i].part_of_time * options->limit_us, err);
+    }
     for (int round = 0; round < ROUNDS && !status && round_fits(world, start_us, options->limit_us, round); round++)
         for (int i = 0; i < LOADS && !status; i++) {
             struct times times;
