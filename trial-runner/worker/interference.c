@@ -72,20 +72,26 @@ static enum status time_plan(const struct world *world, uint32_t messages, uint6
     return ST_OK;
 }
 
-/* Make computing long enough. Where it would have to be so long that no rounds fit, the load is left out. *took_us: how
- * long the last run of both took, by device 0's clock. */
+/* A part of the messages, beside as much less computing; too few are none. */
+static void shrink(struct load *load, double part) {
+    const uint32_t fewer = (uint32_t)floor(load->messages * fmin(part, 1) + 1e-6);
+    load->compute_us *= (double)fewer / load->messages;
+    load->messages = fewer < LEAST_MESSAGES ? 0 : fewer;
+}
+
+/* Make computing long enough. *took_us: how long the last run of both took, by device 0's clock. */
 static enum status calibrate(const struct world *world, struct load *load, double limit_us, double *took_us,
                              struct error *err) {
+    const double most_us = limit_us / 2 / (ITERATIONS + BENCH_PLAN_WARMUP); /* or a round would take all of the time */
     double both_us, messages_us;
     enum status status = time_plan(world, load->messages, load->bytes, 0, &both_us, &messages_us, err);
     for (int i = 0; i < CALIBRATIONS && !status; i++) {
         if (load->compute_us * OUTLASTED > messages_us)
             return ST_OK;
         load->compute_us = LONGER * messages_us;
-        if (load->compute_us * (ITERATIONS + BENCH_PLAN_WARMUP) > limit_us / 2) {
-            load->messages = 0;
+        shrink(load, most_us / load->compute_us);
+        if (load->messages == 0)
             return ST_OK;
-        }
         *took_us = clock_now_us();
         status = time_plan(world, load->messages, load->bytes, load->compute_us, &both_us, &messages_us, err);
         *took_us = clock_now_us() - *took_us;
@@ -94,16 +100,14 @@ static enum status calibrate(const struct world *world, struct load *load, doubl
     return status;
 }
 
-/* Where both together take longer than was planned, all rounds fit with fewer messages beside less computing. */
+/* Where both together take longer than was planned, fewer messages let all rounds fit. */
 static enum status prepare(const struct world *world, struct load *load, double limit_us, struct error *err) {
     double took_us = 0;
     enum status status = calibrate(world, load, limit_us, &took_us, err);
-    const double round_us = took_us * (2 + 1 + 2) / 2, scale = limit_us / (ROUNDS + 1) / fmax(round_us, 1);
-    const uint32_t fewer = (uint32_t)fmax(LEAST_MESSAGES, load->messages * fmin(scale, 1));
-    if (fewer >= load->messages)
+    if (load->messages == 0)
         return status;
-    load->compute_us *= (double)fewer / load->messages;
-    load->messages = fewer;
+    const double round_us = took_us * (2 + 1 + 2) / 2, fit = limit_us / (ROUNDS + 1) / fmax(round_us, 1);
+    shrink(load, fmax(fit, (double)LEAST_MESSAGES / load->messages));
     return status;
 }
 
