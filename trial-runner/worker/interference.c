@@ -140,17 +140,17 @@ static void report(const struct world *world, const struct load *load, const str
     report_send(line);
 }
 
-/* Whether one more round, as long as the mean of those before, ends in time. Device 0 decides for all. */
-static bool round_fits(const struct world *world, double start_us, double limit_us, int rounds) {
-    const double took_us = clock_now_us() - start_us;
-    int fits = rounds == 0 || took_us * (rounds + 1) / rounds <= limit_us;
+/* Whether one more round ends in time, when it takes as long as the mean of those since first_us. Device 0 decides. */
+static bool round_fits(const struct world *world, double first_us, double end_us, int rounds) {
+    const double now_us = clock_now_us();
+    int fits = rounds == 0 || now_us + (now_us - first_us) / rounds <= end_us;
     MPI_Bcast(&fits, 1, MPI_INT, 0, world->workers);
     return fits != 0;
 }
 
 enum status interference_measure(const struct world *world, const struct interference_options *options,
                                  struct error *err) {
-    const double start_us = clock_now_us();
+    const double end_us = clock_now_us() + options->limit_us;
     struct load loads[] = {load_of("startup", &options->small, SMALL_PART, options->limit_us),
                            load_of("transfer", &options->large, 1 - SMALL_PART, options->limit_us)};
     enum { LOADS = sizeof loads / sizeof *loads };
@@ -161,7 +161,8 @@ enum status interference_measure(const struct world *world, const struct interfe
         if (loads[i].messages > 0)
             status = prepare(world, &loads[i], loads[i].part_of_time * options->limit_us, err);
     }
-    for (int round = 0; round < ROUNDS && !status && round_fits(world, start_us, options->limit_us, round); round++)
+    const double first_us = clock_now_us();
+    for (int round = 0; round < ROUNDS && !status && round_fits(world, first_us, end_us, round); round++)
         for (int i = 0; i < LOADS && !status; i++) {
             struct times times;
             if (loads[i].messages == 0)
