@@ -60,8 +60,8 @@ void trace_messages_us(const struct trace *trace, uint32_t n, double *messages_u
             const struct trace_row *row = &trace->rows[k];
             if (row->step || row->iteration - trace->warmup != i)
                 continue;
-            start_us = fmin(start_us, row->start_us);
-            end_us = fmax(end_us, row->end_us);
+            start_us = fmin(start_us, row->times.start_us);
+            end_us = fmax(end_us, row->times.end_us);
         }
         messages_us[i] = fmax(end_us - start_us, 0);
     }

@@ -301,10 +301,10 @@ static void the_pull_that_is_needed_first_overtakes(void **state) {
     assert_close(fixture_iteration_us(&f), 330 + 300, EXACT);
 }
 
-/* The third step's is back from 30 to 130 us. What comes from the other server moves at the 800 bytes a microsecond that
- * are left. At once, the second's is back from 60 to 85. The answer to the first's push waits for it; so this push takes
- * from 85 to 105, and its pull until 130. In turn, the first's push ends at 90, and it is back from 130 to 150. What is
- * no longer than eager_bytes has no turn. */
+/* The third step's is back from 30 to 130 us. What comes from the other server moves at the 800 bytes a microsecond
+ * that are left. At once, the second's is back from 60 to 85. The answer to the first's push waits for it; so this push
+ * takes from 85 to 105, and its pull until 130. In turn, the first's push ends at 90, and it is back from 130 to 150.
+ * What is no longer than eager_bytes has no turn. */
 static void on_connections_the_rest_of_a_pull_waits_for_its_turn(void **state) {
     (void)state;
     struct fixture f;
