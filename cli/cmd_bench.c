@@ -64,7 +64,7 @@ static bool tell_part(const struct shares *shares, enum shares_part part) {
 static void tell_shares(const struct shares *shares, uint32_t n_devices) {
     bool all = true, any = false;
     for (int part = 0; part < SHARES_PARTS && n_devices > 1; part++) {
-        all &= tell_part(shares, part);
+        all &= tell_part(shares, (enum shares_part)part);
         any |= shares->parts[part].compute.kept || shares->parts[part].traffic.kept;
     }
     if (!all)

@@ -40,7 +40,7 @@ void shares_add(struct shares_rounds *rounds, const cJSON *line) {
         !take_time(line, "beside_us", &t.beside_us))
         return;
     for (int part = 0; part < SHARES_PARTS; part++)
-        if (strcmp(name, shares_part_name(part)) == 0 && rounds->n[part] < SHARES_ROUNDS)
+        if (strcmp(name, shares_part_name((enum shares_part)part)) == 0 && rounds->n[part] < SHARES_ROUNDS)
             rounds->times[part][rounds->n[part]++] = t;
 }
 
@@ -116,7 +116,7 @@ bool shares_write(const struct shares *shares, cJSON *cluster) {
             continue;
         if (!interference && !(interference = cJSON_AddObjectToObject(cluster, "interference")))
             return false;
-        cJSON *at = cJSON_AddObjectToObject(interference, shares_part_name(part));
+        cJSON *at = cJSON_AddObjectToObject(interference, shares_part_name((enum shares_part)part));
         if (!at || !write_share(compute, "compute", at) || !write_share(traffic, "traffic", at))
             return false;
     }
