@@ -8,7 +8,6 @@
 #include "cli/inputs.h"
 #include "cli/options.h"
 #include "cli/output.h"
-#include "cli/table.h"
 #include "strategy/weather.h"
 
 enum { COLUMNS = 60, MOST_CHANGES = 10000000 };

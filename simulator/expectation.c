@@ -4,6 +4,7 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "base/grow.h"
 #include "base/statistics.h"
 #include "strategy/cluster.h"
 
@@ -16,13 +17,7 @@ struct iterations {
 
 static void note(void *context, double us) {
     struct iterations *all = context;
-    if (all->n == all->room && !all->failed) {
-        size_t room = all->room ? 2 * all->room : 1024;
-        double *more = realloc(all->us, room * sizeof *more);
-        all->failed = !more;
-        all->us = more ? more : all->us;
-        all->room = more ? room : all->room;
-    }
+    all->failed = all->failed || !GROW(&all->us, &all->room, all->n + 1);
     if (!all->failed)
         all->us[all->n++] = us;
 }
@@ -39,8 +34,8 @@ static double student(uint32_t freedom) {
     return freedom == 0 ? 0 : freedom <= sizeof table / sizeof *table ? table[freedom - 1] : 1.96 + 2.5 / freedom;
 }
 
-/* Iterations a microsecond are what a seed shows: the mean time is their inverse, and so are the ends of its interval.
- */
+/* A seed shows iterations per microsecond. The mean time is the inverse of their mean; the ends of its interval are the
+ * inverses of the ends of theirs. */
 static void judge(uint32_t seeds, double sum, double squares, struct expectation *out) {
     double mean = sum / seeds, variance = seeds > 1 ? fmax(squares - sum * mean, 0) / (seeds - 1) : 0;
     double off = student(seeds - 1) * sqrt(variance / seeds);

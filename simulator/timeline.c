@@ -225,29 +225,30 @@ static void add_traffic_everywhere(struct timeline *tl, int starting, int moving
         add_traffic(tl, &tl->chains[c], starting, moving);
 }
 
-static void set_nic(struct timeline *tl, uint32_t node, double share) {
+/* A node that computes lets less through its NIC. */
+static void set_nic(struct timeline *tl, uint32_t node) {
+    uint32_t c = tl->chain_of[node];
+    double share = c != UINT32_MAX && tl->chains[c].computes ? tl->cost->in_transfer.traffic : 1;
     double out = timeline_nic_bytes_per_us(tl, node, DIRECTION_OUT, share);
     double in = timeline_nic_bytes_per_us(tl, node, DIRECTION_IN, share);
     network_set_capacity(&tl->network, tl->egress[node], out, tl->now_us);
     network_set_capacity(&tl->network, tl->ingress[node], in, tl->now_us);
 }
 
-/* A node that computes lets less through its NIC. An all-reduce, which all take part in, goes as fast as the slowest.
- */
+/* A node has begun or ended to compute. An all-reduce, which all take part in, goes as fast as the slowest. */
 static void pace_traffic(struct timeline *tl, const struct chain *chain) {
     const struct cost *cost = tl->cost;
-    double one = chain->computes ? cost->in_transfer.traffic : 1,
-           any = tl->computing > 0 ? cost->in_transfer.traffic : 1;
+    double slowest = tl->computing > 0 ? cost->in_transfer.traffic : 1;
     network_set_timed_pace(&tl->network, tl->computing > 0 ? cost->in_startup.traffic : 1, tl->now_us);
     if (!tl->network.flows) {
-        network_set_pace(&tl->network, any);
+        network_set_pace(&tl->network, slowest);
         return;
     }
     for (uint32_t way = 0; way < (tl->two_way ? 2u : 1u); way++)
-        network_set_capacity(&tl->network, tl->first_way + way, any * tl->all_reduce_unit, tl->now_us);
+        network_set_capacity(&tl->network, tl->first_way + way, slowest * tl->all_reduce_unit, tl->now_us);
     if (tl->n_servers == 0 && !tl->options->every_node && !tl->options->weather)
         return;
-    set_nic(tl, chain->node, one);
+    set_nic(tl, chain->node);
 }
 
 static void set_computing(struct timeline *tl, struct chain *chain, bool computes) {
@@ -287,11 +288,9 @@ static double next_wake_us(const struct timeline *tl) {
 /* The rates of the moment go to the NICs. */
 static void change_weather(struct timeline *tl) {
     weather_advance(&tl->weather);
-    for (uint32_t i = 0; i < tl->cost->cluster->n_nodes; i++) {
-        const struct chain *chain = tl->chain_of[i] != UINT32_MAX ? &tl->chains[tl->chain_of[i]] : NULL;
+    for (uint32_t i = 0; i < tl->cost->cluster->n_nodes; i++)
         if (tl->egress[i] != UINT32_MAX)
-            set_nic(tl, i, chain && chain->computes ? tl->cost->in_transfer.traffic : 1);
-    }
+            set_nic(tl, i);
 }
 
 /* When rates change next; INFINITY outside weather. */
@@ -517,7 +516,7 @@ static void enqueue_pull(struct timeline *tl, uint32_t c, uint32_t m) {
 
 static void serve_pulls(struct timeline *tl, uint32_t c) {
     struct chain *chain = &tl->chains[c];
-    /* On connections the first part has come unasked. */
+    /* On connections the server has asked already, and its request waits for the answer. */
     enum timer_kind part = isfinite(tl->cost->eager_bytes) ? TIMER_PULL_ANSWER : TIMER_PULL;
     chain->pulls_dirty = false;
     for (uint32_t m; (m = ready_set_first(&chain->pulls)) != UINT32_MAX;) {
@@ -556,7 +555,7 @@ static void push_done(struct timeline *tl, uint32_t c, uint32_t m, double began_
     tl->arrived[tl->n_arrived++] = (struct arrival){m, copies_of(message, chain) * chain->count};
 }
 
-/* A pull that is not longer than its first part comes unasked on a connection. */
+/* On a connection a pull of at most eager_bytes comes unasked. */
 static bool waits_for_turn(const struct timeline *tl, const struct message *message) {
     double eager = tl->cost->eager_bytes;
     return tl->plan->pulls_by_priority && (!isfinite(eager) || (double)message->bytes > eager);

@@ -19,9 +19,9 @@
  *   - Pulls by priority (plan->pulls_by_priority; ByteScheduler theorem 1): every node has a second queue, for its
  *     pulls, in the plan's order and with a credit of its own, as large as that of the pushes. A pull is ready when its
  *     server has the sum, and its credit comes back when it has arrived. The queue is the worker's and not the
- * server's, because every worker runs a scheduler of its own, for the pulls from all servers (ByteScheduler §5). The
- * two credits are apart because pushes and pulls take turns on different resources, the two directions of the NIC
- *     (§2.2): the theorem puts pulls before pulls and pushes before pushes.
+ *     server's, because every worker runs its own scheduler, for the pulls from all servers (ByteScheduler §5). Pushes
+ *     and pulls have separate credits, because they use different resources, the two directions of the NIC (§2.2): the
+ *     theorem puts pulls before pulls and pushes before pushes.
  *   - Connections: where the transport is a measured one (cost.eager_bytes is finite), one process sends another
  *     everything over one connection, in order, and connections, not messages, share a NIC. A message of more than
  *     eager_bytes is not sent unasked: a request goes ahead, the receiver answers a latency later, and then all of it
@@ -84,9 +84,9 @@ struct timeline_options {
     /* End after the iteration in which so many events have been simulated (prediction.events), with the mean until
      * then, and fail with ST_TOO_LARGE if not even one iteration is through; 0: no limit. */
     uint64_t most_events;
-    /* In the weather of this seed (strategy/weather.h), instead of on quiet NICs and workers. There is no steady state
-     * then: the run ends with the first iteration that ends after until_us, and after `passes` of them, and
-     * iteration_us is the mean. */
+    /* Simulate the weather of this seed (strategy/weather.h) instead of quiet NICs and workers. Weather has no steady
+     * state. So the run ends with an iteration: the first that ends after until_us, once there were `passes` of them.
+     * iteration_us is the mean of all. */
     bool weather;
     uint64_t seed;
     double until_us;

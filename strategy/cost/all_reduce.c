@@ -451,7 +451,8 @@ double all_reduce_least_per_byte_us(const struct all_reduce_table *table) {
     return least;
 }
 
-/* A measured time less its transfer. Between two points both are straight, so the least is at a point. */
+/* The least, over sizes, of a measured time less what its bytes take at the best rate. Between two measured sizes the
+ * time is a straight line, so no size between them has less than both. */
 static double curve_least_startup_us(const struct all_reduce_curve *with) {
     const struct curve *curve = &with->measured;
     double least = curve->time_us[0];

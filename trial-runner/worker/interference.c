@@ -140,7 +140,8 @@ static void report(const struct world *world, const struct load *load, const str
     report_send(line);
 }
 
-/* Whether one more round ends in time, when it takes as long as the mean of those since first_us. Device 0 decides. */
+/* Whether one more round would end by end_us. It is expected to take as long as the mean round since first_us. Device 0
+ * decides. */
 static bool round_fits(const struct world *world, double first_us, double end_us, int rounds) {
     const double now_us = clock_now_us();
     int fits = rounds == 0 || now_us + (now_us - first_us) / rounds <= end_us;

@@ -322,7 +322,7 @@ static inline void ref_push_done(struct ref *r, int c, int m) {
     r->pushed[m]++;
 }
 
-/* On a connection a pull's first part comes unasked, and no more than that has a turn. */
+/* On a connection a pull of at most eager_bytes comes unasked, and has no turn. */
 static inline bool ref_has_pull_turn(const struct ref *r, int m) {
     bool whole_unasked = !isinf(r->cost->eager_bytes) && (double)r->plan->messages[m].bytes <= r->cost->eager_bytes;
     return r->plan->pulls_by_priority && !whole_unasked;

@@ -141,8 +141,9 @@ static void samples_with_one_constraint_or_none_are_valid_and_cover_each_byte_on
         check_sampler(sample_constrained);
 }
 
-/* Among the all-reduced variables of one type, a group met again after another one is not contiguous. */
-static void check_contiguous(const struct instance *in, const struct strategy *s) {
+/* Among the all-reduced variables of one type, a group met again after another one is not contiguous. Returns 1 if some
+ * variables share a group and some do not. */
+static uint32_t check_contiguous(const struct instance *in, const struct strategy *s) {
     uint32_t last[DTYPE_COUNT][ENCODING_COUNT];
     bool *closed = calloc((size_t)s->n_groups + 1, sizeof *closed);
     assert_non_null(closed);
@@ -163,12 +164,13 @@ static void check_contiguous(const struct instance *in, const struct strategy *s
         *open = sync->group;
     }
     free(closed);
+    return s->n_groups > 1 && s->n_groups < s->n_variables;
 }
 
-static void guided_merge_groups_are_contiguous_in_the_order_of_readiness(void **state) {
-    (void)state;
+/* The sum of what `check` returns for guided strategies without encodings. */
+static uint32_t check_guided(uint32_t (*check)(const struct instance *, const struct strategy *)) {
     struct error err = {0};
-    uint32_t merged = 0;
+    uint32_t sum = 0;
     for (uint64_t i = 0; i < INSTANCES; i++) {
         struct rng rng;
         struct instance in;
@@ -177,12 +179,16 @@ static void guided_merge_groups_are_contiguous_in_the_order_of_readiness(void **
         instance_open(&in, &rng);
         in.space.options.encodings = 1u << ENCODING_none;
         assert_ok(space_sample_guided(&in.space, &rng, &s, &err));
-        check_contiguous(&in, &s);
-        merged += s.n_groups > 1 && s.n_groups < s.n_variables;
+        sum += check(&in, &s);
         strategy_release(&s);
         instance_close(&in);
     }
-    assert_true(merged > INSTANCES / 10);
+    return sum;
+}
+
+static void guided_merge_groups_are_contiguous_in_the_order_of_readiness(void **state) {
+    (void)state;
+    assert_true(check_guided(check_contiguous) > INSTANCES / 10);
 }
 
 static bool is_served_whole(const struct strategy *s, uint32_t v) {
@@ -212,21 +218,7 @@ static uint32_t check_pushes(const struct instance *in, const struct strategy *s
 
 static void guided_pushes_are_contiguous_in_the_order_of_readiness(void **state) {
     (void)state;
-    struct error err = {0};
-    uint32_t shared = 0;
-    for (uint64_t i = 0; i < INSTANCES; i++) {
-        struct rng rng;
-        struct instance in;
-        struct strategy s;
-        rng_split(&rng, test_seed(), INSTANCES + i);
-        instance_open(&in, &rng);
-        in.space.options.encodings = 1u << ENCODING_none;
-        assert_ok(space_sample_guided(&in.space, &rng, &s, &err));
-        shared += check_pushes(&in, &s);
-        strategy_release(&s);
-        instance_close(&in);
-    }
-    assert_true(shared > INSTANCES / 10);
+    assert_true(check_guided(check_pushes) > INSTANCES / 10);
 }
 
 /* The most that a server carries over its fair share; 0 where none carries anything. */
