@@ -23,7 +23,8 @@ enum status cmd_baselines(int argc, char **argv, struct error *err) {
         .about =
             "The strategies of published systems and the defaults of frameworks. Each can be given to simulate, trial\n"
             "and strategy show as --baseline BASELINE, and tune tries them first. Of horovod-tuned and byteps-tuned\n"
-            "the simulator searches the knobs; strategy export --to horovod and --to byteps say which it found.",
+            "the simulator searches the knobs; strategy export --to horovod and --to byteps say which it found.\n"
+            "The last four do not wait for all gradients, so they compute something else: tune does not try them.",
         .examples = "  syncopate simulate resnet50 v100-16x10g --all-baselines",
         .options = options};
     struct arguments arguments;
@@ -32,10 +33,10 @@ enum status cmd_baselines(int argc, char **argv, struct error *err) {
         return st;
     struct table table;
     table_init(&table, (const char *const[]){"NAME", "WHAT IT DOES", "SOURCE", NULL});
-    size_t n;
-    const struct baseline *rows = baselines_list(&n);
-    for (size_t i = 0; i < n && !st; i++) {
-        const struct baseline *row = &rows[i];
+    size_t n, n_updates;
+    const struct baseline *rows = baselines_list(&n), *of_updates = baselines_of_updates(&n_updates);
+    for (size_t i = 0; i < n + n_updates && !st; i++) {
+        const struct baseline *row = i < n ? &rows[i] : &of_updates[i - n];
         if (json) {
             st = print_line(row, err);
             continue;

@@ -195,8 +195,8 @@ static void print_names(const char *kind, const char *names, FILE *to) {
 /* Without shipped descriptions no names are completed. */
 static void print_all_names(FILE *to) {
     char names[8192];
-    size_t n;
-    const struct baseline *rows = baselines_list(&n);
+    size_t n, n_updates;
+    const struct baseline *rows = baselines_list(&n), *of_updates = baselines_of_updates(&n_updates);
     struct error ignored;
     fputs("_syncopate_names() {\n    names=\n    case $1 in\n", to);
     if (!inputs_shipped("models", names, sizeof names, &ignored))
@@ -206,6 +206,8 @@ static void print_all_names(FILE *to) {
     fputs("    baseline | strategy) names='", to);
     for (size_t i = 0; i < n; i++)
         fprintf(to, "%s%s", i ? " " : "", rows[i].name);
+    for (size_t i = 0; i < n_updates; i++)
+        fprintf(to, " %s", of_updates[i].name);
     fputs("' ;;\n    esac\n}\n\n", to);
 }
 

@@ -48,6 +48,8 @@ static double sync_us(const struct plan *plan, const struct cost *cost, double *
 
 enum status closed_form_run(const struct plan *plan, const struct cost *cost, struct prediction *out,
                             struct error *err) {
+    if (!consistency_is_plain(&plan->consistency))
+        return error_set(err, ST_INVALID, "AutoSync's equation is for strategies without \"consistency\"");
     struct arena arena = {0};
     size_t nodes = cost->cluster->n_nodes;
     double *totals = arena_alloc(&arena, 2 * nodes, sizeof *totals), compute = 0;

@@ -207,6 +207,10 @@ static enum status timeline_reserve(struct timeline *tl, const struct plan *plan
 
 static enum status check_plan(const struct plan *plan, uint32_t *home, struct error *err) {
     uint32_t last_gate = 0, first_ready = UINT32_MAX;
+    if (!consistency_is_plain(&plan->consistency))
+        return error_set(err, ST_INVALID,
+                         "a %s strategy with \"consistency\" has no iteration time; simulate says what it has",
+                         consistency_name(plan->consistency.kind));
     for (uint32_t m = 0; m < plan->n_messages; m++) {
         last_gate = plan->messages[m].gate > last_gate ? plan->messages[m].gate : last_gate;
         first_ready = plan->messages[m].ready < first_ready ? plan->messages[m].ready : first_ready;

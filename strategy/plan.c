@@ -425,6 +425,8 @@ enum status plan_relower(struct plan *plan, const struct model *model, const str
                           .cross_iteration = strategy->cross_iteration,
                           .pulls_by_priority = strategy_orders_pulls(strategy)};
     enum status st = strategy_check(strategy, model, cluster, err);
+    if (!st && !consistency_copy(&strategy->consistency, &plan->arena, &plan->consistency))
+        st = error_no_memory(err);
     if (!st)
         st = lower(plan, strategy, err);
     if (st)

@@ -25,6 +25,10 @@
  * once an iteration's last gate has opened, compute alone makes all its messages ready, on every device. The message
  * whose turn it is comes, and with nothing in flight it always fits the credit. A bad order only wastes time.
  *
+ * With a consistency that is not plain (strategy/consistency.h) the messages are the parts of one update, one to each
+ * server (and element type): they are ready after the last step, and gate 0 waits for the model that the server sends
+ * back. Only simulator/updates.h and the worker's updates run such plans.
+ *
  * Bytes are after encoding. Sparse variables under a parameter server or all_gather move only their touched rows and
  * 8 bytes of index a row; an all-reduce moves them dense. The bytes of a gathered message are those of one device.
  * A gradient that is encoded is converted as it goes into its message, and converted back as it comes out.
@@ -82,6 +86,7 @@ struct plan {
     enum policy policy;
     uint64_t credit_bytes; /* CREDIT_UNLIMITED: all that are ready go at once; 0: one at a time */
     bool cross_iteration;
+    struct consistency consistency;
     bool pulls_by_priority; /* a worker's pulls go in the order of messages, at most credit_bytes of them at once */
     uint32_t n_steps, n_forward_steps, n_messages, n_pieces;
     const double *step_us;          /* n_steps, on a device with compute_scale 1 */

@@ -73,7 +73,7 @@ enum status strategy_copy(const struct strategy *from, const char *name, struct 
         if (s.n_slices)
             memcpy(s.slices, from->slices, s.n_slices * sizeof *s.slices);
         memcpy(s.variables, from->variables, s.n_variables * sizeof *s.variables);
-        if (copy_servers(&s)) {
+        if (copy_servers(&s) && consistency_copy(&from->consistency, &s.arena, &s.consistency)) {
             *out = s;
             return ST_OK;
         }

@@ -31,6 +31,8 @@
  *       "push"             a number from 1. Served variables with the same number travel in one push and one pull, as
  *                          the variables of a merge group do. They are not cut, and have the same server,
  *                          local_reduction, partition_bytes and element type on the wire; default: alone
+ *   "consistency"  how far workers may drift apart, and who orders their updates (strategy/consistency.h); default:
+ *                  synchronous, which is all that is said here about sums
  * The slices of a group add up to its bytes on the wire. Under preemptive nothing else may cut: every variable is
  * all-reduced whole, in a group without "partition_bytes" and not by all_gather.
  *
@@ -46,6 +48,7 @@
 #include "base/error.h"
 #include "base/id.h"
 #include "strategy/cluster.h"
+#include "strategy/consistency.h"
 #include "strategy/model.h"
 
 #define POLICY_TABLE(X) X(fifo) X(priority) X(preemptive)
@@ -104,7 +107,8 @@ struct strategy {
     enum policy policy;
     uint64_t credit_bytes;
     bool cross_iteration;
-    bool pulls_by_priority;                   /* "pulls"; sealed: only where it makes a difference */
+    bool pulls_by_priority; /* "pulls"; sealed: only where it makes a difference */
+    struct consistency consistency;
     uint32_t n_groups, n_variables, n_slices; /* n_variables = the model's; n_slices: POLICY_preemptive only */
     struct group *groups;
     struct slice *slices;            /* in the order in which they go; those of a group add up to its bytes */

@@ -176,5 +176,7 @@ enum status strategy_check(const struct strategy *strategy, const struct model *
             st = strategy_check_push(strategy, model, i, first + strategy->n_groups, err);
     }
     free(first);
-    return st ? st : slices_check(strategy, model, err);
+    if (!st)
+        st = slices_check(strategy, model, err);
+    return st ? st : consistency_check(strategy, model, cluster, err);
 }

@@ -261,7 +261,7 @@ static enum status read_variables(const struct json_at *root, struct strategy *o
 
 static enum status read_whole(const struct json_at *root, const struct model *model, const struct cluster *cluster,
                               struct strategy *out, struct error *err) {
-    static const char *const known[] = {"schema", "name", "schedule", "groups", "variables", NULL};
+    static const char *const known[] = {"schema", "name", "schedule", "consistency", "groups", "variables", NULL};
     const char *name;
     enum status st = json_expect_schema(root, STRATEGY_SCHEMA, err);
     if (!st)
@@ -270,6 +270,8 @@ static enum status read_whole(const struct json_at *root, const struct model *mo
         st = json_get_string(root, "name", JSON_REQUIRED, &name, err);
     if (!st)
         st = read_schedule(root, out, err);
+    if (!st)
+        st = consistency_read(root, cluster, &out->arena, &out->consistency, err);
     if (!st)
         st = read_groups(root, out, err);
     if (!st)
@@ -383,6 +385,7 @@ static cJSON *write_named(const struct strategy *strategy, const char *name, con
     if (root && cJSON_AddStringToObject(root, "schema", STRATEGY_SCHEMA) &&
         (!name || cJSON_AddStringToObject(root, "name", name)) &&
         write_schedule(strategy, cJSON_AddObjectToObject(root, "schedule")) &&
+        consistency_write(&strategy->consistency, cluster, root) &&
         write_groups(strategy, cJSON_AddArrayToObject(root, "groups")) &&
         write_variables(strategy, model, cluster, cJSON_AddArrayToObject(root, "variables")))
         return root;

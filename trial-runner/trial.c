@@ -191,6 +191,9 @@ static enum status write_and_run(struct trial *trial, const bool *serves, struct
 
 /* Which nodes need a server's rank: [n_nodes], malloc'd. */
 static enum status find_servers(const struct trial_request *request, bool **out, struct error *err) {
+    if (!consistency_is_plain(&request->strategy->consistency))
+        return error_set(err, ST_INVALID, "%s has a \"consistency\" (%s), which the workers do not run yet",
+                         request->strategy->name, consistency_name(request->strategy->consistency.kind));
     struct plan plan;
     enum status status = plan_lower(request->model, request->cluster, request->strategy, &plan, err);
     if (status)

@@ -45,6 +45,9 @@ static void take_notes(struct form *f) {
 
 enum status export_build(const struct exporter *exporter, const struct strategy *strategy, const struct model *model,
                          const struct cluster *cluster, struct export *out, struct error *err) {
+    if (!consistency_is_plain(&strategy->consistency))
+        return error_set(err, ST_INFEASIBLE, "%s has a \"consistency\" (%s), which no framework here can be given",
+                         strategy->name, consistency_name(strategy->consistency.kind));
     struct export built = {0};
     uint32_t *ready = arena_alloc(&built.arena, model->n_variables, sizeof *ready);
     struct form form = {

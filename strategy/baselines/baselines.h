@@ -40,7 +40,10 @@ struct baseline {
 };
 
 const struct baseline *baselines_list(size_t *n);        /* in the order in which they are shown */
-const struct baseline *baselines_find(const char *name); /* or NULL */
+const struct baseline *baselines_find(const char *name); /* of both lists; or NULL */
+
+/* Those with a consistency (strategy/consistency.h), which no session tries unasked. */
+const struct baseline *baselines_of_updates(size_t *n);
 
 /* Build a row that is not tuned for this model and cluster (simulator/tuned.h builds every row). Fails: as
  * baseline_build; ST_INVALID (the cluster has no device). */
@@ -51,7 +54,8 @@ baseline_build baseline_wfbp, baseline_single, baseline_mg_wfbp, baseline_merge_
     baseline_pace_makespan, baseline_pytorch_ddp, baseline_horovod, baseline_ps, baseline_ps_load_balanced,
     baseline_all_reduce, baseline_bytescheduler_all_reduce, baseline_bytescheduler_ps, baseline_p3, baseline_tictac,
     baseline_ps_partitioned, baseline_ps_uneven, baseline_partitioned_all_reduce,
-    baseline_random_axis_partition_all_reduce, baseline_parallax, baseline_byteps;
+    baseline_random_axis_partition_all_reduce, baseline_parallax, baseline_byteps, baseline_async_ps, baseline_ssp,
+    baseline_mlfabric_a, baseline_mlfabric_s;
 
 extern const struct baseline_grid baseline_horovod_grid, baseline_byteps_grid;
 

@@ -140,8 +140,9 @@ bool space_allows_variable(const struct space *space, const struct strategy *str
 
 bool space_allows_schedule(const struct space *space, const struct strategy *strategy) {
     const struct space_options *o = &space->options;
-    return o->policies >> strategy->policy & 1 && (o->cross_iteration || !strategy->cross_iteration) &&
-           (o->order_pulls || !strategy->pulls_by_priority) && credit_allowed(o, strategy->credit_bytes);
+    return consistency_is_plain(&strategy->consistency) && o->policies >> strategy->policy & 1 &&
+           (o->cross_iteration || !strategy->cross_iteration) && (o->order_pulls || !strategy->pulls_by_priority) &&
+           credit_allowed(o, strategy->credit_bytes);
 }
 
 bool space_contains(const struct space *space, const struct strategy *strategy) {
