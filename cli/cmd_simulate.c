@@ -53,6 +53,58 @@ static void print_expected(const struct expectation *expected, struct table *tab
     table_cell(table, "%s", units_format_time(expected->p95_us, text, sizeof text));
 }
 
+/* A round in place of the iteration; without weather there is no other time. */
+static void print_of_updates(bool in_weather, const struct prediction *p, struct table *table) {
+    char text[32];
+    table_cell(table, "%s", in_weather ? "-" : units_format_time(p->iteration_us, text, sizeof text));
+    for (int i = 0; i < 3; i++)
+        table_cell(table, "-");
+}
+
+static bool any_updates(const struct row *rows, size_t n) {
+    bool any = false;
+    for (size_t i = 0; i < n; i++)
+        any = any || rows[i].has_updates;
+    return any;
+}
+
+/* What workers that do not wait for each other do. */
+static void print_updates(const struct simulation *s, const struct row *rows, size_t n) {
+    static const char *const heads[] = {
+        "UPDATES",  ">A SECOND", ">WORKER'S ITERATION", ">95TH",      ">DELAY",   ">DEVIATION", ">MOST",
+        ">DROPPED", ">LATE",     ">INTO SERVER",        ">OUT OF IT", ">BETWEEN", NULL};
+    struct table table;
+    char text[32];
+    text_print(stdout, "\n");
+    table_init(&table, heads);
+    for (size_t i = 0; i < n; i++) {
+        const struct updates_prediction *u = &rows[i].updates;
+        const double ended = u->applied + u->dropped + u->late, rounds = u->applied / u->workers;
+        if (!rows[i].has_updates)
+            continue;
+        table_cell(&table, "%s", rows[i].name);
+        table_cell(&table, "%.2f", u->applied / u->us * 1e6);
+        table_cell(&table, "%s", units_format_time(u->iteration_sum_us / (double)u->iterations, text, sizeof text));
+        table_cell(&table, "%s", units_format_time(rows[i].expected.p95_us, text, sizeof text));
+        table_cell(&table, "%.1f", updates_delay_mean(u));
+        table_cell(&table, "%.1f", sqrt(updates_delay_variance(u)));
+        table_cell(&table, "%lu", (unsigned long)u->delay_most);
+        table_cell(&table, "%.1f%%", 100 * u->dropped / ended);
+        table_cell(&table, "%.1f%%", 100 * u->late / ended);
+        table_cell(&table, "%s", units_format_bytes((uint64_t)(u->in_bytes / rounds), text, sizeof text));
+        table_cell(&table, "%s", units_format_bytes((uint64_t)(u->out_bytes / rounds), text, sizeof text));
+        table_cell(&table, "%s", units_format_bytes((uint64_t)(u->between_bytes / rounds), text, sizeof text));
+    }
+    table_print(&table, stdout);
+    table_release(&table);
+    text_print(stdout,
+               "\nTheir ITERATION above is a round: the time in which %u updates, one for each worker, are applied.\n"
+               "DELAY: versions of the model between the one an update was computed from and its own. DROPPED: at the\n"
+               "worker, by the scheduler; LATE: by the server. Bytes are those of a round. What they compute is not\n"
+               "what a synchronous strategy computes: a round may do less for the loss than an iteration.\n",
+               s->cluster->n_devices);
+}
+
 static void print_table(const struct simulation *s, const struct row *rows, size_t n) {
     static const char *const quiet[] = {"STRATEGY",    ">ITERATION", ">COMPUTE",   ">EXPOSED",
                                         ">OVER BOUND", ">MESSAGES",  ">SAMPLES/S", NULL};
@@ -68,10 +120,14 @@ static void print_table(const struct simulation *s, const struct row *rows, size
         table_cell(&table, "%s", rows[i].name);
         if (simulation_expects(s))
             print_expected(&rows[i].expected, &table);
-        table_cell(&table, "%s", units_format_time(p->iteration_us, text, sizeof text));
-        table_cell(&table, "%s", units_format_time(p->compute_us, text, sizeof text));
-        table_cell(&table, "%s", units_format_time(p->exposed_us, text, sizeof text));
-        table_cell(&table, "%.0f%%", over_bound(p->iteration_us, rows[i].bound_us));
+        if (rows[i].has_updates) {
+            print_of_updates(simulation_expects(s), p, &table);
+        } else {
+            table_cell(&table, "%s", units_format_time(p->iteration_us, text, sizeof text));
+            table_cell(&table, "%s", units_format_time(p->compute_us, text, sizeof text));
+            table_cell(&table, "%s", units_format_time(p->exposed_us, text, sizeof text));
+            table_cell(&table, "%.0f%%", over_bound(p->iteration_us, rows[i].bound_us));
+        }
         table_cell(&table, "%u", p->messages);
         table_cell(&table, "%.1f", p->samples_per_s);
     }
@@ -149,6 +205,8 @@ static enum status show_rows(const struct simulation *s, const struct row *rows,
         st = print_json(s, rows, n, err);
     else
         print_table(s, rows, n);
+    if (!request->json && any_updates(rows, n))
+        print_updates(s, rows, n);
     if (!request->json && simulation_expects(s) && n > 0)
         print_weather(&rows[0]);
     if (!request->json)

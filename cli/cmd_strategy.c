@@ -8,6 +8,7 @@
 #include "base/text.h"
 #include "base/units.h"
 #include "cli/commands.h"
+#include "cli/consistency_text.h"
 #include "cli/inputs.h"
 #include "cli/options.h"
 #include "cli/table.h"
@@ -133,6 +134,15 @@ static void show_served(const struct looked_at *l) {
     table_release(&table);
 }
 
+static void show_consistency(const struct looked_at *l) {
+    char *text = consistency_is_plain(&l->strategy.consistency)
+                     ? NULL
+                     : consistency_text(&l->strategy.consistency, &l->inputs.cluster);
+    if (text)
+        text_print(stdout, "consistency: %s\n", text);
+    free(text);
+}
+
 static enum status print_json(const struct looked_at *l, struct error *err) {
     cJSON *json = strategy_write(&l->strategy, &l->inputs.model, &l->inputs.cluster);
     char *text = json ? json_pretty(json) : NULL;
@@ -174,6 +184,7 @@ static enum status strategy_show(int argc, char **argv, struct error *err) {
                    credit_text(l.strategy.credit_bytes, credit, sizeof credit),
                    l.strategy.cross_iteration ? "communication runs on into the next forward pass"
                                               : "barrier between iterations");
+        show_consistency(&l);
         text_print(stdout, "messages: %u an iteration, %s in all, the largest %s\n", l.plan.n_messages,
                    units_format_bytes(l.plan.bytes, total, sizeof total),
                    units_format_bytes(l.plan.max_bytes, largest, sizeof largest));
@@ -244,6 +255,18 @@ static void diff_slices(const struct strategy *a, const struct strategy *b, stru
     table_cell(table, "%lu bytes of group %u", (unsigned long)b->slices[i].bytes, b->slices[i].group);
 }
 
+static void diff_consistency(const struct strategy *a, const struct strategy *b, const struct cluster *cluster,
+                             struct table *table) {
+    char *x = consistency_text(&a->consistency, cluster), *y = consistency_text(&b->consistency, cluster);
+    if (x && y && strcmp(x, y) != 0) {
+        table_cell(table, "consistency");
+        table_cell(table, "%s", x);
+        table_cell(table, "%s", y);
+    }
+    free(x);
+    free(y);
+}
+
 static void diff_schedule(const struct strategy *a, const struct strategy *b, struct table *table) {
     char x[64], y[64];
     if (a->policy != b->policy || a->n_slices != b->n_slices) {
@@ -279,6 +302,7 @@ static void print_differences(const struct inputs *inputs, const struct strategy
     char text[2][1024];
     table_init(&table, (const char *const[]){"", pair[0].name, pair[1].name, NULL});
     diff_schedule(&pair[0], &pair[1], &table);
+    diff_consistency(&pair[0], &pair[1], &inputs->cluster, &table);
     for (uint32_t v = 0; v < inputs->model.n_variables; v++) {
         for (int i = 0; i < 2; i++)
             describe_sync(&pair[i].variables[v], &pair[i], &inputs->cluster, text[i], sizeof text[i]);

@@ -54,23 +54,44 @@ bool simulation_expects(const struct simulation *s) {
     return s->cluster->variability.given && !s->autosync;
 }
 
+static enum status predict_updates(struct simulation *s, const struct plan *plan, const char *trace, struct row *out,
+                                   struct error *err) {
+    if (s->autosync || trace)
+        return error_set(err, ST_USAGE, "a strategy with \"consistency\" has no %s",
+                         trace ? "--timeline yet" : "closed form: drop --model autosync");
+    enum status st = expectation_run_updates(plan, &s->cost, &s->weather, &out->expected, &out->updates, err);
+    if (st)
+        return st;
+    out->has_updates = true;
+    out->prediction = (struct prediction){.iteration_us = out->expected.mean_us,
+                                          .messages = plan->n_messages,
+                                          .lossy = plan->lossy,
+                                          .samples_per_s = plan->model->batch_per_device * s->cluster->n_devices /
+                                                           out->expected.mean_us * 1e6};
+    return ST_OK;
+}
+
+static enum status predict_iterations(struct simulation *s, const struct plan *plan, const char *trace, struct row *out,
+                                      struct error *err) {
+    enum status st = s->autosync ? closed_form_run(plan, &s->cost, &out->prediction, err)
+                                 : timeline_run(s->timeline, plan, &s->cost, NULL, &out->prediction, err);
+    if (!st && simulation_expects(s))
+        st = expectation_run(s->timeline, plan, &s->cost, out->prediction.iteration_us, &s->weather, &out->expected,
+                             err);
+    return !st && trace ? write_trace(s, plan, trace, err) : st;
+}
+
 static enum status predict_strategy(struct simulation *s, const struct strategy *strategy, const char *trace,
                                     struct row *out, struct error *err) {
     struct plan plan;
     enum status st = plan_lower(s->model, s->cluster, strategy, &plan, err);
     if (st)
         return st;
-    st = s->autosync ? closed_form_run(&plan, &s->cost, &out->prediction, err)
-                     : timeline_run(s->timeline, &plan, &s->cost, NULL, &out->prediction, err);
-    out->expected = (struct expectation){0};
-    if (!st && simulation_expects(s))
-        st = expectation_run(s->timeline, &plan, &s->cost, out->prediction.iteration_us, &s->weather, &out->expected,
-                             err);
-    if (!st && trace)
-        st = write_trace(s, &plan, trace, err);
+    *out = (struct row){.id = strategy->id};
+    st = consistency_is_plain(&plan.consistency) ? predict_iterations(s, &plan, trace, out, err)
+                                                 : predict_updates(s, &plan, trace, out, err);
     plan_release(&plan);
     out->bound_us = out->prediction.lossy ? s->lossy_bound_us : s->bound_us;
-    out->id = strategy->id;
     snprintf(out->name, sizeof out->name, "%s", strategy->name);
     return st;
 }
@@ -104,6 +125,28 @@ static bool add_expected(const struct expectation *e, cJSON *root) {
            cJSON_AddNumberToObject(object, "iterations", (double)e->iterations);
 }
 
+/* Delays without those that no update has at the end. */
+static bool add_updates(const struct updates_prediction *u, cJSON *root) {
+    int n = UPDATES_DELAYS;
+    while (n > 0 && u->delays[n - 1] <= 0)
+        n--;
+    cJSON *object = cJSON_AddObjectToObject(root, "updates"), *delays = cJSON_CreateDoubleArray(u->delays, n);
+    return object && delays && cJSON_AddItemToObject(object, "delays", delays) &&
+           cJSON_AddNumberToObject(object, "simulated_us", u->us) &&
+           cJSON_AddNumberToObject(object, "applied", u->applied) &&
+           cJSON_AddNumberToObject(object, "dropped", u->dropped) && cJSON_AddNumberToObject(object, "late", u->late) &&
+           cJSON_AddNumberToObject(object, "delay_mean", updates_delay_mean(u)) &&
+           cJSON_AddNumberToObject(object, "delay_variance", updates_delay_variance(u)) &&
+           cJSON_AddNumberToObject(object, "delay_most", (double)u->delay_most) &&
+           cJSON_AddNumberToObject(object, "worker_iteration_us",
+                                   u->iterations > 0 ? u->iteration_sum_us / (double)u->iterations : 0) &&
+           cJSON_AddNumberToObject(object, "server_in_bytes", u->in_bytes) &&
+           cJSON_AddNumberToObject(object, "server_out_bytes", u->out_bytes) &&
+           cJSON_AddNumberToObject(object, "between_bytes", u->between_bytes) &&
+           cJSON_AddNumberToObject(object, "transfers_between", (double)u->transfers) &&
+           cJSON_AddNumberToObject(object, "slow_transfers_between", (double)u->slow_transfers);
+}
+
 cJSON *simulation_json(const struct simulation *s, const struct row *row, bool *whole) {
     const struct prediction *p = &row->prediction;
     cJSON *root = cJSON_CreateObject();
@@ -121,6 +164,7 @@ cJSON *simulation_json(const struct simulation *s, const struct row *row, bool *
              cJSON_AddNumberToObject(root, "gap", row->bound_us > 0 ? p->iteration_us / row->bound_us - 1 : 0) &&
              cJSON_AddNumberToObject(root, "messages", p->messages) &&
              cJSON_AddNumberToObject(root, "samples_per_s", p->samples_per_s) &&
-             (!simulation_expects(s) || add_expected(&row->expected, root));
+             (!simulation_expects(s) || add_expected(&row->expected, root)) &&
+             (!row->has_updates || add_updates(&row->updates, root));
     return root;
 }

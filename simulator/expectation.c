@@ -44,6 +44,12 @@ static void judge(uint32_t seeds, double sum, double squares, struct expectation
     out->high_us = mean > off ? 1 / (mean - off) : INFINITY;
 }
 
+/* Sorts them. */
+static double p95_of(struct iterations *all) {
+    numbers_sort(all->n, all->us);
+    return all->n > 0 ? all->us[(size_t)ceil(0.95 * (double)all->n) - 1] : 0;
+}
+
 enum status expectation_run(struct timeline *timeline, const struct plan *plan, const struct cost *cost,
                             double quiet_us, const struct expectation_options *options, struct expectation *out,
                             struct error *err) {
@@ -73,8 +79,45 @@ enum status expectation_run(struct timeline *timeline, const struct plan *plan, 
     if (!status) {
         *out = (struct expectation){.until_us = until_us, .seeds = seeds, .iterations = all.n};
         judge(seeds, sum, squares, out);
-        numbers_sort(all.n, all.us);
-        out->p95_us = all.us[(size_t)ceil(0.95 * (double)all.n) - 1];
+        out->p95_us = p95_of(&all);
+    }
+    free(all.us);
+    return status;
+}
+
+enum status expectation_run_updates(const struct plan *plan, const struct cost *cost,
+                                    const struct expectation_options *options, struct expectation *out,
+                                    struct updates_prediction *sum, struct error *err) {
+    const struct variability *v = &cost->cluster->variability;
+    const uint64_t first = options->first_seed > 0 ? options->first_seed : 1;
+    const uint32_t seeds = !v->given ? 1 : options->seeds > 0 ? options->seeds : EXPECTATION_SEEDS;
+    const double until_us = !v->given ? 0 : options->until_us > 0 ? options->until_us : default_until_us(v, 0);
+    struct iterations all = {0};
+    struct updates_prediction total = {0};
+    double rates = 0, squares = 0;
+    enum status status = ST_OK;
+    for (uint32_t i = 0; i < seeds && !status; i++) {
+        struct updates_prediction one;
+        struct updates_options run = {.weather = v->given,
+                                      .seed = first + i,
+                                      .rounds = options->iterations,
+                                      .until_us = options->iterations > 0 ? 0 : until_us,
+                                      .iteration = note,
+                                      .context = &all};
+        status = updates_run(plan, cost, &run, &one, err);
+        if (!status && all.failed)
+            status = error_no_memory(err);
+        if (status)
+            break;
+        updates_add(&total, &one);
+        rates += 1 / updates_round_us(&one);
+        squares += 1 / (updates_round_us(&one) * updates_round_us(&one));
+    }
+    if (!status) {
+        *out = (struct expectation){.until_us = total.us / seeds, .seeds = seeds, .iterations = all.n};
+        judge(seeds, rates, squares, out);
+        out->p95_us = p95_of(&all);
+        *sum = total;
     }
     free(all.us);
     return status;

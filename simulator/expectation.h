@@ -8,6 +8,7 @@
 
 #include "base/error.h"
 #include "simulator/timeline.h"
+#include "simulator/updates.h"
 
 struct expectation_options {
     uint64_t first_seed; /* 0: 1 */
@@ -32,5 +33,12 @@ struct expectation {
 enum status expectation_run(struct timeline *timeline, const struct plan *plan, const struct cost *cost,
                             double quiet_us, const struct expectation_options *options, struct expectation *out,
                             struct error *err);
+
+/* The same for a plan with updates (simulator/updates.h): mean_us is that of a round, p95_us of a worker's iterations;
+ * the counts of all seeds go into *sum. Without weather there is one run, and options do not count. Fails: as
+ * updates_run, and ST_NO_MEMORY. */
+enum status expectation_run_updates(const struct plan *plan, const struct cost *cost,
+                                    const struct expectation_options *options, struct expectation *out,
+                                    struct updates_prediction *sum, struct error *err);
 
 #endif

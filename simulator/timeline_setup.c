@@ -209,7 +209,7 @@ static enum status check_plan(const struct plan *plan, uint32_t *home, struct er
     uint32_t last_gate = 0, first_ready = UINT32_MAX;
     if (!consistency_is_plain(&plan->consistency))
         return error_set(err, ST_INVALID,
-                         "a %s strategy with \"consistency\" has no iteration time; simulate says what it has",
+                         "a strategy with \"consistency\" (%s) has no iteration time; simulate says what it has",
                          consistency_name(plan->consistency.kind));
     for (uint32_t m = 0; m < plan->n_messages; m++) {
         last_gate = plan->messages[m].gate > last_gate ? plan->messages[m].gate : last_gate;

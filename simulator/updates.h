@@ -1,0 +1,70 @@
+/* Workers that send whole updates to servers, in virtual time: plans whose consistency is not plain
+ * (strategy/consistency.h; MLfabric §2, §5 and §6).
+ *
+ * Each device is a worker: it pulls the model, computes (the plan's steps, times the node's scale and the weather), and
+ * pushes its update, whole. A server applies updates one after another and counts versions. A worker asks for the model
+ * when its update was applied or dropped.
+ *   without a scheduler  transfers share the NICs as connections do. An update whose delay is above the bound is
+ * dropped by the server. Under stale_synchronous the server answers a worker that has ended c iterations once the
+ * slowest has ended c - K with a scheduler     updates wait at their workers until the next multiple of batch_us, or
+ * until nothing else can come. Those of a batch are ordered (strategy/updates/order.h), with the deadlines of the delay
+ *                        bound, and grouped (strategy/updates/aggregate.h), on the rates that a monitor has reported
+ * and beside what is still on its way. What is dropped is dropped at the worker. Transfers then take turns in that
+ * order at the rates that NICs really have; an update that comes too late for its bound is dropped by the server. Pulls
+ * are batched and passed on as §10.3 has it Synchronous: an iteration's updates make one version, and all workers then
+ * pull it.
+ *
+ * Nothing is random but the weather. Units: microseconds, bytes. Threads: no state. */
+#ifndef SIMULATOR_UPDATES_H
+#define SIMULATOR_UPDATES_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/error.h"
+#include "strategy/cost/cost.h"
+#include "strategy/plan.h"
+
+enum { UPDATES_DELAYS = 512, UPDATES_MAX_NODES = 512 };
+
+struct updates_options {
+    bool weather; /* of this seed; else NICs and workers are quiet */
+    uint64_t seed;
+    uint32_t rounds; /* how many updates of each worker are simulated, in the mean; 0: UPDATES_ROUNDS. The first tenth
+                        does not count */
+    double until_us; /* and at least for so long */
+    void (*iteration)(void *context, double us); /* for every iteration of a worker that counts; NULL: none */
+    void *context;
+};
+enum { UPDATES_ROUNDS = 60 };
+
+/* What counts. An update is a part for each server, by its share of the bytes, so numbers of updates are no whole
+ * numbers where there are several servers. */
+struct updates_prediction {
+    uint32_t workers;
+    double us;            /* simulated time */
+    double applied;       /* updates */
+    double dropped, late; /* by the scheduler, at the worker; by a server */
+    double delay_sum, delay_squares;
+    uint64_t delay_most;
+    double delays[UPDATES_DELAYS]; /* updates by delay; the last: that or more */
+    double iteration_sum_us;       /* of workers, from one model to the next */
+    uint64_t iterations;
+    double in_bytes, out_bytes, between_bytes; /* into servers, out of them, between other nodes */
+    uint64_t transfers, slow_transfers; /* between other nodes; those whose receiving NIC has less than half its rate */
+};
+
+/* Time in which as many updates are applied as there are workers: what an iteration is to a synchronous strategy.
+ * INFINITY where none is applied. */
+double updates_round_us(const struct updates_prediction *prediction);
+double updates_delay_mean(const struct updates_prediction *prediction);
+double updates_delay_variance(const struct updates_prediction *prediction);
+
+/* Add the counts of another run of the same plan. */
+void updates_add(struct updates_prediction *sum, const struct updates_prediction *more);
+
+/* Fails: ST_INVALID (a plain plan), ST_TOO_LARGE (nodes), ST_NO_MEMORY, and as work_check. */
+enum status updates_run(const struct plan *plan, const struct cost *cost, const struct updates_options *options,
+                        struct updates_prediction *out, struct error *err);
+
+#endif

@@ -1,0 +1,289 @@
+/* The scheduler of simulator/updates.h: what MLfabric's does for each batch (§5 and §10.3), on reported rates. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/grow.h"
+#include "simulator/updates.h"
+#include "simulator/updates_internal.h"
+#include "strategy/updates/aggregate.h"
+#include "strategy/updates/calendar.h"
+#include "strategy/updates/order.h"
+
+/* One batch: updates that wait, and room for what comes out. */
+struct batch {
+    uint32_t n;
+    uint32_t *workers; /* or nodes that wait for the model */
+    struct update *updates;
+    uint32_t *order, *group, *aggregators;
+    double *end_us, *arrival_us, *sum_us, *applied_us;
+    bool *dropped;
+};
+
+static bool take_batch(struct batch *b, size_t most, size_t nodes, struct arena *arena) {
+    *b = (struct batch){.workers = arena_alloc(arena, most, sizeof *b->workers),
+                        .updates = arena_alloc(arena, most, sizeof *b->updates),
+                        .order = arena_alloc(arena, most, sizeof *b->order),
+                        .group = arena_alloc(arena, most, sizeof *b->group),
+                        .aggregators = arena_alloc(arena, nodes, sizeof *b->aggregators),
+                        .end_us = arena_alloc(arena, most, sizeof *b->end_us),
+                        .arrival_us = arena_alloc(arena, most, sizeof *b->arrival_us),
+                        .sum_us = arena_alloc(arena, nodes, sizeof *b->sum_us),
+                        .applied_us = arena_alloc(arena, most, sizeof *b->applied_us),
+                        .dropped = arena_alloc(arena, most, sizeof *b->dropped)};
+    return b->workers && b->updates && b->order && b->group && b->aggregators && b->end_us && b->arrival_us &&
+           b->sum_us && b->applied_us && b->dropped;
+}
+
+static double narrower(const struct updates *u, uint32_t node) {
+    return fmin(u->reported_rates[node * DIRECTION_COUNT + DIRECTION_OUT],
+                u->reported_rates[node * DIRECTION_COUNT + DIRECTION_IN]);
+}
+
+/* The fastest first, by what is reported; of equals in their order. The paper draws them (§5.2). */
+static void fastest_first(const struct updates *u, uint32_t n, uint32_t *nodes) {
+    for (uint32_t i = 1; i < n; i++) {
+        uint32_t node = nodes[i], k = i;
+        for (; k > 0 && narrower(u, nodes[k - 1]) < narrower(u, node); k--)
+            nodes[k] = nodes[k - 1];
+        nodes[k] = node;
+    }
+}
+
+static double reserve(struct calendar *c, bool back, uint32_t from, uint32_t to, double bytes, double available_us) {
+    return back ? calendar_reserve(c, to, from, bytes, available_us)
+                : calendar_reserve(c, from, to, bytes, available_us);
+}
+
+/* The calendar begins with what is on its way, in its turn, and with the sums that will follow. `back` reverses all
+ * directions. */
+static enum status begin_calendar(struct updates *u, bool back, struct calendar *out, struct arena *arena,
+                                  struct error *err) {
+    const uint32_t ports = u->cost->cluster->n_nodes * DIRECTION_COUNT;
+    double *rates = arena_alloc(arena, ports, sizeof *rates);
+    if (!rates)
+        return error_no_memory(err);
+    for (uint32_t p = 0; p < ports; p++)
+        rates[p] = u->reported_rates[back ? p ^ 1u : p];
+    enum status st = calendar_init(out, u->cost->cluster->n_nodes, rates, u->now_us, err);
+    if (st)
+        return st;
+    while (u->first_group < u->n_groups && !u->groups[u->first_group].waits)
+        u->first_group++;
+    for (size_t g = u->first_group; g < u->n_groups; g++)
+        u->groups[g].ready_us = u->now_us;
+    for (size_t i = 0; i < u->wire.n; i++) {
+        const struct wire_transfer *t = &u->wire.list[i];
+        double end_us = reserve(out, back, t->from, t->to, t->left, u->now_us);
+        if (t->kind == TRANSFER_TO_AGGREGATOR)
+            u->groups[t->what].ready_us = fmax(u->groups[t->what].ready_us, end_us);
+    }
+    for (size_t g = u->first_group; g < u->n_groups; g++)
+        if (u->groups[g].waits)
+            reserve(out, back, u->groups[g].node, u->servers[0], u->all_bytes, u->groups[g].ready_us);
+    return ST_OK;
+}
+
+/* A new group of `n` members, whose places are to be filled. Fails: ST_NO_MEMORY. */
+static enum status add_group(struct updates *u, uint32_t node, uint32_t n, struct error *err) {
+    if (!GROW(&u->groups, &u->group_room, u->n_groups + 1) || !GROW(&u->members, &u->member_room, u->n_members + n + 1))
+        return error_no_memory(err);
+    u->groups[u->n_groups++] = (struct update_group){.node = node, .first = (uint32_t)u->n_members};
+    u->n_members += n;
+    return ST_OK;
+}
+
+static void add_member(struct updates *u, size_t group, uint32_t member) {
+    struct update_group *g = &u->groups[group];
+    u->members[g->first + g->n++] = member;
+}
+
+static uint32_t members_of(const struct batch *b, uint32_t n, uint32_t group) {
+    uint32_t members = 0;
+    for (uint32_t i = 0; i < n; i++)
+        members += b->group[i] == group;
+    return members;
+}
+
+/* ---- updates ---- */
+
+/* The last place at which an update keeps the bound on its delay: equation 9, and 1 more, since the update at place p
+ * is applied to the version after p - 1 others. */
+static uint32_t deadline(const struct updates *u, const struct worker *worker) {
+    const uint32_t bound = u->consistency->delay_bound;
+    const uint64_t now = u->version[0] + u->committed, then = worker->versions[0] + bound + 1;
+    if (bound == 0 || u->consistency->kind != CONSISTENCY_asynchronous)
+        return UPDATE_ANY_PLACE;
+    return then > now ? (uint32_t)(then - now) : 0;
+}
+
+static void gather_updates(struct updates *u, struct batch *b) {
+    for (uint32_t w = 0; w < u->n_workers; w++) {
+        const struct worker *worker = &u->workers[w];
+        if (worker->state != WORKER_WAITS)
+            continue;
+        b->updates[b->n] = (struct update){
+            .node = worker->node, .bytes = u->all_bytes, .available_us = u->now_us, .deadline = deadline(u, worker)};
+        b->workers[b->n++] = w;
+    }
+}
+
+static enum status drop_at_worker(struct updates *u, uint32_t w, struct error *err) {
+    u->out->dropped += isfinite(u->counts_from_us) ? 1 : 0;
+    return updates_end(u, w, err);
+}
+
+/* Every part of every update straight to its server, in order. */
+static enum status send_directly(struct updates *u, const struct batch *b, uint32_t n, struct error *err) {
+    enum status st = ST_OK;
+    for (uint32_t i = 0; i < n && !st; i++) {
+        uint32_t w = b->workers[b->order[i]];
+        for (uint32_t s = 0; s < u->n_servers && !st; s++)
+            st = updates_send(u, TRANSFER_PUSH, w * u->n_servers + s, u->workers[w].node, u->servers[s], u->bytes[s],
+                              u->turns++, err);
+    }
+    return st;
+}
+
+static enum status send_group(struct updates *u, const struct batch *b, uint32_t n, uint32_t k, struct error *err) {
+    const uint32_t members = members_of(b, n, k), node = b->aggregators[k];
+    enum status st = members > 0 ? add_group(u, node, members, err) : ST_OK;
+    if (st || members == 0)
+        return st;
+    const size_t g = u->n_groups - 1;
+    for (uint32_t i = 0; i < n && !st; i++) {
+        uint32_t w = b->workers[b->order[i]];
+        if (b->group[i] != k)
+            continue;
+        add_member(u, g, w);
+        st = updates_send(u, TRANSFER_TO_AGGREGATOR, (uint32_t)g, u->workers[w].node, node, u->all_bytes, u->turns++,
+                          err);
+    }
+    u->groups[g].missing = members;
+    u->groups[g].waits = true;
+    u->groups[g].turn = u->turns++;
+    return st;
+}
+
+static enum status send_in_groups(struct updates *u, struct batch *b, uint32_t n, struct calendar *calendar,
+                                  struct error *err) {
+    const struct node_list *list = &u->consistency->aggregators;
+    struct aggregation groups = {
+        .group = b->group, .arrival_us = b->arrival_us, .sum_us = b->sum_us, .applied_us = b->applied_us};
+    memcpy(b->aggregators, list->nodes, list->n * sizeof *list->nodes);
+    fastest_first(u, list->n, b->aggregators);
+    enum status st =
+        aggregate_updates(calendar, u->servers[0], n, b->order, b->updates, list->n, b->aggregators, &groups, err);
+    if (!st)
+        st = send_directly(u, b, groups.direct, err);
+    for (uint32_t k = 0; k < list->n && !st; k++)
+        st = send_group(u, b, n, k, err);
+    return st;
+}
+
+static enum status schedule_updates(struct updates *u, struct batch *b, struct arena *arena, struct error *err) {
+    const struct update_servers servers = {u->n_servers, u->servers, u->share};
+    struct update_order order = {.order = b->order, .end_us = b->end_us, .dropped = b->dropped};
+    struct calendar calendar = {0};
+    b->n = 0;
+    gather_updates(u, b);
+    if (b->n == 0)
+        return ST_OK;
+    enum status st = begin_calendar(u, false, &calendar, arena, err);
+    size_t mark = calendar_mark(&calendar);
+    if (!st)
+        st = order_updates(&calendar, &servers, b->n, b->updates, u->consistency->order, &order, err);
+    for (uint32_t i = 0; i < b->n && !st; i++)
+        if (b->dropped[i])
+            st = drop_at_worker(u, b->workers[i], err);
+    for (uint32_t i = 0; i < order.n && !st; i++) {
+        u->workers[b->workers[b->order[i]]].state = WORKER_PUSHES;
+        u->workers[b->workers[b->order[i]]].parts = u->n_servers;
+        u->committed++;
+    }
+    calendar_back_to(&calendar, mark);
+    if (!st)
+        st = u->consistency->aggregators.n > 0 ? send_in_groups(u, b, order.n, &calendar, err)
+                                               : send_directly(u, b, order.n, err);
+    calendar_release(&calendar);
+    return st;
+}
+
+/* ---- models ---- */
+
+/* The nodes whose workers ask and may have the model. Their workers take the server's version of now. */
+static void gather_nodes(struct updates *u, struct batch *b) {
+    for (uint32_t w = 0; w < u->n_workers; w++) {
+        uint32_t node = u->workers[w].node;
+        if (u->workers[w].state != WORKER_ASKS || !updates_may_have_model(u, w))
+            continue;
+        updates_take_versions(u, w);
+        if (b->n > 0 && b->workers[b->n - 1] == node) /* workers are numbered node by node */
+            continue;
+        b->updates[b->n] = (struct update){.node = node, .bytes = u->all_bytes, .available_us = u->now_us};
+        b->workers[b->n++] = node;
+    }
+}
+
+static bool is_distributor(const struct batch *b, uint32_t k, uint32_t node) {
+    bool is = false;
+    for (uint32_t g = 0; g < k; g++)
+        is = is || (b->aggregators[g] == node && members_of(b, b->n, g) > 0);
+    return is;
+}
+
+/* The server passes the model to the group's node, and this one to the others of the group. */
+static enum status send_to_distributor(struct updates *u, const struct batch *b, uint32_t k, uint32_t distributors,
+                                       struct error *err) {
+    const uint32_t members = members_of(b, b->n, k), node = b->aggregators[k];
+    enum status st = members > 0 ? add_group(u, node, members, err) : ST_OK;
+    if (st || members == 0)
+        return st;
+    const size_t g = u->n_groups - 1;
+    st = updates_send(u, TRANSFER_TO_DISTRIBUTOR, (uint32_t)g, u->servers[0], node, u->all_bytes, u->turns++, err);
+    for (uint32_t i = 0; i < b->n; i++)
+        if (b->group[i] == k && !is_distributor(b, distributors, b->workers[b->order[i]]))
+            add_member(u, g, b->workers[b->order[i]]);
+    u->groups[g].turn = u->turns++;
+    return st;
+}
+
+/* §10.3: the groups of an aggregation with all directions reversed, the last group first, and then who pulls from the
+ * server. */
+static enum status schedule_models(struct updates *u, struct batch *b, struct arena *arena, struct error *err) {
+    struct aggregation groups = {
+        .group = b->group, .arrival_us = b->arrival_us, .sum_us = b->sum_us, .applied_us = b->applied_us};
+    struct calendar calendar = {0};
+    b->n = 0;
+    gather_nodes(u, b);
+    if (b->n == 0)
+        return ST_OK;
+    const uint32_t k = b->n < u->consistency->distributors ? b->n : u->consistency->distributors;
+    memcpy(b->aggregators, b->workers, b->n * sizeof *b->workers);
+    fastest_first(u, b->n, b->aggregators);
+    for (uint32_t i = 0; i < b->n; i++)
+        b->order[i] = i;
+    enum status st = begin_calendar(u, true, &calendar, arena, err);
+    if (!st)
+        st = aggregate_updates(&calendar, u->servers[0], b->n, b->order, b->updates, k, b->aggregators, &groups, err);
+    for (uint32_t g = k; g-- > 0 && !st;)
+        st = send_to_distributor(u, b, g, k, err);
+    for (uint32_t i = 0; i < groups.direct && !st; i++)
+        if (!is_distributor(b, k, b->workers[b->order[i]]))
+            st = updates_send(u, TRANSFER_TO_NODE, b->workers[b->order[i]], u->servers[0], b->workers[b->order[i]],
+                              u->all_bytes, u->turns++, err);
+    calendar_release(&calendar);
+    return st;
+}
+
+enum status updates_schedule(struct updates *u, struct error *err) {
+    struct arena arena = {0};
+    struct batch batch;
+    enum status st = take_batch(&batch, u->n_workers, u->cost->cluster->n_nodes, &arena) ? ST_OK : error_no_memory(err);
+    if (!st)
+        st = schedule_updates(u, &batch, &arena, err);
+    if (!st && u->consistency->distributors > 0)
+        st = schedule_models(u, &batch, &arena, err);
+    arena_release(&arena);
+    return st;
+}

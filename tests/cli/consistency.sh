@@ -1,0 +1,44 @@
+#!/bin/bash
+# Strategies whose workers do not all wait for each other, predicted: what the table and the JSON say, and who refuses
+# such a strategy. Needs OUT; prints ok and not ok lines (tests/README.md).
+# Computes: it waits for nothing and times nothing.
+# Plan: 14
+set -u
+cd "$(dirname "$0")/../.."
+source tests/cli/check.bash
+syncopate=$PWD/${OUT:-build/release}/bin/syncopate
+dir=$(mktemp -d)
+trap 'rm -rf "$dir"' EXIT
+cd "$dir"
+
+check a_table_has_what_updates_do 0 'WORKER'"'"'S ITERATION' "$syncopate" simulate resnet50 v100-16x10g --baseline async-ps,wfbp
+check what_a_round_is_is_said 0 'the time in which 16 updates' "$syncopate" simulate resnet50 v100-16x10g --baseline ssp
+check weather_counts_for_all 0 'IN WEATHER' "$syncopate" simulate cnn-small lab-4x1g-weather --baseline mlfabric-a,ssp,wfbp --seeds 2
+"$syncopate" simulate resnet50 v100-16x10g --baseline async-ps,ssp,mlfabric-a,mlfabric-s --json >all 2>err
+check delays_and_drops_add_up 0 '' python3 - <<'PY'
+import json
+rows = {r["strategy"]["name"]: r for r in map(json.loads, open("all"))}
+assert len(rows) == 4
+for name, row in rows.items():
+    u = row["updates"]
+    assert abs(sum(u["delays"]) - u["applied"]) < 1e-6
+    assert abs(row["iteration_us"] - 16 * u["simulated_us"] / u["applied"]) < 1e-6 * row["iteration_us"]
+    assert len(u["delays"]) == u["delay_most"] + 1
+assert rows["mlfabric-s"]["updates"]["delay_most"] == 0
+assert rows["mlfabric-a"]["updates"]["delay_most"] <= 16 < rows["async-ps"]["updates"]["delay_most"]
+assert rows["async-ps"]["updates"]["dropped"] == rows["async-ps"]["updates"]["late"] == 0 < rows["mlfabric-a"]["updates"]["dropped"]
+PY
+"$syncopate" strategy show resnet50 v100-16x10g --baseline mlfabric-a --json >s.json 2>err || cat err
+"$syncopate" simulate resnet50 v100-16x10g --baseline mlfabric-a --json >built 2>err
+check a_description_is_read_back 0 '"mlfabric-a"' "$syncopate" simulate resnet50 v100-16x10g --strategy s.json --json
+verdict and_predicted_the_same "$(cmp -s out built; echo $?)"
+check show_says_it_in_words 0 'consistency: asynchronous, delay at most 16; batches of 100 ms' "$syncopate" strategy show resnet50 v100-16x10g --strategy s.json
+check diff_too 1 'stale-synchronous, at most 2 iterations ahead' "$syncopate" strategy diff resnet50 v100-16x10g s.json ssp
+check no_framework_can_be_given_it 3 'which no framework here can be given' "$syncopate" strategy export ssp --model resnet50 --cluster v100-16x10g --to horovod
+check it_has_no_timeline_yet 2 'no --timeline yet' "$syncopate" simulate resnet50 v100-16x10g --baseline ssp --timeline t.json
+check the_closed_form_is_for_iterations 2 'drop --model autosync' "$syncopate" simulate resnet50 v100-16x10g --baseline ssp --model autosync
+sed 's/"n2"/"n1"/' s.json >server.json
+check an_aggregator_is_not_the_server 2 '"n1" is the server and cannot be its aggregator' "$syncopate" simulate resnet50 v100-16x10g --strategy server.json
+sed 's/"delay_bound": *16/"delay_bound": 0/' s.json >none.json
+check a_delay_bound_is_above_zero 2 'delay_bound: is 0' "$syncopate" simulate resnet50 v100-16x10g --strategy none.json
+check baselines_lists_them 0 'mlfabric-s' "$syncopate" baselines
