@@ -24,7 +24,7 @@ enum status cmd_baselines(int argc, char **argv, struct error *err) {
             "The strategies of published systems and the defaults of frameworks. Each can be given to simulate, trial\n"
             "and strategy show as --baseline BASELINE, and tune tries them first. Of horovod-tuned and byteps-tuned\n"
             "the simulator searches the knobs; strategy export --to horovod and --to byteps say which it found.\n"
-            "The last four do not wait for all gradients, so they compute something else: tune does not try them.",
+            "The last five are MLfabric's and what it is compared with. They are built only where they are named.",
         .examples = "  syncopate simulate resnet50 v100-16x10g --all-baselines",
         .options = options};
     struct arguments arguments;
@@ -34,9 +34,9 @@ enum status cmd_baselines(int argc, char **argv, struct error *err) {
     struct table table;
     table_init(&table, (const char *const[]){"NAME", "WHAT IT DOES", "SOURCE", NULL});
     size_t n, n_updates;
-    const struct baseline *rows = baselines_list(&n), *of_updates = baselines_of_updates(&n_updates);
+    const struct baseline *rows = baselines_list(&n), *by_name = baselines_by_name(&n_updates);
     for (size_t i = 0; i < n + n_updates && !st; i++) {
-        const struct baseline *row = i < n ? &rows[i] : &of_updates[i - n];
+        const struct baseline *row = i < n ? &rows[i] : &by_name[i - n];
         if (json) {
             st = print_line(row, err);
             continue;

@@ -105,6 +105,18 @@ static void print_updates(const struct simulation *s, const struct row *rows, si
                s->cluster->n_devices);
 }
 
+static void print_replicas(const struct row *rows, size_t n) {
+    char text[32];
+    for (size_t i = 0; i < n; i++) {
+        const struct updates_prediction *u = &rows[i].updates;
+        if (rows[i].has_updates && u->replica_bytes > 0)
+            text_print(stdout, "\nThe replica of %s gets %s a round and is at most %.3g norms of an update behind.\n",
+                       rows[i].name,
+                       units_format_bytes((uint64_t)(u->replica_bytes / u->applied * u->workers), text, sizeof text),
+                       u->divergence_most);
+    }
+}
+
 static void print_table(const struct simulation *s, const struct row *rows, size_t n) {
     static const char *const quiet[] = {"STRATEGY",    ">ITERATION", ">COMPUTE",   ">EXPOSED",
                                         ">OVER BOUND", ">MESSAGES",  ">SAMPLES/S", NULL};
@@ -207,6 +219,8 @@ static enum status show_rows(const struct simulation *s, const struct row *rows,
         print_table(s, rows, n);
     if (!request->json && any_updates(rows, n))
         print_updates(s, rows, n);
+    if (!request->json)
+        print_replicas(rows, n);
     if (!request->json && simulation_expects(s) && n > 0)
         print_weather(&rows[0]);
     if (!request->json)

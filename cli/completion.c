@@ -196,7 +196,7 @@ static void print_names(const char *kind, const char *names, FILE *to) {
 static void print_all_names(FILE *to) {
     char names[8192];
     size_t n, n_updates;
-    const struct baseline *rows = baselines_list(&n), *of_updates = baselines_of_updates(&n_updates);
+    const struct baseline *rows = baselines_list(&n), *by_name = baselines_by_name(&n_updates);
     struct error ignored;
     fputs("_syncopate_names() {\n    names=\n    case $1 in\n", to);
     if (!inputs_shipped("models", names, sizeof names, &ignored))
@@ -207,7 +207,7 @@ static void print_all_names(FILE *to) {
     for (size_t i = 0; i < n; i++)
         fprintf(to, "%s%s", i ? " " : "", rows[i].name);
     for (size_t i = 0; i < n_updates; i++)
-        fprintf(to, " %s", of_updates[i].name);
+        fprintf(to, " %s", by_name[i].name);
     fputs("' ;;\n    esac\n}\n\n", to);
 }
 

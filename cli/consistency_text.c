@@ -27,8 +27,8 @@ static void print_consistency(FILE *to, const struct consistency *c, const struc
     if (c->distributors > 0)
         fprintf(to, ", models passed on by up to %u workers", c->distributors);
     if (c->replicated)
-        fprintf(to, "; replica on %s within %g (momentum %g)", cluster->nodes[c->replica].name, c->divergence,
-                c->momentum);
+        fprintf(to, "; replica on %s within %g (momentum %g), copies %s", cluster->nodes[c->replica].name,
+                c->divergence, c->momentum, c->copies_when_due ? "when due" : "early");
     print_nodes(to, "its updates added up on", &c->replica_aggregators, cluster);
 }
 

@@ -142,6 +142,8 @@ static bool add_updates(const struct updates_prediction *u, cJSON *root) {
                                    u->iterations > 0 ? u->iteration_sum_us / (double)u->iterations : 0) &&
            cJSON_AddNumberToObject(object, "server_in_bytes", u->in_bytes) &&
            cJSON_AddNumberToObject(object, "server_out_bytes", u->out_bytes) &&
+           cJSON_AddNumberToObject(object, "replica_bytes", u->replica_bytes) &&
+           cJSON_AddNumberToObject(object, "divergence_most", u->divergence_most) &&
            cJSON_AddNumberToObject(object, "between_bytes", u->between_bytes) &&
            cJSON_AddNumberToObject(object, "transfers_between", (double)u->transfers) &&
            cJSON_AddNumberToObject(object, "slow_transfers_between", (double)u->slow_transfers);

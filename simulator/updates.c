@@ -1,6 +1,7 @@
 /* Workers, servers and the network of simulator/updates.h: a loop over the next thing that happens. */
 #include "simulator/updates.h"
 
+#include <assert.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -8,6 +9,7 @@
 #include "base/grow.h"
 #include "base/work.h"
 #include "simulator/updates_internal.h"
+#include "strategy/updates/replicate.h"
 
 enum { WARM_UP = 10 }; /* a tenth of the updates does not count */
 
@@ -37,10 +39,12 @@ static bool serves(const struct updates *u, uint32_t node) {
 
 static void count_transfer(struct updates *u, const struct wire_transfer *t) {
     struct updates_prediction *out = u->out;
-    const bool up = t->kind <= TRANSFER_SUM;
+    const bool up = t->kind <= TRANSFER_SUM_OF_COPIES;
     if (!counts(u) || t->from == t->to)
         return;
-    if (up && serves(u, t->to)) {
+    if (t->kind == TRANSFER_COPY || t->kind == TRANSFER_SUM_OF_COPIES) {
+        out->replica_bytes += t->left;
+    } else if (up && serves(u, t->to)) {
         out->in_bytes += t->left;
     } else if (!up && serves(u, t->from)) {
         out->out_bytes += t->left;
@@ -170,6 +174,8 @@ static enum status apply(struct updates *u, uint32_t w, uint32_t s, struct error
         u->version[s] += u->in_version == 0;
     } else if (u->consistency->delay_bound > 0 && delay > u->consistency->delay_bound) {
         u->out->late += counts(u) ? u->share[s] : 0;
+        if (u->consistency->replicated)
+            u->norms[worker->place] = 0;
     } else {
         count_delay(u, delay, u->share[s]);
         u->version[s]++;
@@ -195,7 +201,7 @@ static uint32_t server_at(const struct updates *u, uint32_t node) {
 
 /* The bytes are there; what the transfer is for happens after its latency, and after the server's sums before it. */
 static enum status arrive(struct updates *u, struct wire_transfer t, struct error *err) {
-    const bool up = t.kind <= TRANSFER_SUM;
+    const bool up = t.kind <= TRANSFER_SUM_OF_COPIES;
     double us =
         u->now_us + (up ? cost_push_latency_us(u->cost, t.from, t.to) : cost_pull_latency_us(u->cost, t.to, t.from));
     if (t.kind == TRANSFER_PUSH || t.kind == TRANSFER_SUM) {
@@ -214,14 +220,63 @@ static enum status add_to_group(struct updates *u, uint32_t g, struct error *err
     if (--group->missing > 0)
         return ST_OK;
     group->waits = false;
-    return updates_send(u, TRANSFER_SUM, g, group->node, u->servers[0], u->all_bytes, group->turn, err);
+    return updates_send(u, group->copies ? TRANSFER_SUM_OF_COPIES : TRANSFER_SUM, g, group->node, group->to,
+                        u->all_bytes, group->turn, err);
 }
 
-static enum status apply_group(struct updates *u, uint32_t g, struct error *err) {
+/* ---- a replica ---- */
+
+/* Whether the server may apply its next update: the replica is then within its bound. */
+static bool may_apply_next(struct updates *u) {
+    const struct consistency *c = u->consistency;
+    double apart = replica_divergence((uint32_t)(u->next + 1 - u->replica_next), u->norms + u->replica_next,
+                                      u->replica_step, c->momentum);
+    if (apart > c->divergence * (1 + 1e-12))
+        return false;
+    u->out->divergence_most = fmax(u->out->divergence_most, apart);
+    return true;
+}
+
+/* The server goes on as far as it may, and the replica follows as far as it has what the server has applied. */
+static enum status go_on_in_sequence(struct updates *u, struct error *err) {
     enum status st = ST_OK;
-    for (uint32_t i = 0; i < u->groups[g].n && !st; i++)
-        st = apply(u, u->members[u->groups[g].first + i], 0, err);
+    for (bool moved = true; moved && !st;) {
+        moved = false;
+        for (; u->replica_next < u->next && u->sequence[u->replica_next].at_replica; moved = true)
+            u->replica_step = replica_step(u->replica_step, u->norms[u->replica_next++], u->consistency->momentum);
+        if (u->next < u->n_sequence && u->sequence[u->next].here && may_apply_next(u)) {
+            u->next++;
+            st = apply(u, u->sequence[u->next - 1].worker, 0, err);
+            moved = true;
+        }
+    }
     return st;
+}
+
+/* An update is at its server. */
+static enum status take_update(struct updates *u, uint32_t w, uint32_t s, struct error *err) {
+    if (!u->consistency->replicated)
+        return apply(u, w, s, err);
+    u->sequence[u->workers[w].place].here = true;
+    return go_on_in_sequence(u, err);
+}
+
+static enum status take_sum(struct updates *u, const struct update_group *group, struct error *err) {
+    enum status st = ST_OK;
+    for (uint32_t i = 0; i < group->n && !st; i++)
+        st = take_update(u, u->members[group->first + i], 0, err);
+    return st;
+}
+
+static enum status take_sum_of_copies(struct updates *u, const struct update_group *group, struct error *err) {
+    for (uint32_t i = 0; i < group->n; i++)
+        u->sequence[u->members[group->first + i]].at_replica = true;
+    return go_on_in_sequence(u, err);
+}
+
+static enum status take_copy(struct updates *u, uint32_t place, struct error *err) {
+    u->sequence[place].at_replica = true;
+    return go_on_in_sequence(u, err);
 }
 
 /* The model is on a node: all its workers that pull have it. */
@@ -248,13 +303,19 @@ static void take_part(struct updates *u, uint32_t w) {
 }
 
 static enum status finish(struct updates *u, const struct wire_transfer *t, struct error *err) {
+    struct update_group group;
     switch ((enum transfer_kind)t->kind) {
     case TRANSFER_PUSH:
-        return apply(u, t->what / u->n_servers, t->what % u->n_servers, err);
+        return take_update(u, t->what / u->n_servers, t->what % u->n_servers, err);
     case TRANSFER_TO_AGGREGATOR:
         return add_to_group(u, t->what, err);
     case TRANSFER_SUM:
-        return apply_group(u, t->what, err);
+        group = u->groups[t->what]; /* the array may grow */
+        return take_sum(u, &group, err);
+    case TRANSFER_COPY:
+        return take_copy(u, t->what, err);
+    case TRANSFER_SUM_OF_COPIES:
+        return take_sum_of_copies(u, &u->groups[t->what], err);
     case TRANSFER_PULL:
         take_part(u, t->what / u->n_servers);
         return ST_OK;
@@ -379,6 +440,7 @@ static enum status loop(struct updates *u, struct error *err) {
     for (uint64_t n = 0; !st && (u->ended < rounds * u->n_workers || u->now_us < u->options->until_us); n++) {
         double schedule_us = next_schedule_us(u);
         double us = fmin(fmin(wire_next_us(&u->wire), next_landing_us(u)), fmin(next_ready_us(u), schedule_us));
+        assert(isfinite(us)); /* somebody always computes, sends or waits for the scheduler */
         st = n % 1024 ? ST_OK : work_check(err);
         if (!st)
             st = step(u, schedule_us, fmin(us, next_weather_us(u)), err);
@@ -454,6 +516,8 @@ static void release(struct updates *u) {
     free(u->landings);
     free(u->groups);
     free(u->members);
+    free(u->sequence);
+    free(u->norms);
     arena_release(&u->arena);
 }
 
@@ -522,6 +586,8 @@ void updates_add(struct updates_prediction *sum, const struct updates_prediction
     sum->iterations += more->iterations;
     sum->in_bytes += more->in_bytes;
     sum->out_bytes += more->out_bytes;
+    sum->replica_bytes += more->replica_bytes;
+    sum->divergence_most = fmax(sum->divergence_most, more->divergence_most);
     sum->between_bytes += more->between_bytes;
     sum->transfers += more->transfers;
     sum->slow_transfers += more->slow_transfers;

@@ -4,15 +4,21 @@
  * Each device is a worker: it pulls the model, computes (the plan's steps, times the node's scale and the weather), and
  * pushes its update, whole. A server applies updates one after another and counts versions. A worker asks for the model
  * when its update was applied or dropped.
- *   without a scheduler  transfers share the NICs as connections do. An update whose delay is above the bound is
- * dropped by the server. Under stale_synchronous the server answers a worker that has ended c iterations once the
- * slowest has ended c - K with a scheduler     updates wait at their workers until the next multiple of batch_us, or
- * until nothing else can come. Those of a batch are ordered (strategy/updates/order.h), with the deadlines of the delay
- *                        bound, and grouped (strategy/updates/aggregate.h), on the rates that a monitor has reported
- * and beside what is still on its way. What is dropped is dropped at the worker. Transfers then take turns in that
- * order at the rates that NICs really have; an update that comes too late for its bound is dropped by the server. Pulls
- * are batched and passed on as §10.3 has it Synchronous: an iteration's updates make one version, and all workers then
- * pull it.
+ *
+ * Without a scheduler transfers share the NICs as connections do. A server drops an update whose delay is above the
+ * bound. Under stale_synchronous it answers a worker that has ended c iterations once the slowest has ended c - K.
+ *
+ * With a scheduler updates wait at their workers until the next multiple of batch_us, or until nothing else can come.
+ * Those of a batch are ordered (strategy/updates/order.h), with the deadlines of the delay bound, and grouped
+ * (strategy/updates/aggregate.h), on the rates that a monitor has reported and beside what is still on its way. What is
+ * dropped is dropped at the worker. Transfers then take turns in that order at the rates that NICs really have. A
+ * server drops an update that comes too late for its bound. Pulls are batched and passed on as §10.3 has it.
+ *
+ * With a replica the server applies updates in the order in which they were scheduled, and holds one until the replica
+ * has followed to within the bound (the paper holds back the transfer of the batch's last update, §5.3). Every update
+ * counts as one of norm 1.
+ *
+ * Synchronous: an iteration's updates make one version, and all workers then pull it.
  *
  * Nothing is random but the weather. Units: microseconds, bytes. Threads: no state. */
 #ifndef SIMULATOR_UPDATES_H
@@ -51,6 +57,8 @@ struct updates_prediction {
     double iteration_sum_us;       /* of workers, from one model to the next */
     uint64_t iterations;
     double in_bytes, out_bytes, between_bytes; /* into servers, out of them, between other nodes */
+    double replica_bytes;                      /* into the replica */
+    double divergence_most; /* of the replica, in norms of an update: the bound of strategy/updates/replicate.h */
     uint64_t transfers, slow_transfers; /* between other nodes; those whose receiving NIC has less than half its rate */
 };
 

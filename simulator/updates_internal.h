@@ -27,6 +27,7 @@ enum worker_state {
 struct worker {
     enum worker_state state;
     uint32_t node, parts; /* parts that are still on their way */
+    uint32_t place;       /* of its update in the sequence, where there is a replica */
     uint64_t iteration;   /* iterations that it has ended */
     uint64_t *versions;   /* of each server's model that it computes with */
     double began_us, ready_us;
@@ -37,18 +38,28 @@ enum transfer_kind {
     TRANSFER_PUSH,           /* a part: worker * servers + server */
     TRANSFER_TO_AGGREGATOR,  /* a group */
     TRANSFER_SUM,            /* a group */
+    TRANSFER_COPY,           /* of an update, to the replica: its place in the sequence */
+    TRANSFER_SUM_OF_COPIES,  /* a group */
     TRANSFER_PULL,           /* a part */
     TRANSFER_TO_DISTRIBUTOR, /* a group */
     TRANSFER_TO_NODE,        /* the model, to all workers of the node that pull */
 };
 
-/* Updates that are added up at a node, or nodes to which a node passes the model. */
+/* Updates that are added up at a node for another, or nodes to which a node passes the model. */
 struct update_group {
-    uint32_t node, first, n; /* members[first .. first + n): workers, or nodes */
-    uint32_t missing;        /* updates that have not come yet */
-    uint64_t turn;           /* of the sum */
-    double ready_us;         /* scratch: when the sum can go, as planned */
-    bool waits;              /* for the updates that are missing */
+    uint32_t node, to, first, n; /* members[first .. first + n): workers; places in the sequence where the sum goes to
+                                    the replica; or nodes */
+    uint32_t missing;            /* updates that have not come yet */
+    uint64_t turn;               /* of the sum */
+    double ready_us;             /* scratch: when the sum can go, as planned */
+    bool waits;                  /* for the updates that are missing */
+    bool copies;                 /* for the replica */
+};
+
+/* Where there is a replica, updates are applied in the order in which they were scheduled, here and there. */
+struct sequel {
+    uint32_t worker;
+    bool here, at_replica; /* has come */
 };
 
 /* What ends a known time after its cause: a transfer's latency and its sum. */
@@ -79,7 +90,12 @@ struct updates {
     size_t n_groups, first_group, group_room; /* before first_group no sum is waited for */
     uint32_t *members;                        /* malloc'd */
     size_t n_members, member_room;
-    uint32_t in_version; /* synchronous: updates of this iteration so far */
+    struct sequel *sequence; /* malloc'd: every update that was scheduled, where there is a replica */
+    double *norms;           /* malloc'd, n_sequence: 1 where it was applied, 0 where it was late */
+    size_t n_sequence, sequence_room, norm_room;
+    size_t next, replica_next, replica_sent; /* the first that is not applied; at the replica; not on its way there */
+    double replica_step;                     /* bound on the replica's last step (strategy/updates/replicate.h) */
+    uint32_t in_version;                     /* synchronous: updates of this iteration so far */
     struct weather weather, reported;
     double *reported_rates; /* bytes per microsecond, as the monitor has them */
     uint64_t ended;         /* updates applied or dropped, since time 0 */

@@ -9,6 +9,7 @@
 #include "strategy/updates/aggregate.h"
 #include "strategy/updates/calendar.h"
 #include "strategy/updates/order.h"
+#include "strategy/updates/replicate.h"
 
 /* One batch: updates that wait, and room for what comes out. */
 struct batch {
@@ -80,15 +81,15 @@ static enum status begin_calendar(struct updates *u, bool back, struct calendar 
     }
     for (size_t g = u->first_group; g < u->n_groups; g++)
         if (u->groups[g].waits)
-            reserve(out, back, u->groups[g].node, u->servers[0], u->all_bytes, u->groups[g].ready_us);
+            reserve(out, back, u->groups[g].node, u->groups[g].to, u->all_bytes, u->groups[g].ready_us);
     return ST_OK;
 }
 
 /* A new group of `n` members, whose places are to be filled. Fails: ST_NO_MEMORY. */
-static enum status add_group(struct updates *u, uint32_t node, uint32_t n, struct error *err) {
+static enum status add_group(struct updates *u, uint32_t node, uint32_t to, uint32_t n, struct error *err) {
     if (!GROW(&u->groups, &u->group_room, u->n_groups + 1) || !GROW(&u->members, &u->member_room, u->n_members + n + 1))
         return error_no_memory(err);
-    u->groups[u->n_groups++] = (struct update_group){.node = node, .first = (uint32_t)u->n_members};
+    u->groups[u->n_groups++] = (struct update_group){.node = node, .to = to, .first = (uint32_t)u->n_members};
     u->n_members += n;
     return ST_OK;
 }
@@ -96,6 +97,14 @@ static enum status add_group(struct updates *u, uint32_t node, uint32_t n, struc
 static void add_member(struct updates *u, size_t group, uint32_t member) {
     struct update_group *g = &u->groups[group];
     u->members[g->first + g->n++] = member;
+}
+
+/* All members of the group that was added last are sent; its sum has the next turn. */
+static void close_group(struct updates *u) {
+    struct update_group *g = &u->groups[u->n_groups - 1];
+    g->missing = g->n;
+    g->waits = true;
+    g->turn = u->turns++;
 }
 
 static uint32_t members_of(const struct batch *b, uint32_t n, uint32_t group) {
@@ -147,7 +156,7 @@ static enum status send_directly(struct updates *u, const struct batch *b, uint3
 
 static enum status send_group(struct updates *u, const struct batch *b, uint32_t n, uint32_t k, struct error *err) {
     const uint32_t members = members_of(b, n, k), node = b->aggregators[k];
-    enum status st = members > 0 ? add_group(u, node, members, err) : ST_OK;
+    enum status st = members > 0 ? add_group(u, node, u->servers[0], members, err) : ST_OK;
     if (st || members == 0)
         return st;
     const size_t g = u->n_groups - 1;
@@ -159,14 +168,12 @@ static enum status send_group(struct updates *u, const struct batch *b, uint32_t
         st = updates_send(u, TRANSFER_TO_AGGREGATOR, (uint32_t)g, u->workers[w].node, node, u->all_bytes, u->turns++,
                           err);
     }
-    u->groups[g].missing = members;
-    u->groups[g].waits = true;
-    u->groups[g].turn = u->turns++;
+    close_group(u);
     return st;
 }
 
 static enum status send_in_groups(struct updates *u, struct batch *b, uint32_t n, struct calendar *calendar,
-                                  struct error *err) {
+                                  double *end_us, struct error *err) {
     const struct node_list *list = &u->consistency->aggregators;
     struct aggregation groups = {
         .group = b->group, .arrival_us = b->arrival_us, .sum_us = b->sum_us, .applied_us = b->applied_us};
@@ -174,6 +181,7 @@ static enum status send_in_groups(struct updates *u, struct batch *b, uint32_t n
     fastest_first(u, list->n, b->aggregators);
     enum status st =
         aggregate_updates(calendar, u->servers[0], n, b->order, b->updates, list->n, b->aggregators, &groups, err);
+    *end_us = groups.end_us;
     if (!st)
         st = send_directly(u, b, groups.direct, err);
     for (uint32_t k = 0; k < list->n && !st; k++)
@@ -181,10 +189,117 @@ static enum status send_in_groups(struct updates *u, struct batch *b, uint32_t n
     return st;
 }
 
-static enum status schedule_updates(struct updates *u, struct batch *b, struct arena *arena, struct error *err) {
+/* ---- a replica ---- */
+
+/* The scheduled updates have the next places of the sequence, in order. Fails: ST_NO_MEMORY. */
+static enum status add_to_sequence(struct updates *u, const struct batch *b, uint32_t n, struct error *err) {
+    if (!GROW(&u->sequence, &u->sequence_room, u->n_sequence + n) || !GROW(&u->norms, &u->norm_room, u->n_sequence + n))
+        return error_no_memory(err);
+    for (uint32_t i = 0; i < n; i++) {
+        uint32_t w = b->workers[b->order[i]];
+        u->workers[w].place = (uint32_t)u->n_sequence;
+        u->norms[u->n_sequence] = 1;
+        u->sequence[u->n_sequence++] = (struct sequel){.worker = w};
+    }
+    return ST_OK;
+}
+
+static enum status copy_to(struct updates *u, uint32_t place, enum transfer_kind kind, uint32_t what, uint32_t to,
+                           struct error *err) {
+    return updates_send(u, kind, what, u->workers[u->sequence[place].worker].node, to, u->all_bytes, u->turns++, err);
+}
+
+static enum status send_group_of_copies(struct updates *u, const struct batch *b, uint32_t sent, uint32_t k,
+                                        struct error *err) {
+    const uint32_t first = (uint32_t)u->replica_sent, members = members_of(b, sent, k);
+    enum status st = members > 0 ? add_group(u, b->aggregators[k], u->consistency->replica, members, err) : ST_OK;
+    if (st || members == 0)
+        return st;
+    const uint32_t g = (uint32_t)u->n_groups - 1;
+    u->groups[g].copies = true;
+    for (uint32_t i = 0; i < sent && !st; i++) {
+        if (b->group[i] != k)
+            continue;
+        add_member(u, g, first + i);
+        st = copy_to(u, first + i, TRANSFER_TO_AGGREGATOR, g, b->aggregators[k], err);
+    }
+    close_group(u);
+    return st;
+}
+
+/* Copies of sequence[replica_sent ..]: the first `sent` of them, in the batch's groups. */
+static enum status send_copies(struct updates *u, const struct batch *b, uint32_t sent, uint32_t n_groups,
+                               struct error *err) {
+    const uint32_t first = (uint32_t)u->replica_sent;
+    enum status st = ST_OK;
+    for (uint32_t i = 0; i < sent && !st; i++)
+        if (b->group[i] == TO_SERVER)
+            st = copy_to(u, first + i, TRANSFER_COPY, first + i, u->consistency->replica, err);
+    for (uint32_t k = 0; k < n_groups && !st; k++)
+        st = send_group_of_copies(u, b, sent, k, err);
+    u->replica_sent += sent;
+    return st;
+}
+
+static enum status schedule_copies(struct updates *u, struct calendar *calendar, double last_us, struct arena *arena,
+                                   struct error *err) {
+    const struct consistency *c = u->consistency;
+    const uint32_t n = (uint32_t)(u->n_sequence - u->replica_sent);
+    struct batch b;
+    if (!take_batch(&b, (size_t)n + 1, u->cost->cluster->n_nodes, arena))
+        return error_no_memory(err);
+    for (uint32_t i = 0; i < n; i++) {
+        const struct worker *worker = &u->workers[u->sequence[u->replica_sent + i].worker];
+        b.order[i] = i;
+        b.updates[i] = (struct update){.node = worker->node, .bytes = u->all_bytes, .available_us = u->now_us};
+    }
+    for (uint32_t k = 0; k < c->replica_aggregators.n; k++)
+        b.aggregators[k] = c->replica_aggregators.nodes[k];
+    fastest_first(u, c->replica_aggregators.n, b.aggregators);
+    struct replication r = {
+        .aggregation = {.group = b.group, .arrival_us = b.arrival_us, .sum_us = b.sum_us, .applied_us = b.applied_us}};
+    enum status st = replicate_updates(calendar, c->replica, n, b.order, b.updates, u->norms + u->replica_sent,
+                                       1 / (1 - c->momentum), c->momentum, c->divergence, c->copies_when_due, last_us,
+                                       c->replica_aggregators.n, b.aggregators, &r, err);
+    return st ? st : send_copies(u, &b, r.sent, c->replica_aggregators.n, err);
+}
+
+/* ---- a batch of updates ---- */
+
+static enum status commit(struct updates *u, const struct batch *b, uint32_t n, struct error *err) {
+    for (uint32_t i = 0; i < n; i++) {
+        struct worker *worker = &u->workers[b->workers[b->order[i]]];
+        worker->state = WORKER_PUSHES;
+        worker->parts = u->n_servers;
+    }
+    u->committed += n;
+    return u->consistency->replicated ? add_to_sequence(u, b, n, err) : ST_OK;
+}
+
+/* Order the batch, drop what is to be dropped, commit the rest. */
+static enum status order_batch(struct updates *u, struct batch *b, struct calendar *calendar,
+                               struct update_order *order, struct error *err) {
     const struct update_servers servers = {u->n_servers, u->servers, u->share};
+    enum status st = order_updates(calendar, &servers, b->n, b->updates, u->consistency->order, order, err);
+    for (uint32_t i = 0; i < b->n && !st; i++)
+        if (b->dropped[i])
+            st = drop_at_worker(u, b->workers[i], err);
+    return st ? st : commit(u, b, order->n, err);
+}
+
+static enum status send_batch(struct updates *u, struct batch *b, const struct update_order *order, size_t mark,
+                              struct calendar *calendar, double *end_us, struct error *err) {
+    *end_us = order->n > 0 ? order->end_us[order->n - 1] : u->now_us;
+    if (u->consistency->aggregators.n == 0)
+        return send_directly(u, b, order->n, err);
+    calendar_back_to(calendar, mark);
+    return send_in_groups(u, b, order->n, calendar, end_us, err);
+}
+
+static enum status schedule_updates(struct updates *u, struct batch *b, struct arena *arena, struct error *err) {
     struct update_order order = {.order = b->order, .end_us = b->end_us, .dropped = b->dropped};
     struct calendar calendar = {0};
+    double end_us = 0;
     b->n = 0;
     gather_updates(u, b);
     if (b->n == 0)
@@ -192,19 +307,11 @@ static enum status schedule_updates(struct updates *u, struct batch *b, struct a
     enum status st = begin_calendar(u, false, &calendar, arena, err);
     size_t mark = calendar_mark(&calendar);
     if (!st)
-        st = order_updates(&calendar, &servers, b->n, b->updates, u->consistency->order, &order, err);
-    for (uint32_t i = 0; i < b->n && !st; i++)
-        if (b->dropped[i])
-            st = drop_at_worker(u, b->workers[i], err);
-    for (uint32_t i = 0; i < order.n && !st; i++) {
-        u->workers[b->workers[b->order[i]]].state = WORKER_PUSHES;
-        u->workers[b->workers[b->order[i]]].parts = u->n_servers;
-        u->committed++;
-    }
-    calendar_back_to(&calendar, mark);
+        st = order_batch(u, b, &calendar, &order, err);
     if (!st)
-        st = u->consistency->aggregators.n > 0 ? send_in_groups(u, b, order.n, &calendar, err)
-                                               : send_directly(u, b, order.n, err);
+        st = send_batch(u, b, &order, mark, &calendar, &end_us, err);
+    if (!st && u->consistency->replicated)
+        st = schedule_copies(u, &calendar, end_us, arena, err);
     calendar_release(&calendar);
     return st;
 }
@@ -236,7 +343,7 @@ static bool is_distributor(const struct batch *b, uint32_t k, uint32_t node) {
 static enum status send_to_distributor(struct updates *u, const struct batch *b, uint32_t k, uint32_t distributors,
                                        struct error *err) {
     const uint32_t members = members_of(b, b->n, k), node = b->aggregators[k];
-    enum status st = members > 0 ? add_group(u, node, members, err) : ST_OK;
+    enum status st = members > 0 ? add_group(u, node, node, members, err) : ST_OK;
     if (st || members == 0)
         return st;
     const size_t g = u->n_groups - 1;

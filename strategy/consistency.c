@@ -7,6 +7,7 @@
 static const char *const kind_words[] = {CONSISTENCY_TABLE(X) NULL};
 static const char *const order_words[] = {UPDATE_ORDER_TABLE(X) NULL};
 #undef X
+static const char *const copies_words[] = {"early", "due", NULL};
 
 static const double MAX_BATCH_US = 1e9, MAX_DIVERGENCE = 1e12, MAX_MOMENTUM = 0.9999;
 
@@ -80,8 +81,9 @@ static enum status read_scheduler(const struct json_at *at, const struct cluster
 
 static enum status read_replica(const struct json_at *at, const struct cluster *cluster, struct arena *arena,
                                 struct consistency *out, struct error *err) {
-    static const char *const known[] = {"node", "divergence", "momentum", "aggregators", NULL};
+    static const char *const known[] = {"node", "divergence", "momentum", "copies", "aggregators", NULL};
     struct json_at replica, node;
+    size_t copies = 0;
     if (!json_has(at, "replica", &replica))
         return ST_OK;
     out->replicated = true;
@@ -94,6 +96,9 @@ static enum status read_replica(const struct json_at *at, const struct cluster *
         st = json_get_number(&replica, "divergence", JSON_REQUIRED, 1e-9, MAX_DIVERGENCE, &out->divergence, err);
     if (!st)
         st = json_get_number(&replica, "momentum", JSON_OPTIONAL, 0, MAX_MOMENTUM, &out->momentum, err);
+    if (!st)
+        st = json_get_word(&replica, "copies", JSON_OPTIONAL, copies_words, &copies, err);
+    out->copies_when_due = copies;
     return st ? st : read_aggregators(&replica, cluster, arena, &out->replica_aggregators, err);
 }
 
@@ -161,6 +166,7 @@ static bool write_replica(const struct consistency *c, const struct cluster *clu
     return object && cJSON_AddStringToObject(object, "node", cluster->nodes[c->replica].name) &&
            cJSON_AddNumberToObject(object, "divergence", c->divergence) &&
            cJSON_AddNumberToObject(object, "momentum", c->momentum) &&
+           cJSON_AddStringToObject(object, "copies", copies_words[c->copies_when_due]) &&
            write_nodes(&c->replica_aggregators, cluster, object);
 }
 

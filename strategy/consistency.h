@@ -25,9 +25,11 @@
  *     "node"         its name
  *     "divergence"   how far its model may be from the server's, in norms of a typical update; above 0
  *     "momentum"     the training's gamma of equation 2, in [0, 1); default 0
- *     "aggregators"  as above, for updates on their way to the replica; not the replica's own node; default none
- * All variables are served and whole, and those of one server share one push. The schedule is fifo without a limit and
- * with the barrier, devices push for themselves (no local_reduction). Aggregators add dense gradients, for one server.
+ *     "copies"       when copies of updates are sent to it: early (default: what it can get by the end of each batch,
+ * as §5.3 has it) or due (when the bound asks for it, and then all) "aggregators"  as above, for updates on their way
+ * to the replica; not the replica's own node; default none All variables are served and whole, and those of one server
+ * share one push. The schedule is fifo without a limit and with the barrier, devices push for themselves (no
+ * local_reduction). Aggregators add dense gradients, for one server.
  */
 #ifndef STRATEGY_CONSISTENCY_H
 #define STRATEGY_CONSISTENCY_H
@@ -79,8 +81,9 @@ struct consistency {
     enum update_order_rule order;
     struct node_list aggregators;
     uint32_t distributors;
-    bool replicated; /* "replica", with the next four */
+    bool replicated; /* "replica", with the next five */
     uint32_t replica;
+    bool copies_when_due;
     double divergence, momentum;
     struct node_list replica_aggregators;
 };

@@ -54,20 +54,22 @@ static const struct baseline baselines[] = {
      "BytePS's knobs, by grid and simulation; AutoSync §4", BASELINE_TUNED, NULL, &baseline_byteps_grid},
 };
 
-static const struct baseline of_updates[] = {
+static const struct baseline by_name[] = {
     {"async-ps", "whole updates to one server; nobody waits for anybody", "asynchronous SGD; MLfabric §2, Async",
      BASELINE_PUBLISHED, baseline_async_ps, NULL},
     {"ssp", "the same, and nobody is more than two iterations ahead of the slowest",
      "Ho et al. (NIPS 2013); MLfabric §6", BASELINE_PUBLISHED, baseline_ssp, NULL},
     {"mlfabric-a", "updates ordered under a delay bound, added up on the way, dropped where they are too late",
      "MLfabric (Viswanathan and Akella 2019), algorithms 2 and 3", BASELINE_PUBLISHED, baseline_mlfabric_a, NULL},
+    {"tree-reduce", "one all-reduce of everything along a binary tree after the backward pass", "MLfabric §7, Tr-Sync",
+     BASELINE_PUBLISHED, baseline_tree_reduce, NULL},
     {"mlfabric-s", "updates of an iteration added up on the way as the network allows", "MLfabric §6",
      BASELINE_PUBLISHED, baseline_mlfabric_s, NULL},
 };
 
-const struct baseline *baselines_of_updates(size_t *n) {
-    *n = sizeof of_updates / sizeof of_updates[0];
-    return of_updates;
+const struct baseline *baselines_by_name(size_t *n) {
+    *n = sizeof by_name / sizeof by_name[0];
+    return by_name;
 }
 
 const struct baseline *baselines_list(size_t *n) {
@@ -79,9 +81,9 @@ const struct baseline *baselines_find(const char *name) {
     for (size_t i = 0; i < sizeof baselines / sizeof baselines[0]; i++)
         if (!strcmp(baselines[i].name, name))
             return &baselines[i];
-    for (size_t i = 0; i < sizeof of_updates / sizeof of_updates[0]; i++)
-        if (!strcmp(of_updates[i].name, name))
-            return &of_updates[i];
+    for (size_t i = 0; i < sizeof by_name / sizeof by_name[0]; i++)
+        if (!strcmp(by_name[i].name, name))
+            return &by_name[i];
     return NULL;
 }
 

@@ -11,6 +11,7 @@
 #include "strategy/updates/aggregate.h"
 #include "strategy/updates/calendar.h"
 #include "strategy/updates/order.h"
+#include "strategy/updates/replicate.h"
 #include "tests/property/strategy/plain_updates.h"
 #include "tests/support/check.h"
 
@@ -497,6 +498,95 @@ static void algorithm_3_never_beats_the_best_groups(void **state) {
            equal, SMALL_BATCHES);
 }
 
+/* ---- a replica ---- */
+
+enum { WIDE = 3, AHEAD = 12 };
+
+/* Equation 2 for vectors: what the server has done that the replica has not. */
+static double apart(uint32_t n, double steps[][WIDE], const double *history, double momentum) {
+    double sum = 0, step[WIDE], moved[WIDE] = {0};
+    memcpy(step, history, sizeof step);
+    for (uint32_t i = 0; i < n; i++)
+        for (int d = 0; d < WIDE; d++) {
+            step[d] = momentum * step[d] + steps[i][d];
+            moved[d] += step[d];
+        }
+    for (int d = 0; d < WIDE; d++)
+        sum += moved[d] * moved[d];
+    return sqrt(sum);
+}
+
+static double norm(const double *v) {
+    double sum = 0;
+    for (int d = 0; d < WIDE; d++)
+        sum += v[d] * v[d];
+    return sqrt(sum);
+}
+
+/* Of random vectors it is an upper bound, of vectors with one direction it is exact. */
+static void divergence_is_bounded_by_the_norms(void **state) {
+    struct rng rng;
+    (void)state;
+    rng_split(&rng, test_seed(), 8);
+    for (int i = 0; i < READINGS; i++) {
+        bool one_way = chance(&rng, 0.3);
+        double steps[AHEAD][WIDE], history[WIDE], norms[AHEAD], momentum = rng_uniform(&rng) * 0.95;
+        uint32_t n = (uint32_t)rng_below(&rng, AHEAD + 1);
+        for (int d = 0; d < WIDE; d++)
+            history[d] = one_way ? d == 0 : rng_normal(&rng);
+        for (uint32_t k = 0; k < n; k++) {
+            double length = rng_uniform(&rng);
+            for (int d = 0; d < WIDE; d++)
+                steps[k][d] = one_way ? length * (d == 0) : rng_normal(&rng);
+            norms[k] = norm(steps[k]);
+        }
+        double real = apart(n, steps, history, momentum), bound = replica_divergence(n, norms, norm(history), momentum);
+        if (one_way)
+            assert_close(real, bound, 1e-9);
+        assert_true(real <= bound * (1 + 1e-9));
+    }
+    const double ones[AHEAD] = {1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1};
+    assert_close(replica_divergence(AHEAD, ones, 1 / (1 - 0.9), 0.9), AHEAD / (1 - 0.9), 1e-9);
+    assert_close(replica_step(1 / (1 - 0.9), 1, 0.9), 1 / (1 - 0.9), 1e-12);
+}
+
+/* What is sent is a prefix that keeps the bound; early it is all that is there by the end of the batch. */
+static void copies_keep_the_replica_within_its_bound(void **state) {
+    struct rng rng;
+    struct batch b;
+    (void)state;
+    rng_split(&rng, test_seed(), 9);
+    for (int i = 0; i < READINGS; i++) {
+        struct calendar calendar;
+        struct aggregated room;
+        struct error err;
+        uint32_t order[PLAIN_UPDATES];
+        double norms[PLAIN_UPDATES], momentum = rng_uniform(&rng) * 0.9, step = rng_uniform(&rng) * 5;
+        bool when_due = chance(&rng, 0.5);
+        random_batch(&rng, 20, &b);
+        for (uint32_t u = 0; u < b.n; u++) {
+            order[u] = u;
+            norms[u] = rng_between(&rng, 0.5, 1.5);
+        }
+        double bound = rng_log_between(&rng, 1, 100) / (1 - momentum),
+               last_us = b.now_us + rng_log_between(&rng, 1e3, 1e6);
+        struct replication r = {.aggregation = {.group = room.group,
+                                                .arrival_us = room.arrival_us,
+                                                .sum_us = room.sum_us,
+                                                .applied_us = room.applied_us}};
+        assert_ok(calendar_init(&calendar, b.n_nodes, b.rates, b.now_us, &err));
+        assert_ok(replicate_updates(&calendar, b.server, b.n, order, b.updates, norms, step, momentum, bound, when_due,
+                                    last_us, b.k, b.aggregators, &r, &err));
+        calendar_release(&calendar);
+        for (uint32_t u = 0; u < r.sent; u++)
+            step = replica_step(step, norms[u], momentum);
+        assert_true(r.sent <= b.n);
+        assert_true(replica_divergence(b.n - r.sent, norms + r.sent, step, momentum) <= bound);
+        assert_true(when_due || r.sent == b.n || room.applied_us[r.sent] > last_us);
+        assert_true(r.sent == 0 || r.sent == b.n || room.applied_us[r.sent] > room.applied_us[r.sent - 1]);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(calendar_reserves_what_is_free_and_takes_it_back),
@@ -507,6 +597,8 @@ int main(void) {
         cmocka_unit_test(slots_is_the_optimum_of_the_integer_program_behind_one_port),
         cmocka_unit_test(groups_equal_a_plain_reading_of_algorithm_3),
         cmocka_unit_test(algorithm_3_never_beats_the_best_groups),
+        cmocka_unit_test(divergence_is_bounded_by_the_norms),
+        cmocka_unit_test(copies_keep_the_replica_within_its_bound),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

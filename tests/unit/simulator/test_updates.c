@@ -126,6 +126,14 @@ static void random_consistency(struct rng *rng, uint32_t n, struct fixture *f, u
         c.aggregators = (struct node_list){(uint32_t)rng_below(rng, n + 1), aggregators};
         c.distributors = (uint32_t)rng_below(rng, 4);
     }
+    if (c.scheduled && rng_below(rng, 2)) {
+        c.replicated = true;
+        c.replica = n; /* the server's own node: any node that adds nothing up */
+        c.momentum = rng_uniform(rng) * 0.9;
+        c.divergence = rng_log_between(rng, 1, 40) / (1 - c.momentum);
+        c.copies_when_due = rng_below(rng, 2);
+        c.replica_aggregators = (struct node_list){(uint32_t)rng_below(rng, n + 1), aggregators};
+    }
     workers(f, n, c);
 }
 
@@ -157,6 +165,7 @@ static void bounds_hold_in_any_weather(void **state) {
         assert_close(sum, p.applied, EXACT);
         assert_true(fabs(ended - (double)p.iterations) <= 2.0 * n);
         assert_true(f.plan.consistency.scheduled || p.dropped == 0);
+        assert_true(p.divergence_most <= f.plan.consistency.divergence * (1 + EXACT));
         late += p.late / ended;
         dropped += p.dropped / ended;
     }

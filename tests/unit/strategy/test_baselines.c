@@ -87,6 +87,7 @@ static void wfbp_gives_each_variable_its_own_group(void **state) {
 static void single_has_one_group(void **state) {
     (void)state;
     check_groups("single", five, three_nodes, "00000");
+    check_groups("tree-reduce", five, three_nodes, "00000");
 }
 
 /* e + c + d reach 1 MiB, b alone is exactly 25 MiB and closes its bucket, a is left. */
