@@ -109,7 +109,7 @@ enum status expectation_run_updates(const struct plan *plan, const struct cost *
             status = error_no_memory(err);
         if (status)
             break;
-        updates_add(&total, &one);
+        updates_prediction_add(&total, &one);
         rates += 1 / updates_round_us(&one);
         squares += 1 / (updates_round_us(&one) * updates_round_us(&one));
     }

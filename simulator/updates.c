@@ -571,7 +571,7 @@ double updates_delay_variance(const struct updates_prediction *p) {
     return p->applied > 0 ? fmax(p->delay_squares / p->applied - mean * mean, 0) : 0;
 }
 
-void updates_add(struct updates_prediction *sum, const struct updates_prediction *more) {
+void updates_prediction_add(struct updates_prediction *sum, const struct updates_prediction *more) {
     sum->workers = more->workers;
     sum->us += more->us;
     sum->applied += more->applied;

@@ -69,7 +69,7 @@ double updates_delay_mean(const struct updates_prediction *prediction);
 double updates_delay_variance(const struct updates_prediction *prediction);
 
 /* Add the counts of another run of the same plan. */
-void updates_add(struct updates_prediction *sum, const struct updates_prediction *more);
+void updates_prediction_add(struct updates_prediction *sum, const struct updates_prediction *more);
 
 /* Fails: ST_INVALID (a plain plan), ST_TOO_LARGE (nodes), ST_NO_MEMORY, and as work_check. */
 enum status updates_run(const struct plan *plan, const struct cost *cost, const struct updates_options *options,
