@@ -50,20 +50,33 @@ static const char *credit_text(uint64_t bytes, char *out, size_t n) {
     return bytes ? units_format_bytes(bytes, out, n) : "one message at a time";
 }
 
+enum { NAME_ROOM = 120 };
+
+/* "conv1.weight", or "conv1.weight[2]" for shard 2 with a synchronizer of its own. */
+static const char *part_name(const struct looked_at *l, uint32_t v, uint32_t k, char out[NAME_ROOM]) {
+    const char *name = l->inputs.model.variables[v].name;
+    if (l->strategy.variables[v].each)
+        snprintf(out, NAME_ROOM, "%.100s[%u]", name, k);
+    else
+        snprintf(out, NAME_ROOM, "%s", name);
+    return out;
+}
+
 /* "conv1.weight" or "conv1.weight .. fc.bias (12)" */
 static void describe_members(const struct looked_at *l, uint32_t group, char *out, size_t size, uint64_t *bytes) {
     const struct model *model = &l->inputs.model;
-    const char *first = NULL, *last = NULL;
+    char first[NAME_ROOM], last[NAME_ROOM];
     uint32_t n = 0;
     *bytes = 0;
     for (uint32_t v = 0; v < model->n_variables; v++) {
         const struct variable_sync *sync = &l->strategy.variables[v];
-        if (sync->kind != SYNC_ALL_REDUCE || sync->group != group)
-            continue;
-        first = first ? first : model->variables[v].name;
-        last = model->variables[v].name;
-        *bytes += plan_gradient_bytes(&l->strategy, &model->variables[v], sync);
-        n++;
+        for (uint32_t k = 0; k < sync_parts(sync); k++) {
+            const struct variable_sync *part = sync_part(sync, k);
+            if (part->kind != SYNC_ALL_REDUCE || part->group != group)
+                continue;
+            part_name(l, v, k, n++ ? last : first);
+            *bytes += plan_part_bytes(&l->strategy, &model->variables[v], sync, k);
+        }
     }
     if (n == 1)
         snprintf(out, size, "%s", first);
@@ -104,31 +117,32 @@ static void show_groups(const struct looked_at *l) {
     table_release(&table);
 }
 
+static void show_served_part(const struct looked_at *l, uint32_t v, uint32_t k, struct table *table) {
+    const struct variable_sync *sync = &l->strategy.variables[v], *part = sync_part(sync, k);
+    const uint64_t bytes = plan_part_bytes(&l->strategy, &l->inputs.model.variables[v], sync, k);
+    char name[NAME_ROOM], size[32], partition[32], servers[256] = "";
+    for (uint32_t i = 0; i < part->n_servers && strlen(servers) + 80 < sizeof servers; i++)
+        snprintf(servers + strlen(servers), sizeof servers - strlen(servers), "%s%s", i ? " " : "",
+                 l->inputs.cluster.nodes[part->servers[i]].name);
+    table_cell(table, "%s", part_name(l, v, k, name));
+    table_cell(table, "%s", units_format_bytes(bytes, size, sizeof size));
+    table_cell(table, "%u", sync->each ? 1 : sync->shards);
+    table_cell(table, "%s", sync->shards > 1 ? (char[]){(char)('0' + sync->axis), 0} : "");
+    table_cell(table, "%s",
+               part->partition_bytes ? units_format_bytes(part->partition_bytes, partition, sizeof partition)
+                                     : "whole");
+    table_cell(table, "%s", servers);
+}
+
 static void show_served(const struct looked_at *l) {
     if (!l->plan.any_server)
         return;
     struct table table;
-    char size[32], partition[32];
     table_init(&table, (const char *const[]){"VARIABLE", ">BYTES", ">SHARDS", "AXIS", ">PARTITION", "SERVERS", NULL});
-    for (uint32_t v = 0; v < l->strategy.n_variables; v++) {
-        const struct variable_sync *sync = &l->strategy.variables[v];
-        if (sync->kind != SYNC_PARAMETER_SERVER)
-            continue;
-        const struct variable *variable = &l->inputs.model.variables[v];
-        char servers[256] = "";
-        for (uint32_t i = 0; i < sync->n_servers && strlen(servers) + 80 < sizeof servers; i++)
-            snprintf(servers + strlen(servers), sizeof servers - strlen(servers), "%s%s", i ? " " : "",
-                     l->inputs.cluster.nodes[sync->servers[i]].name);
-        table_cell(&table, "%s", variable->name);
-        table_cell(&table, "%s",
-                   units_format_bytes(plan_gradient_bytes(&l->strategy, variable, sync), size, sizeof size));
-        table_cell(&table, "%u", sync->shards);
-        table_cell(&table, "%s", sync->shards > 1 ? (char[]){(char)('0' + sync->axis), 0} : "");
-        table_cell(&table, "%s",
-                   sync->partition_bytes ? units_format_bytes(sync->partition_bytes, partition, sizeof partition)
-                                         : "whole");
-        table_cell(&table, "%s", servers);
-    }
+    for (uint32_t v = 0; v < l->strategy.n_variables; v++)
+        for (uint32_t k = 0; k < sync_parts(&l->strategy.variables[v]); k++)
+            if (sync_part(&l->strategy.variables[v], k)->kind == SYNC_PARAMETER_SERVER)
+                show_served_part(l, v, k, &table);
     text_print(stdout, "\nParameter server:\n");
     table_print(&table, stdout);
     table_release(&table);
@@ -216,30 +230,40 @@ static enum status strategy_check_command(int argc, char **argv, struct error *e
     return st;
 }
 
-static void describe_sync(const struct variable_sync *sync, const struct strategy *strategy,
-                          const struct cluster *cluster, char *out, size_t size) {
-    const struct group *group = sync->kind == SYNC_ALL_REDUCE ? &strategy->groups[sync->group] : NULL;
-    uint64_t partition = group ? group->partition_bytes : sync->partition_bytes;
-    FILE *text = fmemopen(out, size, "w");
-    if (!text)
-        return;
+static void describe_part(const struct variable_sync *part, const struct strategy *strategy,
+                          const struct cluster *cluster, FILE *text) {
+    const struct group *group = part->kind == SYNC_ALL_REDUCE ? &strategy->groups[part->group] : NULL;
+    uint64_t partition = group ? group->partition_bytes : part->partition_bytes;
     if (group)
         fprintf(text,
                 group->algorithm == ALGORITHM_all_gather ? "touched rows in group %u by %s"
                                                          : "all-reduce in group %u by %s",
-                sync->group, algorithm_name(group->algorithm));
+                part->group, algorithm_name(group->algorithm));
     else
-        fprintf(text, "server%s", sync->local_reduction ? "" : " (each device)");
-    for (uint32_t i = 0; i < sync->n_servers; i++)
-        fprintf(text, " %s", cluster->nodes[sync->servers[i]].name);
-    if (sync->push)
-        fprintf(text, " in push %u", sync->push);
-    if (sync->shards > 1)
-        fprintf(text, ", %u shards of axis %u", sync->shards, sync->axis);
+        fprintf(text, "server%s", part->local_reduction ? "" : " (each device)");
+    for (uint32_t i = 0; i < part->n_servers; i++)
+        fprintf(text, " %s", cluster->nodes[part->servers[i]].name);
+    if (part->push)
+        fprintf(text, " in push %u", part->push);
     if (partition)
         fprintf(text, ", partitions of %lu", (unsigned long)partition);
-    if (sync->encoding != ENCODING_none)
-        fprintf(text, ", as %s", encoding_name(sync->encoding));
+    if (part->encoding != ENCODING_none)
+        fprintf(text, ", as %s", encoding_name(part->encoding));
+}
+
+/* "2 shards of axis 0: server n1" or "2 shards of axis 0: [0] server n1; [1] all-reduce in group 3 by ring" */
+static void describe_sync(const struct variable_sync *sync, const struct strategy *strategy,
+                          const struct cluster *cluster, char *out, size_t size) {
+    FILE *text = fmemopen(out, size, "w");
+    if (!text)
+        return;
+    if (sync->shards > 1)
+        fprintf(text, "%u shards of axis %u: ", sync->shards, sync->axis);
+    for (uint32_t k = 0; k < sync_parts(sync); k++) {
+        if (sync->each)
+            fprintf(text, "%s[%u] ", k ? "; " : "", k);
+        describe_part(sync_part(sync, k), strategy, cluster, text);
+    }
     fclose(text);
 }
 

@@ -13,15 +13,12 @@ static double clamp_size(double bytes, double all) {
     return feature_log2(fmin(bytes, all));
 }
 
-static void add_variable(const struct survey *s, uint32_t v, struct choices *c) {
-    const struct variable *variable = &s->plan->model->variables[v];
-    const struct variable_sync *sync = &s->strategy->variables[v];
-    double bytes = (double)variable->bytes, all = (double)s->plan->model->bytes;
+static void add_part(const struct survey *s, const struct variable *variable, const struct variable_sync *sync,
+                     double bytes, struct choices *c) {
+    double all = (double)s->plan->model->bytes;
     uint64_t partition = sync->partition_bytes;
     c->bytes += bytes;
     c->encoded += sync->encoding != ENCODING_none ? bytes : 0;
-    c->cut += sync->shards > 1;
-    c->log2_shards += log2(sync->shards);
     if (sync->kind == SYNC_ALL_REDUCE) {
         const struct group *group = &s->strategy->groups[sync->group];
         partition = group->partition_bytes;
@@ -34,6 +31,22 @@ static void add_variable(const struct survey *s, uint32_t v, struct choices *c) 
         c->sparse_served += variable->sparse_rows ? bytes : 0;
     }
     c->partition += bytes * (partition ? clamp_size((double)partition, all) : feature_log2(all));
+}
+
+static void add_variable(const struct survey *s, uint32_t v, struct choices *c) {
+    const struct variable *variable = &s->plan->model->variables[v];
+    const struct variable_sync *sync = &s->strategy->variables[v];
+    double bytes = (double)variable->bytes;
+    c->cut += sync->shards > 1;
+    c->log2_shards += log2(sync->shards);
+    if (!sync->each)
+        add_part(s, variable, sync, bytes, c);
+    else
+        for (uint32_t k = 0; k < sync->shards; k++) {
+            const uint64_t dim = variable->shape[sync->axis];
+            add_part(s, variable, &sync->each[k], bytes * (double)plan_shard_rows(dim, sync->shards, k) / (double)dim,
+                     c);
+        }
 }
 
 static void describe_variables(const struct survey *s, struct features *out) {

@@ -17,12 +17,14 @@ struct facts {
     double ps_transfer_us, ps_overheads, ps_constants, cc_startup_us, cc_transfer_us, cc_messages;
     double bytes, messages, log2_message_bytes, wait_us;
     double log2_server_rate, server_load, server_devices;
+    double kind, encoding, group, local_reduction, partition_bytes; /* of the shard's synchronizer */
 };
 enum { FACTS = sizeof(struct facts) / sizeof(double) };
 _Static_assert(FACTS * sizeof(double) == sizeof(struct facts), "facts are numbers without gaps");
 
 struct shard {
     struct facts facts;
+    const struct variable_sync *sync;
     uint32_t place, first; /* of the variable; the first shard that it stands for */
     double weight;
 };
@@ -79,6 +81,14 @@ static void add_piece(const struct survey *s, uint32_t place, uint32_t at, struc
     facts->cc_messages += share;
 }
 
+static void add_sync(const struct variable_sync *sync, struct facts *facts) {
+    facts->kind = sync->kind;
+    facts->encoding = sync->encoding;
+    facts->group = sync->group;
+    facts->local_reduction = sync->local_reduction;
+    facts->partition_bytes = (double)sync->partition_bytes;
+}
+
 static void add_server(const struct survey *s, const struct variable_sync *sync, uint32_t k, struct facts *facts) {
     uint32_t server = sync->servers[k % sync->n_servers];
     const struct node_view *node = &s->nodes[server];
@@ -91,10 +101,10 @@ static void add_server(const struct survey *s, const struct variable_sync *sync,
 }
 
 /* Shard k, whose pieces begin at *at; moves it past them. */
-static void describe(const struct survey *s, uint32_t place, uint32_t k, uint64_t end_bytes, uint64_t bytes,
-                     uint32_t *at, struct facts *facts) {
+static void describe(const struct survey *s, uint32_t place, const struct variable_sync *sync, uint32_t k,
+                     uint64_t end_bytes, uint64_t bytes, uint32_t *at, struct facts *facts) {
     uint32_t v = s->gradients[place].variable;
-    const struct variable_sync *sync = &s->strategy->variables[v];
+    add_sync(sync, facts);
     facts->bytes = (double)bytes;
     for (; *at < s->first_piece[v + 1] && s->plan->pieces[s->piece[*at]].offset_bytes < end_bytes; ++*at)
         add_piece(s, place, *at, facts);
@@ -114,8 +124,8 @@ static bool add_variable(const struct survey *s, uint32_t place, struct shards *
     for (uint32_t k = 0; k < sync->shards; k++) {
         uint64_t bytes = plan_shard_bytes(s->strategy, &s->plan->model->variables[v], sync, k);
         end_bytes += bytes;
-        own[k] = (struct shard){.place = place, .first = k, .weight = 1};
-        describe(s, place, k, end_bytes, bytes, &at, &own[k].facts);
+        own[k] = (struct shard){.sync = sync_part(sync, k), .place = place, .first = k, .weight = 1};
+        describe(s, place, own[k].sync, k, end_bytes, bytes, &at, &own[k].facts);
     }
     shards->n += sync->shards > 1 ? merge_equal(own, sync->shards) : sync->shards;
     return true;
@@ -195,17 +205,19 @@ static size_t write_rows(struct survey *s, const struct shard *items, size_t n, 
     size_t i = 0;
     for (; i < n && items[i].place == items->place; i++) {
         double *row = rows + i * FEATURE_SHARD_COUNT;
-        if (i == 0) {
+        if (i == 0 || sync->each) {
             write_variable(s, variable, row);
-            write_sync(s, sync, row);
+            write_sync(s, items[i].sync, row);
             write_times(s, gradient, row);
         } else {
             memcpy(row, rows, FEATURE_SHARD_COUNT * sizeof *row);
         }
         write_facts(s, &items[i].facts, row);
     }
-    if (sync->kind == SYNC_ALL_REDUCE)
-        s->groups[sync->group].placed_bytes += (double)plan_gradient_bytes(s->strategy, variable, sync);
+    for (uint32_t k = 0; k < sync_parts(sync); k++)
+        if (sync_part(sync, k)->kind == SYNC_ALL_REDUCE)
+            s->groups[sync_part(sync, k)->group].placed_bytes +=
+                (double)plan_part_bytes(s->strategy, variable, sync, k);
     return i;
 }
 
@@ -231,12 +243,12 @@ static enum status write_all(struct survey *s, const struct shards *shards, stru
 enum { TERMS = 3 };
 
 /* max and mean of equation 2's terms, elementwise, over the shards of one architecture. */
-static void sum_up(const struct survey *s, const struct shards *shards, enum sync_kind kind, double *global) {
+static void sum_up(const struct shards *shards, enum sync_kind kind, double *global) {
     double most[TERMS] = {0}, sum[TERMS] = {0}, weight = 0;
     for (size_t i = 0; i < shards->n; i++) {
         const struct shard *shard = &shards->items[i];
         const struct facts *f = &shard->facts;
-        if (s->strategy->variables[s->gradients[shard->place].variable].kind != kind)
+        if (shard->sync->kind != kind)
             continue;
         bool served = kind == SYNC_PARAMETER_SERVER;
         const double term[TERMS] = {served ? f->ps_transfer_us : f->cc_startup_us,
@@ -265,8 +277,8 @@ enum status features_of_shards(struct survey *s, struct features *out, struct er
     if (!status)
         status = write_all(s, &shards, out, err);
     if (!status) {
-        sum_up(s, &shards, SYNC_PARAMETER_SERVER, &GLOBAL(out, log2_ps_transfer_max_us));
-        sum_up(s, &shards, SYNC_ALL_REDUCE, &GLOBAL(out, log2_cc_startup_max_us));
+        sum_up(&shards, SYNC_PARAMETER_SERVER, &GLOBAL(out, log2_ps_transfer_max_us));
+        sum_up(&shards, SYNC_ALL_REDUCE, &GLOBAL(out, log2_cc_startup_max_us));
     }
     free(shards.items);
     return status;

@@ -1,8 +1,10 @@
 /* One pass over a plan: when gradients are ready, which pieces belong to which variable, what each message costs.
  *
- * A plan stores its pieces message by message, and the pieces of one variable by rising offset. One stable counting
- * sort brings those of a variable together. Partitions make many consecutive messages of one size and algorithm; these
- * are priced once. O(operators + messages + pieces). */
+ * A plan stores its pieces message by message, and the pieces of one variable by rising offset, unless its shards are
+ * synchronized in several ways. One stable counting sort brings those of a variable together. Partitions make many
+ * consecutive messages of one size and algorithm; these are priced once. O(operators + messages + pieces). */
+#include <stdlib.h>
+
 #include "featurize/features.h"
 #include "featurize/features_internal.h"
 
@@ -25,6 +27,12 @@ static enum status order_gradients(struct survey *s, struct error *err) {
     return ST_OK;
 }
 
+static int by_offset(const void *a, const void *b, void *survey) {
+    const struct piece *pieces = ((const struct survey *)survey)->plan->pieces;
+    const struct piece *x = &pieces[*(const uint32_t *)a], *y = &pieces[*(const uint32_t *)b];
+    return (x->offset_bytes > y->offset_bytes) - (x->offset_bytes < y->offset_bytes);
+}
+
 static enum status sort_pieces(struct survey *s, struct error *err) {
     const struct plan *plan = s->plan;
     uint32_t n = plan->n_pieces, n_variables = plan->model->n_variables, *holder, *first, *piece, *message_of;
@@ -38,11 +46,13 @@ static enum status sort_pieces(struct survey *s, struct error *err) {
         first[plan->pieces[i].variable + 2]++;
     for (uint32_t v = 0; v < n_variables; v++)
         first[v + 2] += first[v + 1];
-    for (uint32_t i = 0; i < n; i++) {
-        uint32_t at = first[plan->pieces[i].variable + 1]++;
-        piece[at] = i;
-        message_of[at] = holder[i];
-    }
+    for (uint32_t i = 0; i < n; i++)
+        piece[first[plan->pieces[i].variable + 1]++] = i;
+    for (uint32_t v = 0; v < n_variables; v++)
+        if (s->strategy->variables[v].each)
+            qsort_r(piece + first[v], first[v + 1] - first[v], sizeof *piece, by_offset, s);
+    for (uint32_t at = 0; at < n; at++)
+        message_of[at] = holder[piece[at]];
     s->first_piece = first;
     s->piece = piece;
     s->message_of = message_of;
@@ -92,10 +102,13 @@ static enum status view_groups(struct survey *s, struct error *err) {
         return error_no_memory(err);
     for (uint32_t v = 0; v < strategy->n_variables; v++) {
         const struct variable_sync *sync = &strategy->variables[v];
-        if (sync->kind != SYNC_ALL_REDUCE)
-            continue;
-        s->groups[sync->group].bytes += (double)plan_gradient_bytes(s->strategy, &s->plan->model->variables[v], sync);
-        s->groups[sync->group].members++;
+        for (uint32_t k = 0; k < sync_parts(sync); k++) {
+            if (sync_part(sync, k)->kind != SYNC_ALL_REDUCE)
+                continue;
+            struct group_totals *group = &s->groups[sync_part(sync, k)->group];
+            group->bytes += (double)plan_part_bytes(strategy, &s->plan->model->variables[v], sync, k);
+            group->members++;
+        }
     }
     return ST_OK;
 }

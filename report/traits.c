@@ -78,8 +78,9 @@ static void write_partitions(const struct strategy *s, char out[TRAITS][TRAIT_RO
     for (uint32_t g = 0; g < s->n_groups; g++)
         widen(&range, s->groups[g].partition_bytes);
     for (uint32_t v = 0; v < s->n_variables; v++)
-        if (s->variables[v].kind == SYNC_PARAMETER_SERVER)
-            widen(&range, s->variables[v].partition_bytes);
+        for (uint32_t k = 0; k < sync_parts(&s->variables[v]); k++)
+            if (sync_part(&s->variables[v], k)->kind == SYNC_PARAMETER_SERVER)
+                widen(&range, sync_part(&s->variables[v], k)->partition_bytes);
     write_range(&range, out[TRAIT_PARTITIONS]);
 }
 
@@ -104,12 +105,17 @@ static void write_served(const struct strategy *s, const struct plan *plan, char
     unsigned encodings = 0;
     for (uint32_t v = 0; v < s->n_variables; v++) {
         const struct variable_sync *sync = &s->variables[v];
-        const uint64_t its = plan_gradient_bytes(s, &plan->model->variables[v], sync);
-        all += its;
-        bytes += sync->kind == SYNC_PARAMETER_SERVER ? its : 0;
-        served += sync->kind == SYNC_PARAMETER_SERVER;
+        bool any = false;
+        for (uint32_t k = 0; k < sync_parts(sync); k++) {
+            const struct variable_sync *part = sync_part(sync, k);
+            const uint64_t its = plan_part_bytes(s, &plan->model->variables[v], sync, k);
+            all += its;
+            bytes += part->kind == SYNC_PARAMETER_SERVER ? its : 0;
+            any |= part->kind == SYNC_PARAMETER_SERVER;
+            encodings |= 1U << part->encoding;
+        }
+        served += any;
         sharded += sync->shards > 1;
-        encodings |= 1U << sync->encoding;
     }
     snprintf(out[TRAIT_SERVED], TRAIT_ROOM, served ? "%u of %u variables, %.0f%% of the bytes" : "none", served,
              s->n_variables, all ? 100.0 * (double)bytes / (double)all : 0);

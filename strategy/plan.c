@@ -9,7 +9,7 @@
  * strategy's slices, each the next bytes of one group's stream, are the messages. Streams are walked twice: to count,
  * then to write.
  * 3. Order: stable counting sorts by ready and, under priority, by gate; slices stay as they are.
- * Everything is linear in steps + variables + messages. */
+ * Everything is linear in steps + parts + messages. */
 #include "strategy/plan.h"
 
 #include <string.h>
@@ -24,8 +24,9 @@ uint64_t plan_shard_rows(uint64_t dim, uint32_t shards, uint32_t k) {
 
 /* A sparse gradient that is not all-reduced is its touched rows (spread evenly over the shards of axis 0) and an index
  * for each. */
-uint64_t plan_shard_bytes(const struct strategy *strategy, const struct variable *v, const struct variable_sync *sync,
+uint64_t plan_shard_bytes(const struct strategy *strategy, const struct variable *v, const struct variable_sync *of,
                           uint32_t k) {
+    const struct variable_sync *sync = sync_part(of, k);
     uint64_t element = dtype_bytes(strategy_wire_dtype(v, sync));
     uint32_t axis = sync->shards > 1 ? sync->axis : 0; /* unsealed strategies may leave any axis where nothing is cut */
     uint64_t dim = v->rank ? v->shape[axis] : 1;
@@ -46,19 +47,32 @@ uint64_t plan_gradient_bytes(const struct strategy *strategy, const struct varia
     return bytes;
 }
 
+uint64_t plan_part_bytes(const struct strategy *strategy, const struct variable *v, const struct variable_sync *sync,
+                         uint32_t k) {
+    return sync->each ? plan_shard_bytes(strategy, v, sync, k) : plan_gradient_bytes(strategy, v, sync);
+}
+
+/* Shards of a variable that are synchronized alike. */
+struct part {
+    const struct variable_sync *sync;
+    uint32_t variable, first, end; /* shards first .. end - 1 */
+    uint64_t offset_bytes;         /* of the first, in the variable's gradient */
+};
+
 /* How far the slices of a group have got. */
 struct cursor {
     uint32_t member; /* place in members[] */
-    uint64_t offset; /* into that variable's gradient */
+    uint64_t offset; /* into that part */
 };
 
 /* Scratch of one lowering; all from the plan's arena. */
 struct lowering {
     struct plan *plan;
     const struct strategy *strategy;
-    uint32_t *ready, *gate;    /* by variable */
-    uint32_t *by_readiness;    /* variables in the order of ready */
-    uint32_t *members, *first; /* variables by group, then by push, in readiness order; with where the last one ends */
+    uint32_t *ready, *gate; /* by variable */
+    struct part *parts;     /* of all variables, in the order of ready */
+    uint32_t n_parts;
+    uint32_t *members, *first; /* parts by group, then by push, in that order; with where the last one ends */
     struct cursor *cursors;    /* by group; NULL unless there are slices */
     struct message *messages;  /* in stream order; NULL while counting */
     struct piece *pieces;      /* NULL while counting */
@@ -192,62 +206,66 @@ static void set_partition(struct lowering *low, uint64_t bytes) {
     low->partition = bytes / CUT_ALIGNMENT * CUT_ALIGNMENT;
 }
 
+/* Shard k of a part, whose bytes begin at `offset`; returns where they end. */
+static uint64_t append_shard(struct lowering *low, const struct message *like, const struct part *part, uint32_t k,
+                             uint64_t offset) {
+    uint64_t bytes = plan_shard_bytes(low->strategy, &low->plan->model->variables[part->variable], part->sync, k);
+    append_run(low, like, part->variable, offset, bytes);
+    return offset + bytes;
+}
+
+static enum dtype wire_dtype(const struct lowering *low, const struct part *part) {
+    return strategy_wire_dtype(&low->plan->model->variables[part->variable], part->sync);
+}
+
 static void stream_group(struct lowering *low, uint32_t g) {
     const struct strategy *s = low->strategy;
     struct message like = {.kind = SYNC_ALL_REDUCE, .algorithm = s->groups[g].algorithm};
+    uint32_t last = UINT32_MAX; /* variable in the stream */
     set_partition(low, s->groups[g].partition_bytes);
     for (uint32_t i = low->first[g]; i < low->first[g + 1]; i++) {
-        uint32_t v = low->members[i];
-        const struct variable *variable = &low->plan->model->variables[v];
-        const struct variable_sync *sync = &s->variables[v];
-        uint64_t offset = 0;
-        like.dtype = strategy_wire_dtype(variable, sync);
-        for (uint32_t k = 0; k < sync->shards && !too_many(low); k++) {
-            if (k)
+        const struct part *part = &low->parts[low->members[i]];
+        uint64_t offset = part->offset_bytes;
+        like.dtype = wire_dtype(low, part);
+        for (uint32_t k = part->first; k < part->end && !too_many(low); k++) {
+            if (part->variable == last)
                 close_message(low);
-            uint64_t bytes = plan_shard_bytes(low->strategy, variable, sync, k);
-            append_run(low, &like, v, offset, bytes);
-            offset += bytes;
+            offset = append_shard(low, &like, part, k, offset);
+            last = part->variable;
         }
     }
     close_message(low);
 }
 
+static struct message like_served(const struct lowering *low, const struct part *part) {
+    return (struct message){.kind = SYNC_PARAMETER_SERVER,
+                            .server = part->sync->servers[0],
+                            .local_reduction = part->sync->local_reduction,
+                            .dtype = wire_dtype(low, part)};
+}
+
 /* Served variables that share a push, like a merge group. */
 static void stream_push(struct lowering *low, uint32_t push) {
     const uint32_t *first = &low->first[low->strategy->n_groups + push];
-    const struct model *model = low->plan->model;
-    const uint32_t v = low->members[*first];
-    const struct variable_sync *sync = &low->strategy->variables[v];
-    struct message like = {.kind = SYNC_PARAMETER_SERVER,
-                           .server = sync->servers[0],
-                           .local_reduction = sync->local_reduction,
-                           .dtype = strategy_wire_dtype(&model->variables[v], sync)};
-    set_partition(low, sync->partition_bytes);
-    for (uint32_t i = first[0]; i < first[1]; i++) {
-        uint32_t member = low->members[i];
-        append_run(low, &like, member, 0,
-                   plan_gradient_bytes(low->strategy, &model->variables[member], &low->strategy->variables[member]));
-    }
+    const struct part *head = &low->parts[low->members[*first]];
+    const struct message like = like_served(low, head);
+    set_partition(low, head->sync->partition_bytes);
+    for (uint32_t i = first[0]; i < first[1]; i++)
+        append_shard(low, &like, &low->parts[low->members[i]], 0, 0);
     close_message(low);
 }
 
-static void stream_served(struct lowering *low, uint32_t v) {
-    const struct variable *variable = &low->plan->model->variables[v];
-    const struct variable_sync *sync = &low->strategy->variables[v];
-    struct message like = {.kind = SYNC_PARAMETER_SERVER,
-                           .local_reduction = sync->local_reduction,
-                           .dtype = strategy_wire_dtype(variable, sync)};
-    uint64_t offset = 0;
-    set_partition(low, sync->partition_bytes);
-    for (uint32_t k = 0; k < sync->shards && !too_many(low); k++) {
-        like.server = sync->servers[k % sync->n_servers];
-        uint64_t bytes = plan_shard_bytes(low->strategy, variable, sync, k);
-        if (!bytes)
+static void stream_served(struct lowering *low, const struct part *part) {
+    struct message like = like_served(low, part);
+    uint64_t offset = part->offset_bytes;
+    set_partition(low, part->sync->partition_bytes);
+    for (uint32_t k = part->first; k < part->end && !too_many(low); k++) {
+        like.server = part->sync->servers[k % part->sync->n_servers];
+        const uint64_t end = append_shard(low, &like, part, k, offset);
+        if (end == offset)
             break; /* fewer touched rows than shards: this one and the rest are empty */
-        append_run(low, &like, v, offset, bytes);
         close_message(low);
-        offset += bytes;
+        offset = end;
     }
 }
 
@@ -257,14 +275,14 @@ static void stream_slice(struct lowering *low, const struct slice *slice) {
     struct cursor *at = &low->cursors[slice->group];
     struct message like = {.kind = SYNC_ALL_REDUCE, .algorithm = s->groups[slice->group].algorithm};
     for (uint64_t left = slice->bytes; left;) {
-        uint32_t v = low->members[at->member];
-        const struct variable *variable = &low->plan->model->variables[v];
-        uint64_t rest = plan_shard_bytes(s, variable, &s->variables[v], 0) - at->offset;
-        uint64_t part = left < rest ? left : rest;
-        like.dtype = strategy_wire_dtype(variable, &s->variables[v]);
-        append_piece(low, &like, v, at->offset, part);
-        left -= part;
-        *at = part < rest ? (struct cursor){at->member, at->offset + part} : (struct cursor){at->member + 1, 0};
+        const struct part *part = &low->parts[low->members[at->member]];
+        const struct variable *variable = &low->plan->model->variables[part->variable];
+        uint64_t rest = plan_shard_bytes(s, variable, part->sync, 0) - at->offset;
+        uint64_t bytes = left < rest ? left : rest;
+        like.dtype = wire_dtype(low, part);
+        append_piece(low, &like, part->variable, at->offset, bytes);
+        left -= bytes;
+        *at = bytes < rest ? (struct cursor){at->member, at->offset + bytes} : (struct cursor){at->member + 1, 0};
     }
     close_message(low);
 }
@@ -284,41 +302,67 @@ static void stream_all(struct lowering *low) {
     }
     for (uint32_t g = 0; g < low->strategy->n_groups; g++)
         stream_group(low, g);
-    for (uint32_t i = 0; i < low->strategy->n_variables; i++) {
-        const uint32_t v = low->by_readiness[i];
-        const struct variable_sync *sync = &low->strategy->variables[v];
+    for (uint32_t i = 0; i < low->n_parts; i++) {
+        const struct variable_sync *sync = low->parts[i].sync;
         if (sync->kind != SYNC_PARAMETER_SERVER)
             continue;
         if (!sync->push)
-            stream_served(low, v);
-        else if (v == low->members[low->first[low->strategy->n_groups + sync->push]])
+            stream_served(low, &low->parts[i]);
+        else if (i == low->members[low->first[low->strategy->n_groups + sync->push]])
             stream_push(low, sync->push);
     }
 }
 
-static uint32_t last_push(const struct strategy *s) {
-    uint32_t most = 0;
+/* List the parts of all variables, in the order of readiness. */
+static enum status list_parts(struct lowering *low, struct error *err) {
+    struct plan *plan = low->plan;
+    const struct strategy *s = low->strategy;
+    uint32_t *order, *first;
+    if (!alloc_u32(&plan->arena, &order, s->n_variables) || !alloc_u32(&plan->arena, &first, plan->n_steps + 1))
+        return error_no_memory(err);
+    sort_by_key(s->n_variables, NULL, low->ready, plan->n_steps, order, first);
+    uint64_t n = 0;
     for (uint32_t v = 0; v < s->n_variables; v++)
-        if (s->variables[v].kind == SYNC_PARAMETER_SERVER && s->variables[v].push > most)
-            most = s->variables[v].push;
+        n += sync_parts(&s->variables[v]);
+    if (n > PLAN_MAX_MESSAGES)
+        return error_set(err, ST_INFEASIBLE, "more than %d shards with a synchronizer of their own", PLAN_MAX_MESSAGES);
+    struct part *part = low->parts = arena_alloc(&plan->arena, n, sizeof *part);
+    if (!part)
+        return error_no_memory(err);
+    low->n_parts = (uint32_t)n;
+    for (uint32_t i = 0; i < s->n_variables; i++) {
+        const struct variable_sync *sync = &s->variables[order[i]];
+        uint64_t offset = 0;
+        for (uint32_t k = 0; k < sync_parts(sync); k++, part++) {
+            *part = (struct part){sync_part(sync, k), order[i], k, sync->each ? k + 1 : sync->shards, offset};
+            if (sync->each)
+                offset += plan_shard_bytes(s, &plan->model->variables[order[i]], sync, k);
+        }
+    }
+    return ST_OK;
+}
+
+static uint32_t last_push(const struct lowering *low) {
+    uint32_t most = 0;
+    for (uint32_t i = 0; i < low->n_parts; i++)
+        if (low->parts[i].sync->kind == SYNC_PARAMETER_SERVER && low->parts[i].sync->push > most)
+            most = low->parts[i].sync->push;
     return most;
 }
 
-/* Readiness order of the variables, and the members of each group and push in that order. */
-static enum status order_variables(struct lowering *low, struct error *err) {
+/* The members of each group and push in the order of readiness. */
+static enum status order_parts(struct lowering *low, struct error *err) {
     struct plan *plan = low->plan;
-    const struct strategy *s = low->strategy;
-    uint32_t n = s->n_variables, n_groups = s->n_groups, *keys, *first, *all;
-    uint32_t n_keys = n_groups + 1 + last_push(s); /* served variables that go alone are push 0 */
-    if (!alloc_u32(&plan->arena, &low->by_readiness, n) || !alloc_u32(&plan->arena, &first, plan->n_steps + 1) ||
-        !alloc_u32(&plan->arena, &keys, n) || !alloc_u32(&plan->arena, &all, n) ||
+    uint32_t n_groups = low->strategy->n_groups, n = low->n_parts, *keys;
+    uint32_t n_keys = n_groups + 1 + last_push(low); /* what is served and goes alone is push 0 */
+    if (!alloc_u32(&plan->arena, &keys, n) || !alloc_u32(&plan->arena, &low->members, n) ||
         !alloc_u32(&plan->arena, &low->first, n_keys + 1))
         return error_no_memory(err);
-    sort_by_key(n, NULL, low->ready, plan->n_steps, low->by_readiness, first);
-    for (uint32_t v = 0; v < n; v++)
-        keys[v] = s->variables[v].kind == SYNC_ALL_REDUCE ? s->variables[v].group : n_groups + s->variables[v].push;
-    sort_by_key(n, low->by_readiness, keys, n_keys, all, low->first);
-    low->members = all;
+    for (uint32_t i = 0; i < n; i++) {
+        const struct variable_sync *sync = low->parts[i].sync;
+        keys[i] = sync->kind == SYNC_ALL_REDUCE ? sync->group : n_groups + sync->push;
+    }
+    sort_by_key(n, NULL, keys, n_keys, low->members, low->first);
     if (plan->policy == POLICY_preemptive) {
         low->cursors = arena_alloc(&plan->arena, n_groups, sizeof *low->cursors);
         return low->cursors ? ST_OK : error_no_memory(err);
@@ -403,7 +447,9 @@ static enum status lower(struct plan *plan, const struct strategy *strategy, str
         return error_no_memory(err);
     enum status st = cut_steps(&low, err);
     if (!st)
-        st = order_variables(&low, err);
+        st = list_parts(&low, err);
+    if (!st)
+        st = order_parts(&low, err);
     if (!st)
         st = make_messages(&low, err);
     if (!st)

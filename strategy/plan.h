@@ -60,7 +60,8 @@
 /* A run of bytes of one variable's gradient inside a message. */
 struct piece {
     uint32_t variable;
-    uint64_t offset_bytes; /* into the variable's own (encoded, for sparse: compacted) gradient buffer */
+    /* Into the variable's gradient as it travels, shard after shard: encoded, and compacted if only rows travel. */
+    uint64_t offset_bytes;
     uint64_t bytes;
 };
 
@@ -120,9 +121,12 @@ uint64_t plan_shard_rows(uint64_t dim, uint32_t shards, uint32_t k);
 uint64_t plan_shard_bytes(const struct strategy *strategy, const struct variable *variable,
                           const struct variable_sync *sync, uint32_t k);
 
-/* Bytes of the variable's gradient as this strategy moves it: encoded, and compacted if only touched rows travel. */
+/* Bytes of the variable's gradient as this strategy moves it: encoded, and compacted if only touched rows travel; and
+ * those of its part k alone (sync_part). `sync` is the variable's, not a part's. */
 uint64_t plan_gradient_bytes(const struct strategy *strategy, const struct variable *variable,
                              const struct variable_sync *sync);
+uint64_t plan_part_bytes(const struct strategy *strategy, const struct variable *variable,
+                         const struct variable_sync *sync, uint32_t k);
 
 void plan_release(struct plan *plan);
 

@@ -47,17 +47,25 @@ enum status strategy_init(struct strategy *out, const char *name, const struct m
     return ST_OK;
 }
 
-static bool copy_servers(struct strategy *strategy) {
-    for (uint32_t i = 0; i < strategy->n_variables; i++) {
-        struct variable_sync *sync = &strategy->variables[i];
-        uint32_t *servers = arena_alloc(&strategy->arena, sync->n_servers, sizeof *servers);
-        if (!servers)
-            return false;
-        if (sync->n_servers)
-            memcpy(servers, sync->servers, sync->n_servers * sizeof *servers);
-        sync->servers = servers;
+static bool own_servers(struct strategy *strategy, struct variable_sync *sync) {
+    uint32_t *servers = arena_alloc(&strategy->arena, sync->n_servers, sizeof *servers);
+    if (servers && sync->n_servers)
+        memcpy(servers, sync->servers, sync->n_servers * sizeof *servers);
+    sync->servers = servers;
+    return servers;
+}
+
+bool strategy_own_sync(struct strategy *strategy, struct variable_sync *sync) {
+    const struct variable_sync *each = sync->each;
+    bool ok = own_servers(strategy, sync);
+    if (!each || !ok)
+        return ok;
+    sync->each = arena_alloc(&strategy->arena, sync->shards, sizeof *sync->each);
+    for (uint32_t k = 0; k < sync->shards && sync->each && ok; k++) {
+        sync->each[k] = each[k];
+        ok = own_servers(strategy, &sync->each[k]);
     }
-    return true;
+    return sync->each && ok;
 }
 
 enum status strategy_copy(const struct strategy *from, const char *name, struct strategy *out, struct error *err) {
@@ -73,7 +81,10 @@ enum status strategy_copy(const struct strategy *from, const char *name, struct 
         if (s.n_slices)
             memcpy(s.slices, from->slices, s.n_slices * sizeof *s.slices);
         memcpy(s.variables, from->variables, s.n_variables * sizeof *s.variables);
-        if (copy_servers(&s) && consistency_copy(&from->consistency, &s.arena, &s.consistency)) {
+        bool ok = consistency_copy(&from->consistency, &s.arena, &s.consistency);
+        for (uint32_t i = 0; i < s.n_variables && ok; i++)
+            ok = strategy_own_sync(&s, &s.variables[i]);
+        if (ok) {
             *out = s;
             return ST_OK;
         }
@@ -82,26 +93,50 @@ enum status strategy_copy(const struct strategy *from, const char *name, struct 
     return error_no_memory(err);
 }
 
+/* Take over what the first shard says. */
+static void follow_first_shard(struct variable_sync *sync) {
+    struct variable_sync *each = sync->each;
+    if (each) {
+        *sync = each[0];
+        sync->each = each;
+    }
+}
+
+/* The groups in the order of their first members: position[g] is where group g comes, UINT32_MAX where it has none. */
+static uint32_t place_groups(struct strategy *strategy, uint32_t *position) {
+    uint32_t n = 0;
+    memset(position, 0xff, strategy->n_groups * sizeof *position);
+    for (uint32_t i = 0; i < strategy->n_variables; i++)
+        for (uint32_t k = 0; k < sync_parts(&strategy->variables[i]); k++) {
+            const struct variable_sync *part = sync_part(&strategy->variables[i], k);
+            if (part->kind == SYNC_ALL_REDUCE && position[part->group] == UINT32_MAX)
+                position[part->group] = n++;
+        }
+    return n;
+}
+
 /* Drop groups without members and number the others by their first variable. */
 static enum status renumber_groups(struct strategy *strategy, struct error *err) {
-    uint32_t n = 0, *position = malloc((strategy->n_groups + 1) * sizeof *position);
+    uint32_t *position = malloc((strategy->n_groups + 1) * sizeof *position);
     struct group *groups = malloc((strategy->n_groups + 1) * sizeof *groups);
     if (!position || !groups) {
         free(position);
         free(groups);
         return error_no_memory(err);
     }
-    memset(position, 0xff, (strategy->n_groups + 1) * sizeof *position);
-    for (uint32_t i = 0; i < strategy->n_variables; i++) {
-        struct variable_sync *sync = &strategy->variables[i];
-        if (sync->kind != SYNC_ALL_REDUCE)
-            continue;
-        if (position[sync->group] == UINT32_MAX) {
-            groups[n] = strategy->groups[sync->group];
-            groups[n].id = n;
-            position[sync->group] = n++;
+    const uint32_t n = place_groups(strategy, position);
+    for (uint32_t g = 0; g < strategy->n_groups; g++)
+        if (position[g] != UINT32_MAX) {
+            groups[position[g]] = strategy->groups[g];
+            groups[position[g]].id = position[g];
         }
-        sync->group = position[sync->group];
+    for (uint32_t i = 0; i < strategy->n_variables; i++) {
+        for (uint32_t k = 0; k < sync_parts(&strategy->variables[i]); k++) {
+            struct variable_sync *part = sync_edit_part(&strategy->variables[i], k);
+            if (part->kind == SYNC_ALL_REDUCE)
+                part->group = position[part->group];
+        }
+        follow_first_shard(&strategy->variables[i]);
     }
     for (uint32_t i = 0; i < strategy->n_slices; i++) /* of groups that have members: the others have no bytes */
         strategy->slices[i].group = position[strategy->slices[i].group];
@@ -144,10 +179,62 @@ static void clear_other_kind(struct variable_sync *sync) {
     sync->push = 0;
 }
 
+/* Whether the shards of a variable do what `like` says of all but the server. */
+static bool are_alike(const struct variable_sync *sync, const struct variable_sync *like) {
+    for (uint32_t k = 0; k < sync->shards; k++) {
+        const struct variable_sync *part = &sync->each[k];
+        if (part->kind != like->kind || part->encoding != like->encoding || part->group != like->group ||
+            part->local_reduction != like->local_reduction || part->partition_bytes != like->partition_bytes)
+            return false;
+    }
+    return true;
+}
+
+/* Write the servers of the shards as a list that the shards take in turn, and count it. */
+static uint32_t list_servers(const struct variable_sync *sync, uint32_t *servers) {
+    uint32_t n = 0;
+    for (uint32_t k = 0; k < sync->shards; k++) {
+        servers[k] = sync->each[k].servers[0];
+        if (!n && k && servers[k] == servers[0])
+            n = k;
+        if (n && servers[k] != servers[k % n])
+            return 0;
+    }
+    return n ? n : sync->shards;
+}
+
+/* Say once what all shards do, where one entry can say it. */
+static enum status join_shards(struct strategy *strategy, const struct variable *variable, struct variable_sync *sync,
+                               const struct cluster *cluster, struct error *err) {
+    struct variable_sync whole = sync->each[0];
+    if (!are_alike(sync, &whole))
+        return ST_OK;
+    if (whole.kind == SYNC_PARAMETER_SERVER) {
+        uint32_t *servers = arena_alloc(&strategy->arena, sync->shards, sizeof *servers);
+        if (!servers)
+            return error_no_memory(err);
+        whole.servers = servers;
+        whole.n_servers = list_servers(sync, servers);
+    }
+    if (!strategy_check_variable(strategy, variable, &whole, cluster, NULL)) /* a list names no server twice */
+        *sync = whole;
+    return ST_OK;
+}
+
+/* Each variable in its one form, but for the numbers of groups and pushes. */
+static enum status settle_variable(struct strategy *strategy, const struct variable *variable,
+                                   struct variable_sync *sync, const struct cluster *cluster, struct error *err) {
+    for (uint32_t k = 0; k < sync_parts(sync); k++)
+        clear_other_kind(sync_edit_part(sync, k));
+    follow_first_shard(sync);
+    return sync->each ? join_shards(strategy, variable, sync, cluster, err) : ST_OK;
+}
+
 bool strategy_orders_pulls(const struct strategy *strategy) {
     bool served = false;
     for (uint32_t i = 0; i < strategy->n_variables; i++)
-        served |= strategy->variables[i].kind == SYNC_PARAMETER_SERVER;
+        for (uint32_t k = 0; k < sync_parts(&strategy->variables[i]); k++)
+            served |= sync_part(&strategy->variables[i], k)->kind == SYNC_PARAMETER_SERVER;
     return strategy->pulls_by_priority && strategy->policy == POLICY_priority &&
            strategy->credit_bytes != CREDIT_UNLIMITED && served;
 }
@@ -155,10 +242,10 @@ bool strategy_orders_pulls(const struct strategy *strategy) {
 enum status strategy_seal(struct strategy *strategy, const struct model *model, const struct cluster *cluster,
                           struct error *err) {
     enum status st = strategy_check(strategy, model, cluster, err);
+    for (uint32_t i = 0; i < strategy->n_variables && !st; i++)
+        st = settle_variable(strategy, &model->variables[i], &strategy->variables[i], cluster, err);
     if (st)
         return st;
-    for (uint32_t i = 0; i < strategy->n_variables; i++)
-        clear_other_kind(&strategy->variables[i]);
     strategy->pulls_by_priority = strategy_orders_pulls(strategy);
     if (strategy->n_groups && (st = renumber_groups(strategy, err)))
         return st;

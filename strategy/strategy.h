@@ -19,22 +19,36 @@
  *       "bytes"            the next so many bytes of the group's gradients, its members in the order of readiness
  *   "groups"           an array of merge groups, by rising id; default none:
  *     "id"               the number by which variables and slices name it
- *     "algorithm"        of its all-reduce, as in strategy/cluster.h; default auto: the library chooses. all_gather:
- * every device sends its touched rows to all others; all variables of the group are sparse "partition_bytes"  the
- * largest message, at least 1024; default: the group is one message "variables"        an array, each variable of the
- * model once, in any order: "name"             the variable's "partition"        default: not cut "axis" the axis that
- * is cut; default 0 "shards"           into how many parts; the first (size mod shards) have one more row "encoding" in
- * which its gradient travels: none (default), f16 or bf16 "sync"             "kind" is all_reduce, with "group" id of
- * its group, or parameter_server, with "servers"          names of nodes; shard k lives on server k mod their number
+ *     "algorithm"        of its all-reduce, as in strategy/cluster.h; default auto: the library chooses.
+ *                        all_gather: every device sends its touched rows to all others; all variables of the
+ *                        group are sparse
+ *     "partition_bytes"  the largest message, at least 1024; default: the group is one message
+ *   "variables"        an array, each variable of the model once, in any order:
+ *     "name"             the variable's
+ *     "partition"        default: not cut
+ *       "axis"             the axis that is cut; default 0
+ *       "shards"           into how many parts; the first (size mod shards) have one more row
+ *     "encoding"         in which its gradient travels: none (default), f16 or bf16
+ *     "sync"             "kind" is all_reduce, with "group" id of its group, or parameter_server, with
+ *       "servers"          names of nodes; shard k lives on server k mod their number
  *       "local_reduction"  whether devices of a node sum first, so that one push a node is sent; default true
  *       "partition_bytes"  the largest push or pull, at least 1024; default: a shard is one message
  *       "push"             a number from 1. Served variables with the same number travel in one push and one pull, as
  *                          the variables of a merge group do. They are not cut, and have the same server,
  *                          local_reduction, partition_bytes and element type on the wire; default: alone
- *   "consistency"  how far workers may drift apart, and who orders their updates (strategy/consistency.h); default:
- *                  synchronous, which is all that is said here about sums
- * The slices of a group add up to its bytes on the wire. Under preemptive nothing else may cut: every variable is
- * all-reduced whole, in a group without "partition_bytes" and not by all_gather.
+ *     "each_shard"       in place of "encoding" and "sync", of a variable that is cut: an array with an entry for each
+ *                        shard, which has these two members. A served shard has one server and no "push"
+ *   "consistency"    how far workers may drift apart, and who orders their updates (strategy/consistency.h); default:
+ *                    synchronous, which is all that is said here about sums
+ *
+ *   {"name": "embedding", "partition": {"shards": 3}, "each_shard": [
+ *       {"sync": {"kind": "all_reduce", "group": 0}},
+ *       {"sync": {"kind": "all_reduce", "group": 1}, "encoding": "f16"},
+ *       {"sync": {"kind": "parameter_server", "servers": ["n2"]}}]}
+ *
+ * A sparse variable that is cut along axis 0 sends its touched rows in all shards or in none: nobody knows which of its
+ * shards will have fewer. The slices of a group add up to its bytes on the wire. Under preemptive nothing else may cut:
+ * every variable is all-reduced whole, in a group without "partition_bytes" and not by all_gather.
  *
  * A strategy in memory is plain data; strategy_check checks it for a model and a cluster. */
 #ifndef STRATEGY_STRATEGY_H
@@ -87,8 +101,13 @@ struct group {
     uint64_t partition_bytes; /* largest message; 0 = whole */
 };
 
+/* How a variable is synchronized: mostly in one way for all of its shards. A shard with a way of its own has the same
+ * struct, with the axis and the number of shards of its variable. Code that reads a strategy goes through the parts of
+ * each variable (sync_parts, sync_part): a part is synchronized in one way. */
 struct variable_sync {
-    uint32_t axis, shards; /* shards = 1: not cut; the first (dim mod shards) shards have one more row */
+    uint32_t axis, shards;      /* shards = 1: not cut; the first (dim mod shards) shards have one more row */
+    struct variable_sync *each; /* NULL: what follows is the way of all shards. Else it is that of shard 0, once
+                                 * sealed, and the ways of all are here: `shards` entries */
     enum sync_kind kind;
     enum encoding encoding;
     uint32_t group; /* SYNC_ALL_REDUCE: position in groups[] */
@@ -115,17 +134,28 @@ struct strategy {
     struct variable_sync *variables; /* in the model's order of variables */
 };
 
+/* The parts of a variable: one, which is all shards, or each shard. sync_part(sync, k) is also the way of shard k. */
+static inline uint32_t sync_parts(const struct variable_sync *sync) {
+    return sync->each ? sync->shards : 1;
+}
+static inline const struct variable_sync *sync_part(const struct variable_sync *sync, uint32_t k) {
+    return sync->each ? &sync->each[k] : sync;
+}
+static inline struct variable_sync *sync_edit_part(struct variable_sync *sync, uint32_t k) {
+    return sync->each ? &sync->each[k] : sync;
+}
+
 const char *policy_name(enum policy policy);
 const char *encoding_name(enum encoding encoding);
 
-/* Whether a gradient travels as its touched rows: sparse, and under a server or gathered. */
+/* Whether a gradient, or this part of it, travels as its touched rows: sparse, and under a server or gathered. */
 bool strategy_moves_rows(const struct strategy *strategy, const struct variable *variable,
                          const struct variable_sync *sync);
 
 /* Whether pulls wait for their turn: pulls_by_priority, and policy, credit and servers are such that it matters. */
 bool strategy_orders_pulls(const struct strategy *strategy);
 
-/* The dtype in which a variable's gradient travels. */
+/* The dtype in which this part of a variable's gradient travels. */
 enum dtype strategy_wire_dtype(const struct variable *variable, const struct variable_sync *sync);
 
 /* Read a description for this model and cluster: every variable of the model exactly once, servers that the cluster
@@ -150,11 +180,15 @@ enum status strategy_init(struct strategy *out, const char *name, const struct m
 /* A deep copy under a new name, to be changed and sealed. */
 enum status strategy_copy(const struct strategy *from, const char *name, struct strategy *out, struct error *err);
 
+/* Give what *sync points to memory of its own, from the strategy's arena. False when memory is out. */
+bool strategy_own_sync(struct strategy *strategy, struct variable_sync *sync);
+
 /* Bring a built strategy into its one form and compute its id: groups without members are dropped and the rest are
  * numbered 0, 1, ... in the order of their first variable, pushes 1, 2, ... likewise, a push of one variable is 0, axis
  * is 0 where shards is 1, fields of the other kind are cleared; pulls_by_priority is false where it changes nothing
- * (without policy priority, a credit and servers); slices follow their groups and keep their order. Then
- * strategy_check. The name is not part of the id: the id says what is done, not what it is called. */
+ * (without policy priority, a credit and servers); slices follow their groups and keep their order; shards that all
+ * do what one entry can say have no entries of their own. Then strategy_check. The name is not part of the id: the id
+ * says what is done, not what it is called. */
 enum status strategy_seal(struct strategy *strategy, const struct model *model, const struct cluster *cluster,
                           struct error *err);
 

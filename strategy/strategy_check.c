@@ -79,14 +79,9 @@ static enum status check_push_number(const struct strategy *strategy, const stru
     return ST_OK;
 }
 
-enum status strategy_check_variable(const struct strategy *strategy, const struct variable *v,
-                                    const struct variable_sync *sync, const struct cluster *cluster,
-                                    struct error *err) {
-    enum status st = slices_check_variable(strategy, v, sync, err);
-    if (!st)
-        st = check_partition(v, sync, err);
-    if (!st)
-        st = check_encoding(v, sync, err);
+static enum status check_part(const struct strategy *strategy, const struct variable *v,
+                              const struct variable_sync *sync, const struct cluster *cluster, struct error *err) {
+    enum status st = check_encoding(v, sync, err);
     if (!st && sync->kind == SYNC_ALL_REDUCE)
         return check_gathered(strategy, v, sync, err);
     if (st)
@@ -95,6 +90,65 @@ enum status strategy_check_variable(const struct strategy *strategy, const struc
     if (!st)
         st = check_push_number(strategy, v, sync, err);
     return st ? st : check_servers(v, sync, cluster, err);
+}
+
+/* What holds for a shard with an entry of its own, beside the rules of any part. */
+static enum status check_entry(const struct variable *v, const struct variable_sync *sync, uint32_t k,
+                               struct error *err) {
+    const struct variable_sync *part = &sync->each[k];
+    if (part->each || part->axis != sync->axis || part->shards != sync->shards)
+        return error_set(err, ST_INVALID, "variable \"%s\" is cut in one way, and its entry in another", v->name);
+    if (part->kind == SYNC_PARAMETER_SERVER && part->n_servers > 1)
+        return error_set(err, ST_INVALID, "variable \"%s\" has %u servers for one shard", v->name, part->n_servers);
+    if (part->kind == SYNC_PARAMETER_SERVER && part->push)
+        return error_set(err, ST_INVALID, "variable \"%s\" is cut: only whole variables share a push", v->name);
+    return ST_OK;
+}
+
+/* Whether a part sends touched rows; a group that does not exist is refused later. */
+static bool moves_rows(const struct strategy *strategy, const struct variable *v, const struct variable_sync *part) {
+    return part->kind == SYNC_PARAMETER_SERVER ||
+           (part->group < strategy->n_groups && strategy_moves_rows(strategy, v, part));
+}
+
+/* Touched rows are taken to be spread evenly over the shards of axis 0, in whole numbers. Shards with fewer of them
+ * would be served, and the others all-reduced, as if somebody knew which they are. */
+static enum status check_rows(const struct strategy *strategy, const struct variable *v,
+                              const struct variable_sync *sync, uint32_t k, struct error *err) {
+    if (!v->sparse_rows || sync->axis ||
+        moves_rows(strategy, v, &sync->each[k]) == moves_rows(strategy, v, &sync->each[0]))
+        return ST_OK;
+    return error_set(err, ST_INVALID,
+                     "variable \"%s\" is sparse and cut along axis 0: all of its shards send their touched rows, or "
+                     "none; cut another axis",
+                     v->name);
+}
+
+static enum status check_shard(const struct strategy *strategy, const struct variable *v,
+                               const struct variable_sync *sync, uint32_t k, const struct cluster *cluster,
+                               struct error *err) {
+    struct error found;
+    enum status st = check_entry(v, sync, k, &found);
+    if (!st)
+        st = check_part(strategy, v, &sync->each[k], cluster, &found);
+    if (!st)
+        st = check_rows(strategy, v, sync, k, &found);
+    return st ? error_set(err, st, "shard %u: %s", k, found.message) : ST_OK;
+}
+
+enum status strategy_check_variable(const struct strategy *strategy, const struct variable *v,
+                                    const struct variable_sync *sync, const struct cluster *cluster,
+                                    struct error *err) {
+    enum status st = slices_check_variable(strategy, v, sync, err);
+    if (!st)
+        st = check_partition(v, sync, err);
+    if (st || !sync->each)
+        return st ? st : check_part(strategy, v, sync, cluster, err);
+    if (sync->shards == 1)
+        return error_set(err, ST_INVALID, "variable \"%s\" is not cut, and has an entry for each shard", v->name);
+    for (uint32_t k = 0; k < sync->shards && !st; k++)
+        st = check_shard(strategy, v, sync, k, cluster, err);
+    return st;
 }
 
 const char *strategy_push_difference(const struct strategy *strategy, const struct model *model, uint32_t a,
@@ -116,7 +170,7 @@ const char *strategy_push_difference(const struct strategy *strategy, const stru
 enum status strategy_check_push(const struct strategy *strategy, const struct model *model, uint32_t i,
                                 uint32_t *first_of_push, struct error *err) {
     const struct variable_sync *sync = &strategy->variables[i];
-    if (sync->kind != SYNC_PARAMETER_SERVER || !sync->push)
+    if (sync->each || sync->kind != SYNC_PARAMETER_SERVER || !sync->push)
         return ST_OK;
     uint32_t *first = &first_of_push[sync->push];
     if (*first == UINT32_MAX)
@@ -128,23 +182,42 @@ enum status strategy_check_push(const struct strategy *strategy, const struct mo
                      sync->push, model->variables[*first].name, model->variables[i].name, difference);
 }
 
+/* The element type of variable v's first part in a group. */
+static enum dtype type_in_group(const struct strategy *strategy, const struct model *model, uint32_t v,
+                                uint32_t group) {
+    const struct variable_sync *sync = &strategy->variables[v];
+    uint32_t k = 0;
+    while (sync_part(sync, k)->kind != SYNC_ALL_REDUCE || sync_part(sync, k)->group != group)
+        k++;
+    return strategy_wire_dtype(&model->variables[v], sync_part(sync, k));
+}
+
 /* One dtype on the wire a merge group. `first` has a slot a group, UINT32_MAX when no member was seen yet. */
-static enum status check_group(const struct strategy *strategy, const struct model *model, uint32_t i, uint32_t *first,
-                               struct error *err) {
-    const struct variable_sync *sync = &strategy->variables[i];
-    if (sync->group >= strategy->n_groups)
-        return error_set(err, ST_INVALID, "variable \"%s\" is in group %u of %u", model->variables[i].name, sync->group,
+static enum status check_group(const struct strategy *strategy, const struct model *model, uint32_t i,
+                               const struct variable_sync *part, uint32_t *first, struct error *err) {
+    if (part->group >= strategy->n_groups)
+        return error_set(err, ST_INVALID, "variable \"%s\" is in group %u of %u", model->variables[i].name, part->group,
                          strategy->n_groups);
-    uint32_t *other = &first[sync->group];
+    uint32_t *other = &first[part->group];
     if (*other == UINT32_MAX)
         *other = i;
-    enum dtype mine = strategy_wire_dtype(&model->variables[i], sync);
-    enum dtype theirs = strategy_wire_dtype(&model->variables[*other], &strategy->variables[*other]);
+    enum dtype mine = strategy_wire_dtype(&model->variables[i], part);
+    enum dtype theirs = type_in_group(strategy, model, *other, part->group);
     if (mine != theirs)
         return error_set(err, ST_INVALID, "group %lu mixes \"%s\" (%s) and \"%s\" (%s): one dtype a merge group",
-                         (unsigned long)strategy->groups[sync->group].id, model->variables[*other].name,
+                         (unsigned long)strategy->groups[part->group].id, model->variables[*other].name,
                          dtype_name(theirs), model->variables[i].name, dtype_name(mine));
     return ST_OK;
+}
+
+static enum status check_groups(const struct strategy *strategy, const struct model *model, uint32_t i, uint32_t *first,
+                                struct error *err) {
+    const struct variable_sync *sync = &strategy->variables[i];
+    enum status st = ST_OK;
+    for (uint32_t k = 0; k < sync_parts(sync) && !st; k++)
+        if (sync_part(sync, k)->kind == SYNC_ALL_REDUCE)
+            st = check_group(strategy, model, i, sync_part(sync, k), first, err);
+    return st;
 }
 
 enum status strategy_check(const struct strategy *strategy, const struct model *model, const struct cluster *cluster,
@@ -170,8 +243,8 @@ enum status strategy_check(const struct strategy *strategy, const struct model *
     memset(first, 0xff, n_slots * sizeof *first);
     for (uint32_t i = 0; i < strategy->n_variables && !st; i++) {
         st = strategy_check_variable(strategy, &model->variables[i], &strategy->variables[i], cluster, err);
-        if (!st && strategy->variables[i].kind == SYNC_ALL_REDUCE)
-            st = check_group(strategy, model, i, first, err);
+        if (!st)
+            st = check_groups(strategy, model, i, first, err);
         if (!st)
             st = strategy_check_push(strategy, model, i, first + strategy->n_groups, err);
     }

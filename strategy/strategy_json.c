@@ -142,21 +142,25 @@ static enum status read_push(const struct json_at *at, uint32_t *out, struct err
     return st;
 }
 
-static enum status read_sync(const struct json_at *variable, const struct strategy *strategy,
+/* "encoding" and "sync", which are members of a variable or of an entry of "each_shard". */
+static enum status read_sync(const struct json_at *owner, const struct strategy *strategy,
                              const struct cluster *cluster, struct arena *arena, struct variable_sync *out,
                              struct error *err) {
     static const char *const kinds[] = {"all_reduce", "parameter_server", NULL};
     static const char *const known[2][6] = {{"kind", "group", NULL},
                                             {"kind", "servers", "local_reduction", "partition_bytes", "push", NULL}};
     struct json_at at;
-    size_t kind = 0;
-    enum status st = json_member(variable, "sync", &at, err);
+    size_t kind = 0, encoding = ENCODING_none;
+    enum status st = json_get_word(owner, "encoding", JSON_OPTIONAL, encoding_words, &encoding, err);
+    if (!st)
+        st = json_member(owner, "sync", &at, err);
     if (!st)
         st = json_get_word(&at, "kind", JSON_REQUIRED, kinds, &kind, err);
     if (!st)
         st = json_expect_object(&at, known[kind], err);
     if (st)
         return st;
+    out->encoding = (enum encoding)encoding;
     out->kind = (enum sync_kind)kind;
     if (out->kind == SYNC_ALL_REDUCE)
         return strategy_read_group(&at, strategy, &out->group, err);
@@ -186,6 +190,39 @@ static enum status read_partition(const struct json_at *variable, struct variabl
     return st;
 }
 
+static enum status read_each_shard(const struct json_at *array, size_t n, struct strategy *out,
+                                   const struct cluster *cluster, struct variable_sync *sync, struct error *err) {
+    static const char *const known[] = {"encoding", "sync", NULL};
+    enum status st = ST_OK;
+    if (n != sync->shards)
+        return json_fail(array, err, "%zu entries for %u shards: \"partition\" says how many there are", n,
+                         sync->shards);
+    sync->each = arena_alloc(&out->arena, n, sizeof *sync->each);
+    if (!sync->each)
+        return error_no_memory(err);
+    for (struct json_at e = json_first(array); e.node && !st; e = json_next(&e)) {
+        struct variable_sync *part = &sync->each[e.index];
+        *part = (struct variable_sync){.axis = sync->axis, .shards = sync->shards};
+        st = json_expect_object(&e, known, err);
+        if (!st)
+            st = read_sync(&e, out, cluster, &out->arena, part, err);
+    }
+    return st;
+}
+
+/* How a variable is synchronized, once its cut is known: one way for all shards, or each with its own. */
+static enum status read_ways(const struct json_at *variable, struct strategy *out, const struct cluster *cluster,
+                             struct variable_sync *sync, struct error *err) {
+    struct json_at array, other;
+    size_t n;
+    if (!json_has(variable, "each_shard", &array))
+        return read_sync(variable, out, cluster, &out->arena, sync, err);
+    if (json_has(variable, "sync", &other) || json_has(variable, "encoding", &other))
+        return json_fail(&other, err, "it stands beside \"each_shard\", which says it for every shard");
+    enum status st = json_array(variable, "each_shard", STRATEGY_MAX_SHARDS, &array, &n, err);
+    return st ? st : read_each_shard(&array, n, out, cluster, sync, err);
+}
+
 /* The rules of one variable, checked here too, where the place is known. */
 static enum status check_variable_at(const struct json_at *at, const struct strategy *strategy,
                                      const struct variable *v, const struct variable_sync *sync,
@@ -207,9 +244,8 @@ static enum status check_push_at(const struct json_at *at, const struct strategy
 /* *v is the variable that was read. */
 static enum status read_variable(const struct json_at *at, struct strategy *out, const struct model *model,
                                  const struct cluster *cluster, uint32_t *v, struct error *err) {
-    static const char *const known[] = {"name", "partition", "encoding", "sync", NULL};
+    static const char *const known[] = {"name", "partition", "encoding", "sync", "each_shard", NULL};
     const char *name;
-    size_t encoding = ENCODING_none;
     enum status st = json_expect_object(at, known, err);
     if (!st)
         st = json_get_string(at, "name", JSON_REQUIRED, &name, err);
@@ -223,12 +259,9 @@ static enum status read_variable(const struct json_at *at, struct strategy *out,
     struct variable_sync *sync = &out->variables[*v];
     if (sync->shards)
         return json_fail(at, err, "variable \"%s\" is described twice", name);
-    st = json_get_word(at, "encoding", JSON_OPTIONAL, encoding_words, &encoding, err);
-    sync->encoding = (enum encoding)encoding;
+    st = read_partition(at, sync, err);
     if (!st)
-        st = read_partition(at, sync, err);
-    if (!st)
-        st = read_sync(at, out, cluster, &out->arena, sync, err);
+        st = read_ways(at, out, cluster, sync, err);
     return st ? st : check_variable_at(at, out, &model->variables[*v], sync, cluster, err);
 }
 
@@ -348,11 +381,27 @@ static bool write_server_sync(const struct variable_sync *sync, const struct clu
 }
 
 static bool write_sync(const struct strategy *strategy, const struct variable_sync *sync, const struct cluster *cluster,
-                       cJSON *object) {
+                       cJSON *owner) {
+    if (sync->encoding != ENCODING_none && !cJSON_AddStringToObject(owner, "encoding", encoding_name(sync->encoding)))
+        return false;
+    cJSON *object = cJSON_AddObjectToObject(owner, "sync");
     if (sync->kind == SYNC_PARAMETER_SERVER)
         return write_server_sync(sync, cluster, object);
     return object && cJSON_AddStringToObject(object, "kind", "all_reduce") &&
            cJSON_AddNumberToObject(object, "group", (double)strategy->groups[sync->group].id);
+}
+
+static bool write_ways(const struct strategy *strategy, const struct variable_sync *sync, const struct cluster *cluster,
+                       cJSON *variable) {
+    if (!sync->each)
+        return write_sync(strategy, sync, cluster, variable);
+    cJSON *array = cJSON_AddArrayToObject(variable, "each_shard");
+    bool ok = array;
+    for (uint32_t k = 0; k < sync->shards && ok; k++) {
+        cJSON *entry = cJSON_CreateObject();
+        ok = entry && cJSON_AddItemToArray(array, entry) && write_sync(strategy, &sync->each[k], cluster, entry);
+    }
+    return ok;
 }
 
 static bool write_partition(const struct variable_sync *sync, cJSON *object) {
@@ -371,9 +420,7 @@ static bool write_variables(const struct strategy *strategy, const struct model 
         cJSON *object = cJSON_CreateObject();
         ok = object && cJSON_AddItemToArray(array, object) &&
              cJSON_AddStringToObject(object, "name", model->variables[i].name) && write_partition(sync, object) &&
-             (sync->encoding == ENCODING_none ||
-              cJSON_AddStringToObject(object, "encoding", encoding_name(sync->encoding))) &&
-             write_sync(strategy, sync, cluster, cJSON_AddObjectToObject(object, "sync"));
+             write_ways(strategy, sync, cluster, object);
     }
     return ok;
 }

@@ -47,8 +47,9 @@ static bool add_device(cJSON *object, const char *key, const char *node, const c
     return false;
 }
 
-/* The synchronizer of part k. */
-static bool add_synchronizer(const struct form *f, cJSON *node, const struct variable_sync *sync, uint32_t k) {
+/* The synchronizer of shard k. */
+static bool add_synchronizer(const struct form *f, cJSON *node, const struct variable_sync *of, uint32_t k) {
+    const struct variable_sync *sync = sync_part(of, k);
     if (sync->kind == SYNC_PARAMETER_SERVER) {
         const char *server = f->cluster->nodes[sync->servers[k % sync->n_servers]].name;
         cJSON *ps = cJSON_AddObjectToObject(node, "PSSynchronizer");
@@ -135,11 +136,12 @@ static bool names_other_than_ring(const struct form *f) {
 
 /* Only all-reduced gradients can be compressed, and only to f16. */
 static bool encodings_fit(const struct form *f) {
-    for (uint32_t v = 0; v < f->strategy->n_variables; v++) {
-        const struct variable_sync *sync = &f->strategy->variables[v];
-        if (sync->encoding != ENCODING_none && (sync->encoding != ENCODING_f16 || sync->kind != SYNC_ALL_REDUCE))
-            return false;
-    }
+    for (uint32_t v = 0; v < f->strategy->n_variables; v++)
+        for (uint32_t k = 0; k < sync_parts(&f->strategy->variables[v]); k++) {
+            const struct variable_sync *part = sync_part(&f->strategy->variables[v], k);
+            if (part->encoding != ENCODING_none && (part->encoding != ENCODING_f16 || part->kind != SYNC_ALL_REDUCE))
+                return false;
+        }
     return true;
 }
 

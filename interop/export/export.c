@@ -12,16 +12,16 @@
 
 static const struct exporter exporters[] = {
     {"pytorch-ddp", "arguments of DistributedDataParallel; exact groups for a communication hook where they do not fit",
-     export_pytorch_ddp},
+     export_pytorch_ddp, false},
     {"pytorch-hook", "groups, messages, order, credit and barrier, for the communication hook of syncopate_torch",
-     export_pytorch_hook},
-    {"horovod", "environment, and the groups of DistributedOptimizer", export_horovod},
-    {"deepspeed", "the zero_optimization part of its JSON configuration", export_deepspeed},
-    {"tensorflow", "tf.distribute.experimental.CommunicationOptions as JSON", export_tensorflow},
-    {"byteps", "environment", export_byteps},
-    {"bytescheduler", "environment", export_bytescheduler},
-    {"autodist", "its Strategy message, as JSON and as protobuf", export_autodist},
-    {"nccl", "environment, and a table for syncopate's NCCL tuner plugin", export_nccl},
+     export_pytorch_hook, false},
+    {"horovod", "environment, and the groups of DistributedOptimizer", export_horovod, false},
+    {"deepspeed", "the zero_optimization part of its JSON configuration", export_deepspeed, false},
+    {"tensorflow", "tf.distribute.experimental.CommunicationOptions as JSON", export_tensorflow, false},
+    {"byteps", "environment", export_byteps, false},
+    {"bytescheduler", "environment", export_bytescheduler, false},
+    {"autodist", "its Strategy message, as JSON and as protobuf", export_autodist, true},
+    {"nccl", "environment, and a table for syncopate's NCCL tuner plugin", export_nccl, true},
 };
 
 const struct exporter *exporters_list(size_t *n) {
@@ -43,6 +43,51 @@ static void take_notes(struct form *f) {
             out->notes[out->n_notes++] = (struct export_note){(enum export_loss)i, f->notes[i]};
 }
 
+/* Whether some part of the variable is served. */
+static bool is_served(const struct variable_sync *sync) {
+    bool served = false;
+    for (uint32_t k = 0; k < sync_parts(sync); k++)
+        served |= sync_part(sync, k)->kind == SYNC_PARAMETER_SERVER;
+    return served;
+}
+
+static enum status write_form(const struct exporter *exporter, struct form *form, struct error *err) {
+    for (uint32_t v = 0; v < form->strategy->n_variables; v++)
+        form->n_served += is_served(&form->strategy->variables[v]);
+    return exporter->write(form, err);
+}
+
+/* Write the strategy in which every shard is synchronized as the first one of its variable, under the same id. */
+static enum status write_first_shards(const struct exporter *exporter, struct form *form, struct error *err) {
+    const struct strategy *strategy = form->strategy;
+    struct strategy alike;
+    enum status st = strategy_copy(strategy, strategy->name, &alike, err);
+    if (st)
+        return st;
+    for (uint32_t v = 0; v < alike.n_variables; v++)
+        alike.variables[v].each = NULL;
+    st = strategy_seal(&alike, form->model, form->cluster, err);
+    alike.id = strategy->id;
+    form->strategy = &alike;
+    if (!st)
+        st = write_form(exporter, form, err);
+    form->strategy = strategy;
+    strategy_release(&alike);
+    return st;
+}
+
+static enum status write_any(const struct exporter *exporter, struct form *form, struct error *err) {
+    uint32_t n = 0;
+    for (uint32_t v = 0; v < form->strategy->n_variables; v++)
+        n += form->strategy->variables[v].each != NULL;
+    if (!n || exporter->each_shard)
+        return write_form(exporter, form, err);
+    form_note(form, EXPORT_LOSS_SHARDS,
+              "the shards of %u of %u variables are synchronized in several ways, and would all go as the first does",
+              n, form->strategy->n_variables);
+    return write_first_shards(exporter, form, err);
+}
+
 enum status export_build(const struct exporter *exporter, const struct strategy *strategy, const struct model *model,
                          const struct cluster *cluster, struct export *out, struct error *err) {
     if (!consistency_is_plain(&strategy->consistency))
@@ -53,10 +98,8 @@ enum status export_build(const struct exporter *exporter, const struct strategy 
     struct form form = {
         .strategy = strategy, .model = model, .cluster = cluster, .ready = ready, .arena = &built.arena, .out = &built};
     enum status st = ready ? ready_order(model, ready, err) : error_no_memory(err);
-    for (uint32_t v = 0; v < strategy->n_variables; v++)
-        form.n_served += strategy->variables[v].kind == SYNC_PARAMETER_SERVER;
     if (!st)
-        st = exporter->write(&form, err);
+        st = write_any(exporter, &form, err);
     if (!st && form.no_memory)
         st = error_no_memory(err);
     if (st) {

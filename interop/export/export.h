@@ -13,6 +13,7 @@
 #ifndef INTEROP_EXPORT_EXPORT_H
 #define INTEROP_EXPORT_EXPORT_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -49,6 +50,7 @@ struct exporter {
     const char *name;    /* "pytorch-ddp" */
     const char *summary; /* one line for people: what comes out */
     enum status (*write)(struct form *f, struct error *err);
+    bool each_shard; /* it can say how each shard is synchronized; others get all shards as the first one */
 };
 
 const struct exporter *exporters_list(size_t *n);

@@ -67,8 +67,11 @@ const uint64_t *form_group_bytes(struct form *f) {
     uint64_t *bytes = arena_alloc(f->arena, s->n_groups, sizeof *bytes);
     f->no_memory |= !bytes;
     for (uint32_t v = 0; v < s->n_variables && bytes; v++)
-        if (s->variables[v].kind == SYNC_ALL_REDUCE)
-            bytes[s->variables[v].group] += plan_gradient_bytes(s, &f->model->variables[v], &s->variables[v]);
+        for (uint32_t k = 0; k < sync_parts(&s->variables[v]); k++) {
+            const struct variable_sync *part = sync_part(&s->variables[v], k);
+            if (part->kind == SYNC_ALL_REDUCE)
+                bytes[part->group] += plan_part_bytes(s, &f->model->variables[v], &s->variables[v], k);
+        }
     return bytes;
 }
 

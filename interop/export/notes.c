@@ -16,59 +16,63 @@ void form_note(struct form *f, enum export_loss loss, const char *format, ...) {
     f->no_memory |= !f->notes[loss];
 }
 
-/* How many variables of a kind have a property. */
-struct counts {
-    uint32_t reduced_cut, served_cut, parted, encoded, each_device, shared, with_algorithm, gathered;
-};
+/* Traits of variables, which some part of the variable has. */
+enum trait { CUT, PARTED, ENCODED, EACH_DEVICE, SHARED, WITH_ALGORITHM, GATHERED, TRAITS };
 
-static struct counts count(struct form *f) {
-    struct counts n = {0};
+static unsigned traits_of(const struct form *f, const uint64_t *group_bytes, uint32_t v, uint32_t k) {
+    const struct variable_sync *sync = sync_part(&f->strategy->variables[v], k);
+    const bool served = sync->kind == SYNC_PARAMETER_SERVER;
+    const struct group *group = served ? NULL : &f->strategy->groups[sync->group];
+    const uint64_t most = served ? sync->partition_bytes : group->partition_bytes;
+    const uint64_t bytes =
+        served ? plan_shard_bytes(f->strategy, &f->model->variables[v], sync, k) : group_bytes[sync->group];
+    const bool gathered = group && group->algorithm == ALGORITHM_all_gather;
+    return (unsigned)(sync->shards > 1) << CUT | (unsigned)(most && most < bytes) << PARTED |
+           (unsigned)(sync->encoding != ENCODING_none) << ENCODED |
+           (unsigned)(served && !sync->local_reduction) << EACH_DEVICE | (unsigned)(served && sync->push) << SHARED |
+           (unsigned)(group && group->algorithm != ALGORITHM_auto && !gathered) << WITH_ALGORITHM |
+           (unsigned)gathered << GATHERED;
+}
+
+/* How many variables have each trait. */
+static void count(struct form *f, uint32_t n[TRAITS]) {
     const uint64_t *bytes = form_group_bytes(f);
     for (uint32_t v = 0; v < f->strategy->n_variables && bytes; v++) {
-        const struct variable_sync *sync = &f->strategy->variables[v];
-        const bool served = sync->kind == SYNC_PARAMETER_SERVER;
-        const struct group *group = served ? NULL : &f->strategy->groups[sync->group];
-        n.reduced_cut += !served && sync->shards > 1;
-        n.served_cut += served && sync->shards > 1;
-        const uint64_t most = served ? sync->partition_bytes : group->partition_bytes;
-        n.parted += most && most < (served ? plan_shard_bytes(f->strategy, &f->model->variables[v], sync, 0)
-                                           : bytes[sync->group]);
-        n.encoded += sync->encoding != ENCODING_none;
-        n.shared += served && sync->push;
-        n.each_device += served && !sync->local_reduction;
-        n.gathered += group && group->algorithm == ALGORITHM_all_gather;
-        n.with_algorithm += group && group->algorithm != ALGORITHM_auto && group->algorithm != ALGORITHM_all_gather;
+        unsigned has = 0;
+        for (uint32_t k = 0; k < sync_parts(&f->strategy->variables[v]); k++)
+            has |= traits_of(f, bytes, v, k);
+        for (int t = 0; t < TRAITS; t++)
+            n[t] += has >> t & 1;
     }
-    return n;
 }
 
 static void note_variables(struct form *f, unsigned can) {
     const uint32_t all = f->strategy->n_variables, reduced = all - f->n_served;
-    const struct counts n = count(f);
-    const uint32_t cut = n.served_cut + n.reduced_cut;
+    uint32_t n[TRAITS] = {0};
+    count(f, n);
     if (!(can & CAN_ALL_REDUCE) && reduced)
         form_note(f, EXPORT_LOSS_ALL_REDUCE, "%u of %u variables are all-reduced and would be served", reduced, all);
     if (!(can & CAN_SERVE) && f->n_served)
         form_note(f, EXPORT_LOSS_PARAMETER_SERVER, "%u of %u variables are served and would be all-reduced",
                   f->n_served, all);
-    if (!(can & CAN_SHARD) && cut)
-        form_note(f, EXPORT_LOSS_SHARDS, "%u of %u variables are cut into shards and would go whole", cut, all);
-    if (!(can & CAN_PARTITION) && n.parted)
-        form_note(f, EXPORT_LOSS_PARTITION, "messages of %u of %u variables are cut at a largest size", n.parted, all);
-    if (!(can & CAN_ENCODE) && n.encoded)
-        form_note(f, EXPORT_LOSS_ENCODING, "%u of %u gradients travel in another element type", n.encoded, all);
-    if (!(can & CAN_ALGORITHM) && n.with_algorithm)
+    if (!(can & CAN_SHARD) && n[CUT])
+        form_note(f, EXPORT_LOSS_SHARDS, "%u of %u variables are cut into shards and would go whole", n[CUT], all);
+    if (!(can & CAN_PARTITION) && n[PARTED])
+        form_note(f, EXPORT_LOSS_PARTITION, "messages of %u of %u variables are cut at a largest size", n[PARTED], all);
+    if (!(can & CAN_ENCODE) && n[ENCODED])
+        form_note(f, EXPORT_LOSS_ENCODING, "%u of %u gradients travel in another element type", n[ENCODED], all);
+    if (!(can & CAN_ALGORITHM) && n[WITH_ALGORITHM])
         form_note(f, EXPORT_LOSS_ALGORITHM, "%u of %u variables name an all-reduce algorithm; see the nccl form",
-                  n.with_algorithm, all);
-    if (!(can & CAN_GATHER) && n.gathered)
-        form_note(f, EXPORT_LOSS_ALGORITHM, "the touched rows of %u of %u variables are gathered by all", n.gathered,
+                  n[WITH_ALGORITHM], all);
+    if (!(can & CAN_GATHER) && n[GATHERED])
+        form_note(f, EXPORT_LOSS_ALGORITHM, "the touched rows of %u of %u variables are gathered by all", n[GATHERED],
                   all);
-    if ((can & CAN_SERVE) && n.shared)
-        form_note(f, EXPORT_LOSS_GROUPS, "%u of %u variables share a push with others and would go alone", n.shared,
+    if ((can & CAN_SERVE) && n[SHARED])
+        form_note(f, EXPORT_LOSS_GROUPS, "%u of %u variables share a push with others and would go alone", n[SHARED],
                   all);
-    if ((can & CAN_REDUCE_LOCALLY) && n.each_device)
+    if ((can & CAN_REDUCE_LOCALLY) && n[EACH_DEVICE])
         form_note(f, EXPORT_LOSS_LOCAL_REDUCTION, "%u of %u variables are sent by each device, not once a node",
-                  n.each_device, all);
+                  n[EACH_DEVICE], all);
 }
 
 void form_note_rest(struct form *f, unsigned can) {

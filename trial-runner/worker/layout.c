@@ -5,15 +5,30 @@
 
 #include "trial-runner/worker/report.h"
 
-static void find_widening(struct layout *layout, const struct plan *plan, bool wide) {
+/* The type in memory of an element of variable v that travels in this message. */
+static enum dtype type_of(const struct layout *layout, const struct plan *plan, const struct message *message,
+                          uint32_t v) {
+    return layout->wide ? plan->model->variables[v].dtype : message->dtype;
+}
+
+/* Shards of one variable may travel in several types. Each byte gets the room that the widest element in memory needs
+ * where the narrowest travels, so that no two shards meet and every element is aligned. */
+static void find_widening(struct layout *layout, const struct plan *plan) {
+    uint8_t *narrowest = report_alloc(plan->model->n_variables, 1);
     for (uint32_t m = 0; m < plan->n_messages; m++) {
         const struct message *message = &plan->messages[m];
+        const uint8_t travels = (uint8_t)dtype_bytes(message->dtype);
         for (uint32_t i = 0; i < message->n_pieces; i++) {
-            uint32_t v = plan->pieces[message->first_piece + i].variable;
-            uint64_t own = dtype_bytes(plan->model->variables[v].dtype), travels = dtype_bytes(message->dtype);
-            layout->widening[v] = (uint8_t)(wide ? own / travels : 1);
+            const uint32_t v = plan->pieces[message->first_piece + i].variable;
+            const uint8_t width = (uint8_t)dtype_bytes(type_of(layout, plan, message, v));
+            layout->widening[v] = width > layout->widening[v] ? width : layout->widening[v];
+            narrowest[v] = !narrowest[v] || travels < narrowest[v] ? travels : narrowest[v];
         }
     }
+    for (uint32_t v = 0; v < plan->model->n_variables; v++)
+        if (narrowest[v])
+            layout->widening[v] = (uint8_t)(layout->widening[v] / narrowest[v]);
+    free(narrowest);
 }
 
 /* Give every variable its place; the bytes of all. */
@@ -34,14 +49,14 @@ static uint64_t lay_out(const struct layout *layout, const struct plan *plan) {
 
 /* Note where the element at byte `at` of the message lies, as sample k. */
 static void locate(const struct layout *layout, const struct plan *plan, uint32_t message, uint64_t at, uint32_t k) {
-    const struct piece *piece = plan->pieces + plan->messages[message].first_piece;
+    const struct message *of = &plan->messages[message];
+    const struct piece *piece = plan->pieces + of->first_piece;
     size_t sample = (size_t)message * LAYOUT_SAMPLES + k;
     while (at >= piece->bytes)
         at -= (piece++)->bytes;
-    uint8_t widening = layout->widening[piece->variable];
-    layout->samples[sample] = layout_of_piece(layout, piece) + at * widening;
-    layout->types[sample] =
-        (uint8_t)(widening > 1 ? plan->model->variables[piece->variable].dtype : plan->messages[message].dtype);
+    enum dtype type = type_of(layout, plan, of, piece->variable);
+    layout->samples[sample] = layout_of_piece(layout, piece) + at / dtype_bytes(of->dtype) * dtype_bytes(type);
+    layout->types[sample] = (uint8_t)type;
 }
 
 uint32_t layout_sample_count(const struct message *message) {
@@ -61,12 +76,13 @@ static void choose_samples(const struct layout *layout, const struct plan *plan,
 
 void layout_init(struct layout *layout, const struct plan *plan, bool wide) {
     *layout = (struct layout){
+        .wide = wide,
         .offset = report_alloc(plan->model->n_variables, sizeof(uint64_t)),
         .widening = report_alloc(plan->model->n_variables, 1),
         .samples = report_alloc((size_t)plan->n_messages * LAYOUT_SAMPLES, sizeof(uint64_t)),
         .types = report_alloc((size_t)plan->n_messages * LAYOUT_SAMPLES, 1),
     };
-    find_widening(layout, plan, wide);
+    find_widening(layout, plan);
     layout->bytes = lay_out(layout, plan);
     for (uint32_t m = 0; m < plan->n_messages; m++)
         if (plan->messages[m].bytes > 0)

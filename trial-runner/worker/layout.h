@@ -14,9 +14,10 @@
 enum { LAYOUT_SAMPLES = 16, LAYOUT_ALIGN = 64 };
 
 struct layout {
+    bool wide;
     uint64_t bytes;    /* of all variables */
     uint64_t *offset;  /* [n_variables] of each */
-    uint8_t *widening; /* [n_variables] bytes there for each byte that travels */
+    uint8_t *widening; /* [n_variables] bytes of room for each byte that travels */
     uint64_t *samples; /* [n_messages * LAYOUT_SAMPLES] offsets of the sampled elements */
     uint8_t *types;    /* [n_messages * LAYOUT_SAMPLES] their enum dtype */
 };

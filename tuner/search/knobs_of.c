@@ -1,5 +1,6 @@
 /* See knobs.h: the knobs of a strategy. Knobs that hold for the whole strategy are read off its first group or its
- * first served variable; sizes are the largest that occur. */
+ * first served variable; sizes are the largest that occur. A variable whose shards differ counts as its first shard,
+ * which a sealed strategy repeats in it. */
 #include <stdlib.h>
 
 #include "tuner/search/knobs.h"

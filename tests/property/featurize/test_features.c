@@ -94,7 +94,8 @@ static void every_number_is_finite_and_in_its_range(void **state) {
     }
 }
 
-/* Rows come by place, each variable's weights are its shards, and no two rows of a variable are equal. */
+/* Rows come by place, each variable's weights are its shards, and no two rows of a variable are equal, unless shards
+ * are in different groups. */
 static void check_rows(const struct instance *in, const uint32_t *order) {
     const struct features *f = &in->features;
     uint64_t partitions = 0;
@@ -105,7 +106,7 @@ static void check_rows(const struct instance *in, const uint32_t *order) {
         double weight = 0;
         for (; row < f->n_shards && f->variable[row] == place; row++) {
             weight += f->weight[row];
-            for (size_t other = first; other < row; other++)
+            for (size_t other = first; other < row && !in->strategy.variables[order[place]].each; other++)
                 assert_memory_not_equal(f->shards + other * FEATURE_SHARD_COUNT, f->shards + row * FEATURE_SHARD_COUNT,
                                         FEATURE_SHARD_COUNT * sizeof *f->shards);
         }
@@ -164,10 +165,17 @@ static double sum_of(const struct features *f, enum feature_global first, enum f
 static double gathered_share(const struct instance *in) {
     double gathered = 0, all = 0;
     for (uint32_t v = 0; v < in->strategy.n_variables; v++) {
+        const struct variable *variable = &in->model.variables[v];
         const struct variable_sync *sync = &in->strategy.variables[v];
-        const double bytes = (double)in->model.variables[v].bytes;
-        const bool grouped = sync->kind == SYNC_ALL_REDUCE;
-        gathered += grouped && in->strategy.groups[sync->group].algorithm == ALGORITHM_all_gather ? bytes : 0;
+        const double bytes = (double)variable->bytes;
+        for (uint32_t k = 0; k < sync_parts(sync); k++) {
+            const struct variable_sync *part = sync_part(sync, k);
+            const double rows = sync->each ? (double)variable->shape[sync->axis] : 1;
+            const double own = sync->each ? (double)plan_shard_rows(variable->shape[sync->axis], sync->shards, k) : 1;
+            const bool grouped = part->kind == SYNC_ALL_REDUCE;
+            gathered +=
+                grouped && in->strategy.groups[part->group].algorithm == ALGORITHM_all_gather ? bytes * own / rows : 0;
+        }
         all += bytes;
     }
     return gathered / all;
@@ -217,8 +225,9 @@ static void renumber(struct instance *in, const struct strategy *from) {
         s->groups[to[g]].id = to[g];
     }
     for (uint32_t v = 0; v < s->n_variables; v++)
-        if (s->variables[v].kind == SYNC_ALL_REDUCE)
-            s->variables[v].group = to[s->variables[v].group];
+        for (uint32_t k = 0; k < sync_parts(&s->variables[v]); k++)
+            if (sync_part(&s->variables[v], k)->kind == SYNC_ALL_REDUCE)
+                sync_edit_part(&s->variables[v], k)->group = to[sync_part(&s->variables[v], k)->group];
     for (uint32_t i = 0; i < s->n_slices; i++)
         s->slices[i].group = to[s->slices[i].group];
     free(to);

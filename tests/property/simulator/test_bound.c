@@ -239,8 +239,9 @@ static void check_baselines(struct instance *in) {
 /* Encodings move fewer bytes than any bound that keeps the arithmetic can ask for. */
 static bool is_encoded(const struct strategy *strategy) {
     for (uint32_t v = 0; v < strategy->n_variables; v++)
-        if (strategy->variables[v].encoding != ENCODING_none)
-            return true;
+        for (uint32_t k = 0; k < sync_parts(&strategy->variables[v]); k++)
+            if (sync_part(&strategy->variables[v], k)->encoding != ENCODING_none)
+                return true;
     return false;
 }
 

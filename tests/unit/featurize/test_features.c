@@ -51,6 +51,39 @@
 
 enum { ROW_C, ROW_B, ROW_A };
 
+/* a in four shards of 3, 3, 2 and 2 rows: two by all-reduce in one group, alike, then one served by n2 and one in
+ * another group as f16. */
+static void shards_with_ways_of_their_own_have_rows_of_their_own(void **state) {
+    (void)state;
+    struct instance in;
+    instance_open(&in, TABLE(""), CLUSTER,
+                  STRATEGY("'policy':'fifo'", "{'id':0,'algorithm':'ring'},{'id':1,'algorithm':'tree'}",
+                           "{'name':'a','partition':{'shards':4},'each_shard':["
+                           "{'sync':{'kind':'all_reduce','group':0}},{'sync':{'kind':'all_reduce','group':0}},"
+                           "{'sync':{'kind':'parameter_server','servers':['n2']}},"
+                           "{'encoding':'f16','sync':{'kind':'all_reduce','group':1}}]}"));
+    assert_int_equal(in.features.n_shards, 3);
+    assert_int_equal(in.features.partitions, 4);
+    static const double weight[] = {2, 1, 1}, bytes[] = {1200, 800, 400}, served[] = {0, 1, 0}, half[] = {0, 0, 1};
+    for (size_t row = 0; row < 3; row++) {
+        assert_true(instance_weight(&in, row) == weight[row]);
+        SHARD_COUNTS(&in, row, log2_bytes, bytes[row]);
+        SHARD_IS(&in, row, server, served[row]);
+        SHARD_IS(&in, row, encoding_f16, half[row]);
+    }
+    SHARD_IS(&in, 0, algorithm_ring, 1);
+    SHARD_COUNTS(&in, 0, log2_group_bytes, 2400);
+    SHARD_COUNTS(&in, 0, log2_group_members, 2);
+    SHARD_IS(&in, 1, algorithm_ring, 0);
+    SHARD_IS(&in, 2, algorithm_tree, 1);
+    SHARD_COUNTS(&in, 2, log2_group_bytes, 400);
+    GLOBAL_IS(&in, server_share, 0.2);
+    GLOBAL_IS(&in, all_reduce_share, 0.8);
+    GLOBAL_IS(&in, encoded_share, 0.2);
+    GLOBAL_IS(&in, share_ring, 0.6);
+    instance_close(&in);
+}
+
 static void equation_2_of_a_served_variable_adds_up_all_other_nodes(void **state) {
     (void)state;
     struct instance in;
@@ -404,6 +437,7 @@ static void knobs_are_told_from_what_follows(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(shards_with_ways_of_their_own_have_rows_of_their_own),
         cmocka_unit_test(equation_2_of_a_served_variable_adds_up_all_other_nodes),
         cmocka_unit_test(an_all_reduced_variable_bears_its_share_of_its_messages),
         cmocka_unit_test(the_closed_form_takes_the_busiest_nic_and_all_all_reduces),

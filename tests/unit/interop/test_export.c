@@ -66,6 +66,7 @@ static const char *words_of(const struct export *export) {
 #define SERVED   A(ON("'n1'")) B(ON("'n1'")) C(ON("'n1'"))
 #define SHARE    "'sync':{'kind':'parameter_server','servers':['n1'],'push':1}"
 #define SHARED   A(SHARE) B(SHARE) C(ON("'n1'"))
+#define EACH     "'partition':{'shards':2},'each_shard':[{" IN("0") "},{" ON("'n2'") "}]"
 #define APART    "{'id':0,'algorithm':'auto'},{'id':1,'algorithm':'auto'}"
 
 static void what_a_form_cannot_say_is_in_the_words_of_its_notes(void **state) {
@@ -98,6 +99,12 @@ static void what_a_form_cannot_say_is_in_the_words_of_its_notes(void **state) {
         {"pytorch-ddp", FIFO, GROUP, A(IN("0")) B(ON("'n1'")) C(IN("0")), "parameter-server"},
         {"pytorch-ddp", FIFO, GROUP, A(IN("0")) B("'partition':{'axis':0,'shards':4}," IN("0")) C(IN("0")), "shards"},
         {"autodist", FIFO, GROUP, A(IN("0")) B("'partition':{'axis':0,'shards':4}," IN("0")) C(IN("0")), ""},
+        {"horovod", FIFO, GROUP, A(IN("0")) B(EACH) C(IN("0")), "shards"},
+        {"pytorch-hook", FIFO, GROUP, A(IN("0")) B(EACH) C(IN("0")), "shards"},
+        {"byteps", "'policy':'fifo','cross_iteration':false", GROUP, A(ON("'n1'")) B(EACH) C(ON("'n1'")),
+         "all-reduce shards"},
+        {"autodist", FIFO, GROUP, A(IN("0")) B(EACH) C(IN("0")), ""},
+        {"nccl", FIFO, GROUP, A(IN("0")) B(EACH) C(IN("0")), ""},
         {"horovod", FIFO, "{'id':0,'partition_bytes':4096}", TOGETHER, "partition"},
         {"horovod", FIFO, "{'id':0,'algorithm':'ring'}", TOGETHER, "algorithm"},
         {"horovod", FIFO, "{'id':0,'algorithm':'hierarchical'}", TOGETHER, ""},
@@ -189,6 +196,22 @@ static void autodist_cuts_and_places_as_the_strategy_says(void **state) {
     assert_contains(text, "\"reductionDestination\": \"n2:CPU:0\"");
     assert_contains(text, "{\"spec\": \"RING\", \"compressor\": \"NoneCompressor\", \"group\": 0}");
     assert_contains(text, "[\"n1:GPU:0\", \"n1:GPU:1\", \"n2:GPU:0\", \"n2:GPU:1\"]");
+    world_close(&w);
+}
+
+/* A synchronizer for each part; other forms get both halves as the first is, under the strategy's own id. */
+static void each_shard_is_said_to_autodist_alone(void **state) {
+    (void)state;
+    struct world w;
+    world_open(&w, "autodist", FIFO, GROUP, A(IN("0")) B(EACH) C(IN("0")));
+    assert_contains(w.export.files[1].text, "\"varName\": \"b/part_0\",\n          \"AllReduceSynchronizer\"");
+    assert_contains(w.export.files[1].text, "\"varName\": \"b/part_1\",\n          \"PSSynchronizer\"");
+    world_close(&w);
+    world_open(&w, "pytorch-hook", FIFO, GROUP, A(IN("0")) B(EACH) C(IN("0")));
+    assert_contains(w.export.files[0].text, w.strategy.id.hex);
+    assert_contains(w.export.files[0].text, "[\"c\", \"b\", \"a:0\"]");
+    assert_string_equal(w.export.notes[0].text, "the shards of 1 of 3 variables are synchronized in several ways, and "
+                                                "would all go as the first does");
     world_close(&w);
 }
 
@@ -330,6 +353,7 @@ int main(void) {
         cmocka_unit_test(groups_that_are_no_runs_go_into_a_file_for_the_hook),
         cmocka_unit_test(runs_that_no_one_cap_makes_get_a_list_of_caps),
         cmocka_unit_test(autodist_cuts_and_places_as_the_strategy_says),
+        cmocka_unit_test(each_shard_is_said_to_autodist_alone),
         cmocka_unit_test(horovod_with_64_mib_is_exported_as_64_mib),
         cmocka_unit_test(horovod_gathers_all_sparse_gradients_or_none),
         cmocka_unit_test(nccl_sets_one_algorithm_and_tables_several),

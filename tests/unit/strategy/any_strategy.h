@@ -59,23 +59,75 @@ static inline void any_push(struct rng *rng, const struct model *model, struct s
     sync->push = other->push;
 }
 
-/* Not sealed. Groups 0..n-1 are free for all; the last DTYPE_COUNT take what fits nowhere else. */
+/* Groups 0..n-1 are free for all, each for the element type of its first member; the last DTYPE_COUNT take what fits
+ * nowhere else. */
+struct any_groups {
+    uint32_t n_free;
+    enum dtype *of_group; /* DTYPE_COUNT: no member yet */
+    double served;        /* the share of what is served */
+};
+
+/* Encoding and synchronizer of a variable that is cut, or of a shard, which has one server. */
+static inline enum status any_way(struct rng *rng, const struct variable *variable, struct any_groups *groups,
+                                  struct strategy *s, uint32_t n_nodes, struct variable_sync *sync) {
+    enum dtype wire = variable->dtype;
+    if ((wire == DTYPE_f32 || wire == DTYPE_f64) && coin(rng, 0.2)) {
+        sync->encoding = coin(rng, 0.5) ? ENCODING_f16 : ENCODING_bf16;
+        wire = sync->encoding == ENCODING_f16 ? DTYPE_f16 : DTYPE_bf16;
+    }
+    sync->group = (uint32_t)rng_below(rng, groups->n_free);
+    if (s->groups[sync->group].algorithm == ALGORITHM_all_gather && !variable->sparse_rows)
+        sync->group = groups->n_free + wire;
+    else if (groups->of_group[sync->group] == DTYPE_COUNT)
+        groups->of_group[sync->group] = wire;
+    else if (groups->of_group[sync->group] != wire)
+        sync->group = groups->n_free + wire;
+    if (!coin(rng, groups->served))
+        return ST_OK;
+    sync->kind = SYNC_PARAMETER_SERVER;
+    return any_servers(rng, s, n_nodes, sync);
+}
+
+/* A way for each shard; of sparse variables only along other axes than the first, where ways mix freely. */
+static inline enum status any_shards(struct rng *rng, const struct variable *variable, struct any_groups *groups,
+                                     struct strategy *s, uint32_t n_nodes, struct variable_sync *sync) {
+    enum status st = ST_OK;
+    if (sync->shards == 1 || (variable->sparse_rows && !sync->axis) || coin(rng, 0.7))
+        return ST_OK;
+    sync->each = arena_alloc(&s->arena, sync->shards, sizeof *sync->each);
+    if (!sync->each)
+        return ST_NO_MEMORY;
+    for (uint32_t k = 0; k < sync->shards && !st; k++) {
+        struct variable_sync *way = &sync->each[k];
+        *way = (struct variable_sync){.axis = sync->axis, .shards = sync->shards};
+        if (k && coin(rng, 0.3)) {
+            *way = way[-1];
+            continue;
+        }
+        st = any_way(rng, variable, groups, s, n_nodes, way);
+        way->n_servers = way->n_servers > 0;
+    }
+    return st;
+}
+
+/* Not sealed. */
 static inline enum status any_strategy(struct rng *rng, const struct model *model, const struct cluster *cluster,
                                        struct strategy *out, struct error *err) {
-    uint32_t n_free = 1 + (uint32_t)rng_below(rng, model->n_variables + 2u);
-    enum status st = strategy_init(out, "any", model, n_free + DTYPE_COUNT, err);
+    struct any_groups groups = {.n_free = 1 + (uint32_t)rng_below(rng, model->n_variables + 2u)};
+    enum status st = strategy_init(out, "any", model, groups.n_free + DTYPE_COUNT, err);
     if (st)
         return st;
-    enum dtype *of_group = arena_alloc(&out->arena, n_free, sizeof *of_group);
-    if (!of_group)
+    groups.of_group = arena_alloc(&out->arena, groups.n_free, sizeof *groups.of_group);
+    if (!groups.of_group)
         return ST_NO_MEMORY;
-    for (uint32_t g = 0; g < n_free; g++)
-        of_group[g] = DTYPE_COUNT;
+    for (uint32_t g = 0; g < groups.n_free; g++)
+        groups.of_group[g] = DTYPE_COUNT;
     for (uint32_t g = 0; g < out->n_groups; g++) {
-        out->groups[g].algorithm = (enum algorithm)rng_below(rng, g < n_free ? ALGORITHM_COUNT : ALL_REDUCE_COUNT);
+        out->groups[g].algorithm =
+            (enum algorithm)rng_below(rng, g < groups.n_free ? ALGORITHM_COUNT : ALL_REDUCE_COUNT);
         out->groups[g].partition_bytes = any_partition(rng);
     }
-    double served = rng_uniform(rng);
+    groups.served = rng_uniform(rng);
     out->policy = coin(rng, 0.5) ? POLICY_fifo : POLICY_priority;
     out->cross_iteration = coin(rng, 0.7);
     out->pulls_by_priority = coin(rng, 0.5);
@@ -83,25 +135,12 @@ static inline enum status any_strategy(struct rng *rng, const struct model *mode
     for (uint32_t v = 0; v < model->n_variables && !st; v++) {
         const struct variable *variable = &model->variables[v];
         struct variable_sync *sync = &out->variables[v];
-        enum dtype wire = variable->dtype;
-        if ((wire == DTYPE_f32 || wire == DTYPE_f64) && coin(rng, 0.2)) {
-            sync->encoding = coin(rng, 0.5) ? ENCODING_f16 : ENCODING_bf16;
-            wire = sync->encoding == ENCODING_f16 ? DTYPE_f16 : DTYPE_bf16;
-        }
         any_cut(rng, variable, sync);
-        sync->group = (uint32_t)rng_below(rng, n_free);
-        if (out->groups[sync->group].algorithm == ALGORITHM_all_gather && !variable->sparse_rows)
-            sync->group = n_free + wire;
-        else if (of_group[sync->group] == DTYPE_COUNT)
-            of_group[sync->group] = wire;
-        else if (of_group[sync->group] != wire)
-            sync->group = n_free + wire;
-        if (coin(rng, served)) {
-            sync->kind = SYNC_PARAMETER_SERVER;
-            st = any_servers(rng, out, cluster->n_nodes, sync);
-            if (!st && coin(rng, 0.5))
-                any_push(rng, model, out, v);
-        }
+        st = any_way(rng, variable, &groups, out, cluster->n_nodes, sync);
+        if (!st && sync->kind == SYNC_PARAMETER_SERVER && coin(rng, 0.5))
+            any_push(rng, model, out, v);
+        if (!st)
+            st = any_shards(rng, variable, &groups, out, cluster->n_nodes, sync);
     }
     return !st && coin(rng, 0.2) ? random_slices(rng, model, out, err) : st;
 }

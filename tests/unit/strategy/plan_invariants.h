@@ -83,7 +83,8 @@ static inline uint64_t expected_bytes(const struct strategy *s, const struct var
 
 /* Bytes of shard k: with q rows for each, the first dim mod shards have one more. */
 static inline uint64_t expected_shard(const struct strategy *s, const struct variable *v,
-                                      const struct variable_sync *sync, uint32_t k) {
+                                      const struct variable_sync *of, uint32_t k) {
+    const struct variable_sync *sync = of->each ? &of->each[k] : of;
     bool sparse = expected_sparse(s, v, sync);
     if (sync->shards == 1)
         return expected_bytes(s, v, sync);
@@ -94,6 +95,26 @@ static inline uint64_t expected_shard(const struct strategy *s, const struct var
     if (sync->axis == 0)
         return rows * (v->elements / v->shape[0] * expected_width(v, sync) + 8);
     return v->sparse_rows * (v->elements / v->shape[0] / dim * rows * expected_width(v, sync) + 8);
+}
+
+/* Bytes of all shards, or of the one with an entry of its own. */
+static inline uint64_t expected_part(const struct strategy *s, const struct variable *v,
+                                     const struct variable_sync *sync, uint32_t k) {
+    return sync->each ? expected_shard(s, v, sync, k) : expected_bytes(s, v, sync);
+}
+
+/* What the strategy says of a piece; *start is where its shard begins, or 0 where all shards are synchronized alike. */
+static inline const struct variable_sync *way_of_piece(const struct plan *p, const struct strategy *s,
+                                                       const struct piece *piece, uint64_t *start) {
+    const struct variable_sync *sync = &s->variables[piece->variable];
+    *start = 0;
+    for (uint32_t k = 0; sync->each && k < sync->shards; k++) {
+        uint64_t end = *start + expected_shard(s, &p->model->variables[piece->variable], sync, k);
+        if (piece->offset_bytes < end)
+            return &sync->each[k];
+        *start = end;
+    }
+    return sync;
 }
 
 static inline enum dtype expected_dtype(const struct variable *v, const struct variable_sync *sync) {
@@ -111,8 +132,9 @@ static inline const char *broken_message(const struct plan *p, const struct stra
         const struct piece *piece = &p->pieces[m->first_piece + i];
         if (piece->variable >= s->n_variables || !piece->bytes)
             return "a piece is of some variable";
-        const struct variable_sync *sync = &s->variables[piece->variable];
-        const struct variable_sync *other = &s->variables[p->pieces[m->first_piece].variable];
+        uint64_t unused, start;
+        const struct variable_sync *other = way_of_piece(p, s, &p->pieces[m->first_piece], &unused);
+        const struct variable_sync *sync = way_of_piece(p, s, piece, &start);
         if (sync->kind != m->kind || m->dtype != expected_dtype(&p->model->variables[piece->variable], sync))
             return "the kind and type of a message are those of its variables";
         if (m->kind == SYNC_ALL_REDUCE &&
@@ -125,7 +147,7 @@ static inline const char *broken_message(const struct plan *p, const struct stra
             if (p->pieces[m->first_piece + j].variable == piece->variable)
                 return "shards of a variable share no message";
         if (m->kind == SYNC_ALL_REDUCE &&
-            (piece->bytes % dtype_bytes(m->dtype) || piece->offset_bytes % dtype_bytes(m->dtype)))
+            (piece->bytes % dtype_bytes(m->dtype) || (piece->offset_bytes - start) % dtype_bytes(m->dtype)))
             return "no element is cut";
         partition = m->kind == SYNC_ALL_REDUCE ? s->groups[sync->group].partition_bytes : sync->partition_bytes;
         bytes += piece->bytes;
@@ -162,25 +184,28 @@ static inline const char *broken_variable(const struct plan *p, const struct str
                                           const struct covered *pieces, uint32_t n) {
     const struct variable *variable = &p->model->variables[v];
     const struct variable_sync *sync = &s->variables[v];
-    uint64_t offset = 0, partition = sync->partition_bytes / 8 * 8;
+    uint64_t offset = 0;
     uint32_t i = 0;
     for (uint32_t k = 0; k < sync->shards; k++) {
+        const struct variable_sync *way = sync->each ? &sync->each[k] : sync;
+        const uint64_t partition = way->partition_bytes / 8 * 8;
         uint64_t shard = expected_shard(s, variable, sync, k), end = offset + shard;
         uint32_t first = i;
         for (; i < n && pieces[i].piece.offset_bytes < end; i++) {
             if (pieces[i].piece.offset_bytes != offset || pieces[i].piece.bytes > end - offset)
                 return "every byte of a shard is in one piece";
-            if (sync->kind == SYNC_PARAMETER_SERVER && pieces[i].message->server != sync->servers[k % sync->n_servers])
+            if (way->kind == SYNC_PARAMETER_SERVER && pieces[i].message->server != way->servers[k % way->n_servers])
                 return "shard k is on server k mod n";
             offset += pieces[i].piece.bytes;
         }
         if (offset != end)
             return "every byte of a shard is in some piece";
-        if (sync->kind == SYNC_PARAMETER_SERVER && !sync->push &&
+        if (way->kind == SYNC_PARAMETER_SERVER && !way->push &&
             i - first != (partition ? (shard + partition - 1) / partition : shard > 0))
             return "a shard needs no more messages than its partition size makes";
     }
-    if (i != n || offset != expected_bytes(s, variable, sync) || offset != plan_gradient_bytes(s, variable, sync))
+    if (i != n || (!sync->each && offset != expected_bytes(s, variable, sync)) ||
+        offset != plan_gradient_bytes(s, variable, sync))
         return "the shards make up the gradient";
     return NULL;
 }
@@ -219,17 +244,20 @@ static inline const char *broken_merged(const struct plan *p, const struct strat
     bool whole = true;
     *bytes = 0;
     for (uint32_t v = 0; v < s->n_variables; v++)
-        if (is_in(&s->variables[v], kind, number)) {
-            *bytes += expected_bytes(s, &p->model->variables[v], &s->variables[v]);
-            whole = whole && s->variables[v].shards == 1;
-            partition = kind == SYNC_ALL_REDUCE ? partition : s->variables[v].partition_bytes;
-        }
+        for (uint32_t k = 0; k < sync_parts(&s->variables[v]); k++)
+            if (is_in(sync_part(&s->variables[v], k), kind, number)) {
+                *bytes += expected_part(s, &p->model->variables[v], &s->variables[v], k);
+                whole = whole && s->variables[v].shards == 1;
+                partition = kind == SYNC_ALL_REDUCE ? partition : s->variables[v].partition_bytes;
+            }
     partition = partition / 8 * 8;
-    for (uint32_t i = 0; i < p->n_messages; i++)
-        if (is_in(&s->variables[p->pieces[p->messages[i].first_piece].variable], kind, number)) {
+    for (uint32_t i = 0; i < p->n_messages; i++) {
+        uint64_t start;
+        if (is_in(way_of_piece(p, s, &p->pieces[p->messages[i].first_piece], &start), kind, number)) {
             messages++;
             full += p->messages[i].bytes == partition;
         }
+    }
     if (whole && messages != (partition ? (*bytes + partition - 1) / partition : *bytes > 0))
         return "a group or push needs no more messages than its partition size makes";
     if (whole && partition && full != *bytes / partition)

@@ -144,6 +144,49 @@ static void variables_that_share_a_push_travel_together(void **state) {
     release(&l);
 }
 
+/* c's five rows in each of five shards, of 40 * 5 bytes: the first and the fourth are in group 1 with b and share no
+ * message, the second is served, and so is the third, which travels as f16; the last is alone in group 2. */
+static void each_shard_goes_its_own_way(void **state) {
+    (void)state;
+    static const char strategy[] =
+        "{'schema':'syncopate.strategy/1','name':'s','schedule':{'policy':'fifo','cross_iteration':true},"
+        "'groups':[{'id':0},{'id':1,'algorithm':'tree'},{'id':2,'algorithm':'ring'}],'variables':["
+        "{'name':'a','sync':{'kind':'all_reduce','group':0}},{'name':'b','sync':{'kind':'all_reduce','group':1}},"
+        "{'name':'c','partition':{'shards':5},'each_shard':[{'sync':{'kind':'all_reduce','group':1}},"
+        "{'sync':{'kind':'parameter_server','servers':['n4']}},"
+        "{'encoding':'f16','sync':{'kind':'parameter_server','servers':['n2']}},"
+        "{'sync':{'kind':'all_reduce','group':1}},{'sync':{'kind':'all_reduce','group':2}}]},"
+        "{'name':'d','sync':{'kind':'all_reduce','group':0}}]}";
+    static const struct {
+        uint64_t bytes;
+        struct piece last;
+        enum sync_kind kind;
+        uint32_t server;
+        enum dtype dtype;
+    } want[] = {
+        {2248, {2, 0, 200}, SYNC_ALL_REDUCE, 0, DTYPE_f32},
+        {200, {2, 500, 200}, SYNC_ALL_REDUCE, 0, DTYPE_f32},
+        {200, {2, 700, 200}, SYNC_ALL_REDUCE, 0, DTYPE_f32},
+        {200, {2, 200, 200}, SYNC_PARAMETER_SERVER, 3, DTYPE_f32},
+        {100, {2, 400, 100}, SYNC_PARAMETER_SERVER, 1, DTYPE_f16},
+        {7096, {0, 0, 4096}, SYNC_ALL_REDUCE, 0, DTYPE_f32},
+    };
+    struct lowered l;
+    lower_texts(&l, three_layers, strategy);
+    assert_int_equal(l.plan.n_messages, 6);
+    for (uint32_t i = 0; i < 6; i++) {
+        const struct message *m = &l.plan.messages[i];
+        assert_int_equal(m->bytes, want[i].bytes);
+        assert_int_equal(m->kind, want[i].kind);
+        assert_int_equal(m->server, want[i].server);
+        assert_int_equal(m->dtype, want[i].dtype);
+        assert_memory_equal(&l.plan.pieces[m->first_piece + m->n_pieces - 1], &want[i].last, sizeof want[i].last);
+    }
+    assert_int_equal(plan_gradient_bytes(&l.strategy, &l.model.variables[2], &l.strategy.variables[2]), 900);
+    assert_int_equal(plan_part_bytes(&l.strategy, &l.model.variables[2], &l.strategy.variables[2], 2), 100);
+    release(&l);
+}
+
 /* Group 0 is d (3000 bytes), then a (4096); group 1 is b (2048), then c (1000), which are ready together. */
 static void a_slice_is_the_next_bytes_of_its_group(void **state) {
     (void)state;
@@ -332,7 +375,7 @@ static bool same_plan(const struct plan *a, const struct plan *b) {
 
 /* What the random instances must have met, so that a generator that grows tame does not hollow out the test. */
 struct met {
-    unsigned messages, servers, shared, cuts, barriers, priorities, slices, sparse, gathered, scalars;
+    unsigned messages, servers, shared, cuts, ways, barriers, priorities, slices, sparse, gathered, scalars;
 };
 
 static void count_met(struct met *met, const struct strategy *s, const struct plan *p) {
@@ -344,6 +387,7 @@ static void count_met(struct met *met, const struct strategy *s, const struct pl
         met->servers += s->variables[v].kind == SYNC_PARAMETER_SERVER;
         met->shared += s->variables[v].push > 0;
         met->cuts += s->variables[v].shards > 1;
+        met->ways += s->variables[v].each != NULL;
         met->sparse += s->variables[v].kind == SYNC_PARAMETER_SERVER && p->model->variables[v].sparse_rows;
         met->gathered += s->variables[v].kind == SYNC_ALL_REDUCE &&
                          s->groups[s->variables[v].group].algorithm == ALGORITHM_all_gather;
@@ -394,11 +438,11 @@ static void every_rule_holds_on_random_instances(void **state) {
     plan_release(&reused);
     print_message(
         "# 3000 plans: %u messages (%u slices), %u served (%u in shared pushes), %u cut, %u sparse, %u gathered and %u "
-        "scalar variables\n",
-        met.messages, met.slices, met.servers, met.shared, met.cuts, met.sparse, met.gathered, met.scalars);
+        "scalar variables, %u with ways for each shard\n",
+        met.messages, met.slices, met.servers, met.shared, met.cuts, met.sparse, met.gathered, met.scalars, met.ways);
     assert_true(met.messages > 20000 && met.servers > 3000 && met.shared > 1000 && met.cuts > 3000 &&
                 met.barriers > 300 && met.priorities > 300 && met.slices > 5000 && met.sparse > 100 &&
-                met.gathered > 100 && met.scalars > 100);
+                met.gathered > 100 && met.scalars > 100 && met.ways > 300);
 }
 
 /* Sealing moves and drops groups, but the same bytes go the same way. */
@@ -538,6 +582,7 @@ int main(void) {
         cmocka_unit_test(a_small_plan_is_the_one_worked_out_by_hand),
         cmocka_unit_test(variables_that_share_a_push_travel_together),
         cmocka_unit_test(a_slice_is_the_next_bytes_of_its_group),
+        cmocka_unit_test(each_shard_goes_its_own_way),
         cmocka_unit_test(with_the_barrier_every_message_gates_the_first_step),
         cmocka_unit_test(a_message_is_filled_to_its_last_element),
         cmocka_unit_test(operators_that_touch_no_variable_make_no_step),

@@ -34,6 +34,11 @@ static const char cluster_text[] =
 #define SERVED(name, members) "{'name':'" name "','sync':{'kind':'parameter_server','servers':[" members "}}"
 #define PUSHED(a, s)          VARIABLES(SERVED("a", "'n1']," a) "," H "," SERVED("s", s))
 
+/* a cut in two, an entry for each half. */
+#define EACH_A(entries) A("'partition':{'shards':2},'each_shard':[" entries "]")
+#define IN(group)       "{'sync':{'kind':'all_reduce','group':" group "}}"
+#define ON(server)      "{'sync':{'kind':'parameter_server','servers':[" server "]}}"
+
 /* Group 0 is a and s, 100 bytes of f32; group 7 is h, 16 bytes of f16. */
 #define SLICED_AS(slices, groups, variables)                                                                           \
     HEAD "'schedule':{'policy':'preemptive','slices':[" slices "]}," groups "'variables':[" variables "]}"
@@ -131,6 +136,28 @@ static const struct {
      "s.json: group 0 mixes \"a\" (f16) and \"s\" (f32)"},
     {VARIABLES(REDUCED("a", "0") "," S ",{'name':'h','encoding':'bf16','sync':{'kind':'all_reduce','group':7}}"),
      "/variables/2: variable \"h\" is f16: only f32 and f64 can be encoded"},
+    {EACH_A("3," IN("0")), "/variables/0/each_shard/0: must be an object"},
+    {EACH_A(IN("0")), "/variables/0/each_shard: 1 entries for 2 shards: \"partition\" says how many there are"},
+    {EACH_A(IN("0") "," IN("0") "," IN("0")), "/variables/0/each_shard: 3 entries for 2 shards"},
+    {EACH_A("{'encoding':'f16'}," IN("0")), "/variables/0/each_shard/0: the member \"sync\" is missing"},
+    {EACH_A("{'shards':2,'sync':{}}," IN("0")), "/variables/0/each_shard/0/shards: unknown member"},
+    {EACH_A(IN("0") "," IN("3")), "/variables/0/each_shard/1/sync: group 3 is not in \"groups\""},
+    {EACH_A(IN("0") "," ON("'n9'")), "/variables/0/each_shard/1/sync/servers/0: cluster \"c\" has no node \"n9\""},
+    {EACH_A(IN("0") "," ON("'n1','n2'")), "/variables/0: shard 1: variable \"a\" has 2 servers for one shard"},
+    {EACH_A(IN("0") ",{'sync':{'kind':'parameter_server','servers':['n1'],'push':1}}"),
+     "/variables/0: shard 1: variable \"a\" is cut: only whole variables share a push"},
+    {A("'partition':{'shards':2},'encoding':'f16','each_shard':[" IN("0") "," IN("0") "]"),
+     "/variables/0/encoding: it stands beside \"each_shard\", which says it for every shard"},
+    {A("'each_shard':[" IN("0") "]"), "/variables/0: variable \"a\" is not cut, and has an entry for each shard"},
+    {EACH_A("{'encoding':'f16','sync':{'kind':'all_reduce','group':0}}," IN("0")),
+     "s.json: group 0 mixes \"a\" (f16) and \"a\" (f32): one dtype a merge group"},
+    {EACH_A(IN("7") "," ON("'n1'")), "s.json: group 7 mixes \"a\" (f32) and \"h\" (f16)"},
+    {HEAD FIFO "'groups':[{'id':0},{'id':7},{'id':8,'algorithm':'all_gather'}],'variables':[{'name':'a','partition':"
+               "{'shards':2},'each_shard':[" IN("0") "," IN("8") "]}," H "," S "]}",
+     "/variables/0: shard 1: variable \"a\" is dense, but group 8 is gathered"},
+    {SLICED_AS(SLICES, GROUPS,
+               "{'name':'a','partition':{'shards':2},'each_shard':[" IN("0") "," ON("'n1'") "]}," H "," S),
+     "/variables/0: variable \"a\" is cut into 2 shards, but under policy preemptive slices cut"},
     {HEAD FIFO "'groups':[{'id':0,'algorithm':'all_gather'},{'id':7}],'variables':[" REDUCED("a", "0") "," H "," S "]}",
      "/variables/0: variable \"a\" is dense, but group 0 is gathered: give it another group"},
     {SLICED_AS(SLICES, "'groups':[{'id':0},{'id':7,'algorithm':'all_gather'}],", REDUCED("a", "0") "," H "," S),
@@ -290,6 +317,49 @@ static void pushes_are_read_in_their_one_form(void **state) {
     assert_same_id(w, PUSHED("'push':3", "'n1'],'push':3"), PUSHED("'local_reduction':true", "'n1']"), false);
 }
 
+/* The halves of a: the first in group 0, the second as f16 on n3. */
+static void shards_are_read_each_in_its_way(void **state) {
+    struct world *w = *state;
+    struct error err = {0};
+    struct strategy s;
+    assert_ok(quoted_strategy(EACH_A(IN("0") ",{'encoding':'f16','sync':{'kind':'parameter_server','servers':['n3'],"
+                                             "'local_reduction':false,'partition_bytes':2048}}"),
+                              &w->model, &w->cluster, &s, &err));
+    const struct variable_sync *a = &s.variables[0];
+    assert_int_equal(sync_parts(a), 2);
+    assert_int_equal(sync_parts(&s.variables[1]), 1);
+    assert_int_equal(sync_part(a, 0)->kind, SYNC_ALL_REDUCE);
+    assert_int_equal(sync_part(a, 0)->group, 0);
+    assert_int_equal(sync_part(a, 1)->kind, SYNC_PARAMETER_SERVER);
+    assert_int_equal(sync_part(a, 1)->encoding, ENCODING_f16);
+    assert_int_equal(sync_part(a, 1)->servers[0], 2);
+    assert_int_equal(sync_part(a, 1)->partition_bytes, 2048);
+    assert_false(sync_part(a, 1)->local_reduction);
+    assert_true(a->kind == SYNC_ALL_REDUCE && a->group == 0 && a->shards == 2); /* as the first shard */
+    strategy_release(&s);
+}
+
+/* What one entry says of all shards has no other form. */
+static void shards_that_are_alike_are_said_once(void **state) {
+    struct world *w = *state;
+    struct error err = {0};
+    struct strategy s;
+    assert_same_id(w, EACH_A(IN("0") "," IN("0")), CUT_A("'shards':2"), true);
+    assert_same_id(w, EACH_A(ON("'n2'") "," ON("'n1'")), A(SERVED_A("2", "'n2','n1'")), true);
+    assert_same_id(w, EACH_A(ON("'n2'") "," ON("'n2'")), A(SERVED_A("2", "'n2'")), true);
+    assert_same_id(w, EACH_A(ON("'n2'") "," IN("0")), EACH_A(IN("0") "," ON("'n2'")), false);
+#define THREE(x, y, z)                                                                                                 \
+    A("'partition':{'shards':3},'each_shard':[" ON("'" x "'") "," ON("'" y "'") "," ON("'" z "'") "]")
+    assert_same_id(w, THREE("n2", "n1", "n2"), A(SERVED_A("3", "'n2','n1'")), true);
+    assert_same_id(w, THREE("n3", "n1", "n2"), A(SERVED_A("3", "'n3','n1','n2'")), true);
+    assert_ok(quoted_strategy(THREE("n2", "n1", "n1"), &w->model, &w->cluster, &s, &err));
+    assert_non_null(s.variables[0].each); /* no list of servers, taken in turn, comes to this */
+    strategy_release(&s);
+    assert_ok(quoted_strategy(THREE("n2", "n2", "n1"), &w->model, &w->cluster, &s, &err));
+    assert_non_null(s.variables[0].each);
+    strategy_release(&s);
+}
+
 #define PULLED(schedule, a) HEAD "'schedule':{'policy':" schedule "}," GROUPS "'variables':[" a "," H "," S "]}"
 #define PULLED_A            "{'name':'a'," SERVED_A("2", "'n1'") "}"
 #define LIMITED             "'priority','credit_bytes':0"
@@ -439,8 +509,9 @@ static void renumber(struct rng *rng, struct strategy *s) {
     for (uint32_t g = 0; g < n + 3; g++)
         groups[g].id = 10 * g;
     for (uint32_t v = 0; v < s->n_variables; v++)
-        if (s->variables[v].kind == SYNC_ALL_REDUCE)
-            s->variables[v].group = to[s->variables[v].group];
+        for (uint32_t k = 0; k < sync_parts(&s->variables[v]); k++)
+            if (sync_part(&s->variables[v], k)->kind == SYNC_ALL_REDUCE)
+                sync_edit_part(&s->variables[v], k)->group = to[sync_part(&s->variables[v], k)->group];
     for (uint32_t i = 0; i < s->n_slices; i++)
         s->slices[i].group = to[s->slices[i].group];
     s->groups = groups;
@@ -463,11 +534,13 @@ static void sealing_forgets_group_numbers_and_empty_groups(void **state) {
         assert_string_equal(t.strategy.id.hex, other.id.hex);
         assert_int_equal(t.strategy.n_groups, other.n_groups);
         for (uint32_t v = 0, next = 0; v < other.n_variables; v++)
-            if (other.variables[v].kind == SYNC_ALL_REDUCE) {
-                uint32_t group = other.variables[v].group;
-                assert_true(group <= next); /* numbered by first member */
-                next += group == next;
-                used[group] = true;
+            for (uint32_t k = 0; k < sync_parts(&other.variables[v]); k++) {
+                const struct variable_sync *part = sync_part(&other.variables[v], k);
+                if (part->kind != SYNC_ALL_REDUCE)
+                    continue;
+                assert_true(part->group <= next); /* numbered by first member */
+                next += part->group == next;
+                used[part->group] = true;
             }
         for (uint32_t g = 0; g < other.n_groups; g++)
             assert_true(used[g] && other.groups[g].id == g);
@@ -496,6 +569,12 @@ static void a_copy_shares_nothing_with_its_original(void **state) {
         for (uint32_t v = 0; v < copy.n_variables; v++) {
             for (uint32_t k = 0; k < copy.variables[v].n_servers; k++)
                 ((uint32_t *)copy.variables[v].servers)[k] = 0;
+            for (uint32_t k = 0; copy.variables[v].each && k < copy.variables[v].shards; k++) {
+                struct variable_sync *part = &copy.variables[v].each[k];
+                for (uint32_t i = 0; i < part->n_servers; i++)
+                    ((uint32_t *)part->servers)[i] = 0;
+                part->kind = SYNC_ALL_REDUCE;
+            }
             copy.variables[v].shards = 1;
         }
         char *after = written(&t, &t.strategy);
@@ -617,6 +696,17 @@ static void a_badly_built_strategy_is_refused(void **state) {
     a->partition_bytes = 5;
     assert_fails(strategy_check(&s, &w->model, &w->cluster, &err), ST_INVALID, "\"partition_bytes\" is 5");
     *a = good;
+    a->shards = 2;
+    struct variable_sync each[2] = {*a, *a};
+    a->each = each;
+    assert_ok(strategy_check(&s, &w->model, &w->cluster, &err));
+    each[1].axis = 1;
+    assert_fails(strategy_check(&s, &w->model, &w->cluster, &err), ST_INVALID,
+                 "shard 1: variable \"a\" is cut in one way, and its entry in another");
+    each[1] = each[0];
+    each[1].group = 2;
+    assert_fails(strategy_check(&s, &w->model, &w->cluster, &err), ST_INVALID, "\"a\" is in group 2 of 2");
+    *a = good;
     s.groups[1].partition_bytes = 1000;
     assert_fails(strategy_check(&s, &w->model, &w->cluster, &err), ST_INVALID, "\"partition_bytes\" is 1000");
     s.groups[1].partition_bytes = UINT64_MAX;
@@ -656,6 +746,8 @@ int main(void) {
         cmocka_unit_test(a_strategy_is_read_in_its_one_form),
         cmocka_unit_test(pushes_are_read_in_their_one_form),
         cmocka_unit_test(slices_are_read_in_their_order),
+        cmocka_unit_test(shards_are_read_each_in_its_way),
+        cmocka_unit_test(shards_that_are_alike_are_said_once),
         cmocka_unit_test(pulls_by_priority_are_another_strategy_where_they_can_wait),
         cmocka_unit_test(the_id_says_what_is_done_and_not_what_it_is_called),
         cmocka_unit_test(what_is_written_reads_back_the_same),
