@@ -116,21 +116,35 @@ struct probing {
 /* A plain strategy with one property that is to be tried. Plain is: all-reduced in a merge group for each dtype, one
  * message at a time; or served by the first node, without a limit. */
 struct probe {
-    bool served, shared, cross_iteration, pulls_by_priority, cut;
+    bool served, shared, cross_iteration, pulls_by_priority, cut, each_shard; /* each_shard: of what is cut */
     enum policy policy;
     uint64_t credit_bytes, partition_bytes;
     enum algorithm algorithm;
     enum encoding encoding;
 };
 
-static void cut_something(const struct model *model, struct strategy *s) {
+/* Returns what it cut, or NULL. */
+static struct variable_sync *cut_something(const struct model *model, struct strategy *s) {
     for (uint32_t v = 0; v < model->n_variables; v++)
         for (uint32_t a = 0; a < model->variables[v].rank; a++)
             if (model->variables[v].shape[a] >= 2) {
                 s->variables[v].axis = a;
                 s->variables[v].shards = 2;
-                return;
+                return &s->variables[v];
             }
+    return NULL;
+}
+
+/* Two shards that differ in group, or in the largest push. False when memory is out. */
+static bool part_shards(struct strategy *s, struct variable_sync *sync) {
+    struct variable_sync *each = arena_alloc(&s->arena, 2, sizeof *each);
+    if (!each)
+        return false;
+    each[0] = each[1] = *sync;
+    each[1].group += DTYPE_COUNT;
+    each[1].partition_bytes = STRATEGY_MIN_PARTITION_BYTES;
+    sync->each = each;
+    return true;
 }
 
 /* Merge groups: one for each dtype, and behind them one for each dtype of what is gathered. Empty ones go when the
@@ -179,9 +193,11 @@ static enum status build_probe(const struct probing *p, const struct probe *prob
         if (probe->shared)
             sync->push = 1 + first_of_type(p->model, v);
     }
-    if (probe->cut)
-        cut_something(p->model, &s);
-    st = strategy_seal(&s, p->model, p->cluster, p->err);
+    struct variable_sync *cut = probe->cut ? cut_something(p->model, &s) : NULL;
+    if (cut && probe->each_shard && !part_shards(&s, cut))
+        st = error_no_memory(p->err);
+    if (!st)
+        st = strategy_seal(&s, p->model, p->cluster, p->err);
     if (st)
         strategy_release(&s);
     else
@@ -227,6 +243,8 @@ static void narrow_schedule(struct probing *p, struct space_options *o) {
     if (!can(p, EXPORT_LOSS_SHARDS,
              (struct probe){.served = o->parameter_server, .credit_bytes = CREDIT_UNLIMITED, .cut = true}))
         o->max_shards = 1;
+    o->each_shard = o->each_shard && o->max_shards > 1 &&
+                    can(p, EXPORT_LOSS_SHARDS, (struct probe){.served = served, .cut = true, .each_shard = true});
     o->whole_messages = o->whole_messages || !can(p, EXPORT_LOSS_PARTITION, probe);
 }
 

@@ -17,9 +17,8 @@ struct parents {
     uint32_t *number_of[2]; /* by parent and its group or push: the number of it in the child */
 };
 
-/* Groups and pushes, numbered together. Variables that go alone are in n_groups + 0. */
-static uint32_t merged_with(const struct strategy *s, uint32_t v) {
-    const struct variable_sync *sync = &s->variables[v];
+/* Groups and pushes, numbered together. Parts that go alone are in n_groups + 0. */
+static uint32_t merged_with(const struct strategy *s, const struct variable_sync *sync) {
     return sync->kind == SYNC_ALL_REDUCE ? sync->group : s->n_groups + sync->push;
 }
 
@@ -56,15 +55,22 @@ static bool has_same_settings(const struct group *g, const struct group *h) {
 static void compare_members(const struct strategy *a, const struct strategy *b, struct overlap *overlaps,
                             uint32_t *in_a) {
     for (uint32_t v = 0; v < a->n_variables; v++)
-        in_a[merged_with(a, v)]++;
+        for (uint32_t k = 0; k < sync_parts(&a->variables[v]); k++)
+            in_a[merged_with(a, sync_part(&a->variables[v], k))]++;
     for (uint32_t v = 0; v < b->n_variables; v++) {
-        struct overlap *o = &overlaps[merged_with(b, v)];
-        uint32_t like = merged_with(a, v);
-        bool both = are_alike(&a->variables[v], &b->variables[v]);
-        if (both && !o->in_b)
-            *o = (struct overlap){.like = like, .in_a = in_a[like]};
-        o->in_b++;
-        o->shared += both && o->in_a && like == o->like;
+        const uint32_t n = sync_parts(&b->variables[v]);
+        for (uint32_t k = 0; k < n; k++) {
+            const struct variable_sync *part = sync_part(&b->variables[v], k);
+            const struct variable_sync *other =
+                sync_parts(&a->variables[v]) == n ? sync_part(&a->variables[v], k) : NULL;
+            struct overlap *o = &overlaps[merged_with(b, part)];
+            bool both = other && are_alike(other, part);
+            uint32_t like = both ? merged_with(a, other) : 0;
+            if (both && !o->in_b)
+                *o = (struct overlap){.like = like, .in_a = in_a[like]};
+            o->in_b++;
+            o->shared += both && o->in_a && like == o->like;
+        }
     }
 }
 
@@ -114,16 +120,15 @@ static enum status take_variable(struct strategy *child, const struct parents *p
                                  struct error *err) {
     struct variable_sync *sync = &child->variables[v];
     *sync = parents->of[from]->variables[v];
-    if (sync->kind == SYNC_ALL_REDUCE) {
-        sync->group = parents->number_of[from][sync->group];
-        return ST_OK;
-    }
-    sync->push = parents->number_of[from][parents->of[from]->n_groups + sync->push];
-    uint32_t *servers = arena_alloc(&child->arena, sync->n_servers, sizeof *servers);
-    if (!servers)
+    if (!strategy_own_sync(child, sync))
         return error_no_memory(err);
-    memcpy(servers, sync->servers, sync->n_servers * sizeof *servers);
-    sync->servers = servers;
+    for (uint32_t k = 0; k < sync_parts(sync); k++) {
+        struct variable_sync *part = sync_edit_part(sync, k);
+        if (part->kind == SYNC_ALL_REDUCE)
+            part->group = parents->number_of[from][part->group];
+        else
+            part->push = parents->number_of[from][parents->of[from]->n_groups + part->push];
+    }
     return ST_OK;
 }
 

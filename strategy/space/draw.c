@@ -35,6 +35,7 @@ void draft_close(struct draft *d) {
 }
 
 enum status draft_finish(struct draft *d, struct strategy *out, struct error *err) {
+    shards_settle(d);
     groups_settle(d);
     pushes_settle(d);
     enum status st = d->no_memory ? error_no_memory(err) : ST_OK;

@@ -1,6 +1,6 @@
-/* Moves on merge groups. Groups that lie next to each other in the order of readiness merge, split, and hand over
- * members at their common boundary; regrouping sends one variable anywhere, so that the moves connect the whole space
- * and not only its contiguous part. */
+/* Moves on merge groups and the variables that are in them with all of their shards. Groups that lie next to each other
+ * in the order of readiness merge, split, and hand over members at their common boundary; regrouping sends one variable
+ * anywhere, so that the moves connect the whole space and not only its contiguous part. */
 #include <stdlib.h>
 
 #include "strategy/space/moves.h"
@@ -9,7 +9,7 @@
 static void count_members(struct group_view *view, const struct space *space, const struct strategy *s) {
     for (uint32_t i = 0; i < s->n_variables; i++) {
         const struct variable_sync *sync = &s->variables[space->ready[i]];
-        if (sync->kind != SYNC_ALL_REDUCE)
+        if (sync->kind != SYNC_ALL_REDUCE || sync->each)
             continue;
         if (!view->count[sync->group]++) {
             view->first[sync->group] = i;
@@ -41,7 +41,7 @@ void group_view_close(struct group_view *view) {
 
 static bool in_group(const struct draft *d, uint32_t v, uint32_t group) {
     const struct variable_sync *sync = &d->strategy.variables[v];
-    return sync->kind == SYNC_ALL_REDUCE && sync->group == group;
+    return sync->kind == SYNC_ALL_REDUCE && sync->group == group && !sync->each;
 }
 
 static enum dtype type_of(const struct draft *d, uint32_t v) {
@@ -117,7 +117,7 @@ bool move_boundary(struct draft *d, const struct group_view *view) {
 bool move_regroup(struct draft *d, const struct group_view *view) {
     uint32_t v = (uint32_t)rng_below(d->rng, d->strategy.n_variables);
     struct variable_sync *sync = &d->strategy.variables[v];
-    if (sync->kind != SYNC_ALL_REDUCE)
+    if (sync->kind != SYNC_ALL_REDUCE || sync->each)
         return false;
     uint32_t pick = (uint32_t)rng_below(d->rng, view->n + 1);
     if (pick == view->n) {
@@ -140,7 +140,7 @@ static bool gather(struct draft *d, const struct group_view *view) {
     uint32_t added = group_add(d, like);
     for (uint32_t v = 0; v < d->strategy.n_variables && !d->no_memory; v++) {
         struct variable_sync *sync = &d->strategy.variables[v];
-        if (sync->kind != SYNC_ALL_REDUCE || !d->space->model->variables[v].sparse_rows ||
+        if (sync->kind != SYNC_ALL_REDUCE || sync->each || !d->space->model->variables[v].sparse_rows ||
             (!all && sync->group != picked))
             continue;
         sync->group = added;

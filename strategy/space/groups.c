@@ -37,11 +37,11 @@ uint32_t group_add(struct draft *d, struct group like) {
     return s->n_groups++;
 }
 
-/* The group of variable v's type in the chain of its present group, made if it is not there. */
-static uint32_t group_of_type(struct draft *d, struct chain *chains, uint32_t v) {
+/* The group for the type of a part of variable v in the chain of its present group, made if it is not there. */
+static uint32_t group_of_type(struct draft *d, struct chain *chains, uint32_t v, const struct variable_sync *part) {
     const struct variable *variable = &d->space->model->variables[v];
-    enum dtype type = space_wire_type(variable, d->strategy.variables[v].encoding);
-    uint32_t head = d->strategy.variables[v].group, g = head;
+    enum dtype type = space_wire_type(variable, part->encoding);
+    uint32_t head = part->group, g = head;
     struct group like = d->strategy.groups[head];
     bool reduced = like.algorithm == ALGORITHM_all_gather && !variable->sparse_rows;
     if (chains[g].type == DTYPE_COUNT && !reduced)
@@ -62,7 +62,9 @@ static uint32_t group_of_type(struct draft *d, struct chain *chains, uint32_t v)
 
 void groups_settle(struct draft *d) {
     struct strategy *s = &d->strategy;
-    size_t most = (size_t)s->n_groups + s->n_variables;
+    size_t most = s->n_groups;
+    for (uint32_t v = 0; v < s->n_variables; v++)
+        most += sync_parts(&s->variables[v]);
     struct chain *chains = calloc(most ? most : 1, sizeof *chains);
     if (!chains) {
         d->no_memory = true;
@@ -70,8 +72,11 @@ void groups_settle(struct draft *d) {
     }
     for (size_t g = 0; g < most; g++)
         chains[g].type = DTYPE_COUNT;
-    for (uint32_t v = 0; v < s->n_variables && !d->no_memory; v++)
-        if (s->variables[v].kind == SYNC_ALL_REDUCE)
-            s->variables[v].group = group_of_type(d, chains, v);
+    for (uint32_t v = 0; v < s->n_variables; v++)
+        for (uint32_t k = 0; k < sync_parts(&s->variables[v]) && !d->no_memory; k++) {
+            struct variable_sync *part = sync_edit_part(&s->variables[v], k);
+            if (part->kind == SYNC_ALL_REDUCE)
+                part->group = group_of_type(d, chains, v, part);
+        }
     free(chains);
 }

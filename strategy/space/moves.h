@@ -12,7 +12,7 @@
 /* Groups as they lie along the order of readiness. */
 struct group_view {
     uint32_t n;
-    uint32_t *order; /* groups with members, by their first member */
+    uint32_t *order; /* groups with members, which are variables with all of their shards, by their first member */
     uint32_t *first; /* by group: the place (in the order of readiness) of its first member */
     uint32_t *count; /* by group: members */
 };
@@ -27,6 +27,12 @@ bool move_split(struct draft *d, const struct group_view *view);
 bool move_boundary(struct draft *d, const struct group_view *view);
 bool move_regroup(struct draft *d, const struct group_view *view);
 bool move_algorithm(struct draft *d, const struct group_view *view);
+
+/* Moves on shards that are synchronized in ways of their own (strategy/space/shards.c). */
+bool move_shard(struct draft *d, const struct group_view *view);
+
+/* The group that comes from servers join: any there is, or a new one (strategy/space/neighbour.c). */
+uint32_t group_receiving(struct draft *d, const struct group_view *view, uint64_t partition);
 
 /* Moves on pushes that variables share (strategy/space/pushes.c). */
 bool move_share(struct draft *d, const struct group_view *view);

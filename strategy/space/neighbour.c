@@ -9,6 +9,12 @@ static uint32_t some_variable(const struct draft *d) {
     return (uint32_t)rng_below(d->rng, d->strategy.n_variables);
 }
 
+/* The variable, or one of its shards if they are synchronized in several ways. */
+static struct variable_sync *some_part(const struct draft *d, uint32_t v) {
+    struct variable_sync *sync = &d->strategy.variables[v];
+    return sync->each ? &sync->each[rng_below(d->rng, sync->shards)] : sync;
+}
+
 /* Another size: twice or half as much within [min, max], or any in [min, max], or `off`, a value outside of it that
  * means something else (0 for a whole message; 0 or CREDIT_UNLIMITED for the credit). */
 static uint64_t step_size(const struct draft *d, uint64_t bytes, uint64_t off, uint64_t min, uint64_t max) {
@@ -23,14 +29,14 @@ static uint64_t step_size(const struct draft *d, uint64_t bytes, uint64_t off, u
     return next < min ? min : next > max ? max : next;
 }
 
-/* Another partition size, for one group, served variable or push, or for all. */
+/* Another partition size, for one group, served variable, shard or push, or for all. */
 static bool move_partition(struct draft *d, const struct group_view *view) {
     (void)view;
     const struct space_options *o = &d->space->options;
     if (o->whole_messages)
         return false;
     uint32_t picked = some_variable(d);
-    struct variable_sync *sync = &d->strategy.variables[picked];
+    struct variable_sync *sync = some_part(d, picked);
     bool server = sync->kind == SYNC_PARAMETER_SERVER;
     uint64_t *size = server ? &sync->partition_bytes : &d->strategy.groups[sync->group].partition_bytes;
     *size = step_size(d, *size, 0, o->min_partition_bytes, o->max_partition_bytes);
@@ -42,8 +48,9 @@ static bool move_partition(struct draft *d, const struct group_view *view) {
     for (uint32_t g = 0; g < d->strategy.n_groups; g++)
         d->strategy.groups[g].partition_bytes = all;
     for (uint32_t v = 0; v < d->strategy.n_variables; v++)
-        if (d->strategy.variables[v].kind == SYNC_PARAMETER_SERVER)
-            d->strategy.variables[v].partition_bytes = all;
+        for (uint32_t k = 0; k < sync_parts(&d->strategy.variables[v]); k++)
+            if (sync_part(&d->strategy.variables[v], k)->kind == SYNC_PARAMETER_SERVER)
+                sync_edit_part(&d->strategy.variables[v], k)->partition_bytes = all;
     return true;
 }
 
@@ -91,7 +98,7 @@ static bool follows(const struct draft *d, uint32_t v, uint32_t picked, const st
     const struct variable_sync *sync = &d->strategy.variables[v];
     if (v == picked)
         return true;
-    if (sync->kind != was->kind || scope == ONLY_IT)
+    if (sync->each || sync->kind != was->kind || scope == ONLY_IT)
         return false;
     if (scope == ITS_GROUP)
         return was->kind == SYNC_ALL_REDUCE ? sync->group == was->group : was->push && sync->push == was->push;
@@ -115,8 +122,7 @@ static void to_group(const struct draft *d, uint32_t v, uint32_t group) {
     sync->group = group;
 }
 
-/* The group that variables coming from servers join: any there is, or a new one. */
-static uint32_t receiving_group(struct draft *d, const struct group_view *view, uint64_t partition) {
+uint32_t group_receiving(struct draft *d, const struct group_view *view, uint64_t partition) {
     if (view->n && draw_chance(d->rng, 0.5))
         return view->order[rng_below(d->rng, view->n)];
     struct group like = {.algorithm = (enum algorithm)draw_bit(d->rng, d->space->options.algorithms),
@@ -130,11 +136,11 @@ static bool move_architecture(struct draft *d, const struct group_view *view) {
     uint32_t picked = some_variable(d), group = 0;
     struct variable_sync was = d->strategy.variables[picked];
     bool server = was.kind == SYNC_ALL_REDUCE;
-    if (server ? !o->parameter_server : !o->all_reduce)
+    if (was.each || (server ? !o->parameter_server : !o->all_reduce))
         return false;
     uint64_t partition = server ? d->strategy.groups[was.group].partition_bytes : was.partition_bytes;
     if (!server)
-        group = receiving_group(d, view, partition);
+        group = group_receiving(d, view, partition);
     enum scope scope = (enum scope)rng_weighted(d->rng, N_SCOPES, weights);
     bool together = server && scope == ITS_GROUP && o->share_pushes && draw_chance(d->rng, 0.5);
     uint32_t push = together ? push_add(d) : 0;
@@ -150,18 +156,22 @@ static bool move_architecture(struct draft *d, const struct group_view *view) {
     return true;
 }
 
-/* New servers for one variable, with its push or without: by c_lb, or whatever their load. */
+/* New servers for one variable, with its push or without, or for a shard: by c_lb, or whatever their load. */
 static bool move_servers(struct draft *d, const struct group_view *view) {
     (void)view;
     uint32_t v = some_variable(d);
-    struct variable_sync *sync = &d->strategy.variables[v];
+    struct variable_sync *sync = some_part(d, v);
     if (sync->kind != SYNC_PARAMETER_SERVER)
         return false;
     if (sync->push && draw_chance(d->rng, 0.5))
         sync->push = 0;
     if (draw_chance(d->rng, 0.5)) {
-        servers_draw_uniform(d, v);
+        servers_draw_uniform(d, sync, d->strategy.variables[v].each ? 1 : sync->shards);
         push_follow(d, v);
+        return true;
+    }
+    if (d->strategy.variables[v].each) {
+        servers_draw_one(d, sync);
         return true;
     }
     push_unplace(d, v);
@@ -184,12 +194,14 @@ static bool move_rebalance(struct draft *d, const struct group_view *view) {
     return any;
 }
 
-/* Another cut for one variable: drawn anew, or twice or half as many shards. */
+/* Another cut for one variable, all of whose shards then go as the first did: drawn anew, or twice or half as many
+ * shards. */
 static bool move_cut(struct draft *d, const struct group_view *view) {
     (void)view;
     uint32_t v = some_variable(d);
     const struct variable *variable = &d->space->model->variables[v];
     struct variable_sync *sync = &d->strategy.variables[v];
+    sync->each = NULL;
     if (sync->shards > 1 && draw_chance(d->rng, 0.5)) {
         uint32_t most = space_max_shards(d->space, variable, sync->axis);
         uint32_t next = draw_chance(d->rng, 0.5) ? sync->shards * 2 : sync->shards / 2;
@@ -206,18 +218,20 @@ static bool move_cut(struct draft *d, const struct group_view *view) {
 
 static bool move_local_reduction(struct draft *d, const struct group_view *view) {
     (void)view;
-    struct variable_sync *picked = &d->strategy.variables[some_variable(d)];
+    uint32_t v = some_variable(d);
+    struct variable_sync *picked = some_part(d, v);
     if (!d->space->several_devices || picked->kind != SYNC_PARAMETER_SERVER)
         return false;
     picked->local_reduction = !picked->local_reduction;
-    push_follow(d, (uint32_t)(picked - d->strategy.variables));
+    push_follow(d, v);
     bool all = draw_chance(d->rng, 0.5);
-    for (uint32_t v = 0; all && v < d->strategy.n_variables; v++)
-        d->strategy.variables[v].local_reduction = picked->local_reduction;
+    for (v = 0; all && v < d->strategy.n_variables; v++)
+        for (uint32_t k = 0; k < sync_parts(&d->strategy.variables[v]); k++)
+            sync_edit_part(&d->strategy.variables[v], k)->local_reduction = picked->local_reduction;
     return true;
 }
 
-/* Another encoding, for one variable, which then leaves its group, or for all. */
+/* Another encoding, for one variable or shard, which then leaves its group, or for all. */
 static bool move_encoding(struct draft *d, const struct group_view *view) {
     (void)view;
     uint32_t picked = some_variable(d);
@@ -225,9 +239,12 @@ static bool move_encoding(struct draft *d, const struct group_view *view) {
     bool all = draw_chance(d->rng, 0.5);
     if (d->space->options.encodings == 1u << ENCODING_none)
         return false;
-    for (uint32_t v = 0; v < d->strategy.n_variables; v++)
-        if ((all || v == picked) && space_may_encode(&d->space->model->variables[v]))
-            d->strategy.variables[v].encoding = encoding;
+    if (!all && space_may_encode(&d->space->model->variables[picked]))
+        some_part(d, picked)->encoding = encoding;
+    for (uint32_t v = 0; all && v < d->strategy.n_variables; v++)
+        for (uint32_t k = 0; k < sync_parts(&d->strategy.variables[v]); k++)
+            if (space_may_encode(&d->space->model->variables[v]))
+                sync_edit_part(&d->strategy.variables[v], k)->encoding = encoding;
     return true;
 }
 
@@ -238,7 +255,7 @@ static const struct move {
     {move_merge, 3},     {move_split, 3},   {move_boundary, 3},  {move_regroup, 1},           {move_algorithm, 2},
     {move_partition, 3}, {move_credit, 3},  {move_policy, 1},    {move_cross_iteration, 1},   {move_architecture, 2},
     {move_servers, 1},   {move_cut, 1},     {move_rebalance, 1}, {move_local_reduction, 0.5}, {move_encoding, 1},
-    {move_share, 1},     {move_unshare, 1},
+    {move_share, 1},     {move_unshare, 1}, {move_shard, 0.5},
 };
 enum { N_MOVES = sizeof moves / sizeof moves[0] };
 

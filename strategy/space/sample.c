@@ -25,20 +25,37 @@ static void draw_groups(struct draft *d, uint32_t n) {
                                     .partition_bytes = draw_partition(d, 0.5)});
 }
 
-static void draw_variable(struct draft *d, uint32_t v) {
+static void draw_kind(struct draft *d, uint32_t v, struct variable_sync *sync) {
     const struct space_options *o = &d->space->options;
-    struct variable_sync *sync = &d->strategy.variables[v];
     bool server = o->parameter_server && (!o->all_reduce || draw_chance(d->rng, 0.5));
     sync->encoding = draw_encoding(d, v);
     sync->kind = server ? SYNC_PARAMETER_SERVER : SYNC_ALL_REDUCE;
-    draw_cut(d, v, 0.5);
-    if (!server) {
+}
+
+/* The rest of what this kind has, with at most `most` servers. */
+static void draw_way(struct draft *d, struct variable_sync *sync, uint32_t most) {
+    if (sync->kind == SYNC_ALL_REDUCE) {
         sync->group = (uint32_t)rng_below(d->rng, d->strategy.n_groups);
         return;
     }
-    servers_draw_uniform(d, v);
+    servers_draw_uniform(d, sync, most);
     sync->local_reduction = !d->space->several_devices || draw_chance(d->rng, 0.5);
     sync->partition_bytes = draw_partition(d, 0.5);
+}
+
+static void draw_variable(struct draft *d, uint32_t v) {
+    struct variable_sync *sync = &d->strategy.variables[v];
+    draw_kind(d, v, sync);
+    draw_cut(d, v, 0.5);
+    draw_way(d, sync, sync->shards);
+    if (!d->space->options.each_shard || sync->shards == 1 || draw_chance(d->rng, 0.9) || !shards_part(d, v))
+        return;
+    for (uint32_t k = 0; k < sync->shards && !d->no_memory; k++) {
+        draw_kind(d, v, &sync->each[k]);
+        if (d->strategy.n_groups && draw_chance(d->rng, 0.3)) /* there are no more than variables so far */
+            draw_groups(d, 1);
+        draw_way(d, &sync->each[k], 1);
+    }
 }
 
 enum status space_sample_uniform(const struct space *space, struct rng *rng, struct strategy *out, struct error *err) {

@@ -22,15 +22,15 @@ static double gradient_bytes(const struct draft *d, uint32_t v) {
     return (double)plan_gradient_bytes(&d->strategy, &d->space->model->variables[v], &d->strategy.variables[v]);
 }
 
-/* Memory for n servers of a variable; NULL and no_memory when there is none. */
-static uint32_t *new_servers(struct draft *d, uint32_t variable, uint32_t n) {
+/* Memory for n servers; NULL and no_memory when there is none. */
+static uint32_t *new_servers(struct draft *d, struct variable_sync *sync, uint32_t n) {
     uint32_t *servers = arena_alloc(&d->strategy.arena, n, sizeof *servers);
     if (!servers) {
         d->no_memory = true;
         return NULL;
     }
-    d->strategy.variables[variable].servers = servers;
-    d->strategy.variables[variable].n_servers = n;
+    sync->servers = servers;
+    sync->n_servers = n;
     return servers;
 }
 
@@ -44,11 +44,10 @@ static void shuffle_front(struct draft *d, uint32_t k) {
     }
 }
 
-void servers_draw_uniform(struct draft *d, uint32_t variable) {
-    uint32_t most = least(d->strategy.variables[variable].shards, d->space->cluster->n_nodes);
-    uint32_t n = 1 + (uint32_t)rng_below(d->rng, most);
+void servers_draw_uniform(struct draft *d, struct variable_sync *sync, uint32_t most) {
+    uint32_t n = 1 + (uint32_t)rng_below(d->rng, least(most, d->space->cluster->n_nodes));
     shuffle_front(d, n);
-    uint32_t *servers = new_servers(d, variable, n);
+    uint32_t *servers = new_servers(d, sync, n);
     for (uint32_t i = 0; servers && i < n; i++)
         servers[i] = d->nodes[i];
 }
@@ -65,11 +64,30 @@ void servers_allow_some(struct draft *d) {
         d->allowed[d->nodes[i]] = i < k;
 }
 
-static void add_load(struct draft *d, uint32_t v, double bytes) {
-    const struct variable_sync *sync = &d->strategy.variables[v];
-    double shard = bytes / sync->shards;
+/* The bytes of `shards` shards, on servers in turn. */
+static void add_load(struct draft *d, const struct variable_sync *sync, uint32_t shards, double bytes) {
+    double shard = bytes / shards;
     for (uint32_t k = 0; k < sync->n_servers; k++)
-        d->load[sync->servers[k]] += shard * ((sync->shards - k - 1) / sync->n_servers + 1);
+        d->load[sync->servers[k]] += shard * ((shards - k - 1) / sync->n_servers + 1);
+}
+
+/* Count what all servers load that are chosen already, and return all bytes that servers carry or will carry. */
+static double count_load(struct draft *d) {
+    double total = 0.0;
+    for (uint32_t i = 0; i < d->space->cluster->n_nodes; i++)
+        d->load[i] = 0.0;
+    for (uint32_t v = 0; v < d->strategy.n_variables; v++) {
+        const struct variable_sync *sync = &d->strategy.variables[v];
+        for (uint32_t k = 0; k < sync_parts(sync); k++) {
+            const struct variable_sync *part = sync_part(sync, k);
+            if (part->kind != SYNC_PARAMETER_SERVER)
+                continue;
+            double bytes = (double)plan_part_bytes(&d->strategy, &d->space->model->variables[v], sync, k);
+            add_load(d, part, sync->each ? 1 : sync->shards, bytes);
+            total += bytes;
+        }
+    }
+    return total;
 }
 
 /* One more server by c_lb; nodes already taken by this variable have allowed = false for the moment. */
@@ -86,10 +104,23 @@ static uint32_t draw_server(struct draft *d, double share) {
     return (uint32_t)rng_weighted(d->rng, n, d->weight);
 }
 
+void servers_draw_one(struct draft *d, struct variable_sync *sync) {
+    uint32_t *server = new_servers(d, sync, 1);
+    double rates = 0.0;
+    if (!server)
+        return;
+    for (uint32_t i = 0; i < d->space->cluster->n_nodes; i++)
+        rates += d->space->rate[i];
+    sync->n_servers = 0;
+    *server = draw_server(d, count_load(d) / rates);
+    sync->n_servers = 1;
+}
+
 static void place(struct draft *d, const struct sized_variable *item, uint32_t n_allowed, double share) {
     uint32_t v = item->variable;
-    uint32_t n = least(d->strategy.variables[v].shards, n_allowed);
-    uint32_t *servers = new_servers(d, v, n);
+    struct variable_sync *sync = &d->strategy.variables[v];
+    uint32_t n = least(sync->shards, n_allowed);
+    uint32_t *servers = new_servers(d, sync, n);
     if (!servers)
         return;
     for (uint32_t k = 0; k < n; k++) {
@@ -98,11 +129,11 @@ static void place(struct draft *d, const struct sized_variable *item, uint32_t n
     }
     for (uint32_t k = 0; k < n; k++)
         d->allowed[servers[k]] = true;
-    add_load(d, v, item->bytes);
+    add_load(d, sync, sync->shards, item->bytes);
 }
 
 static bool is_unplaced(const struct variable_sync *sync) {
-    return sync->kind == SYNC_PARAMETER_SERVER && !sync->n_servers;
+    return sync->kind == SYNC_PARAMETER_SERVER && !sync->n_servers && !sync->each;
 }
 
 /* By variable: the first unplaced one that shares its push, or itself; malloc'd. NULL and no_memory. */
@@ -133,22 +164,12 @@ static void follow_heads(struct draft *d, const uint32_t *heads) {
         }
 }
 
-/* Lists the variables to place, the first of a push with the bytes of all; sums what is to be carried in all, and
- * counts the load of those already placed. `list` has a place for each variable. */
-static uint32_t collect(struct draft *d, const uint32_t *heads, struct sized_variable *list, double *total) {
+/* Lists the variables to place, the first of a push with the bytes of all. `list` has a place for each variable. */
+static uint32_t collect(struct draft *d, const uint32_t *heads, struct sized_variable *list) {
     uint32_t n = 0;
-    *total = 0.0;
-    for (uint32_t v = 0; v < d->strategy.n_variables; v++) {
-        const struct variable_sync *sync = &d->strategy.variables[v];
-        if (sync->kind != SYNC_PARAMETER_SERVER)
-            continue;
-        double bytes = gradient_bytes(d, v);
-        *total += bytes;
-        if (sync->n_servers)
-            add_load(d, v, bytes);
-        else
-            list[heads[v]].bytes += bytes;
-    }
+    for (uint32_t v = 0; v < d->strategy.n_variables; v++)
+        if (is_unplaced(&d->strategy.variables[v]))
+            list[heads[v]].bytes += gradient_bytes(d, v);
     for (uint32_t v = 0; v < d->strategy.n_variables; v++)
         if (is_unplaced(&d->strategy.variables[v]) && heads[v] == v)
             list[n++] = (struct sized_variable){list[v].bytes, v};
@@ -156,7 +177,7 @@ static uint32_t collect(struct draft *d, const uint32_t *heads, struct sized_var
 }
 
 void servers_balance(struct draft *d) {
-    double total, rates = 0.0;
+    double rates = 0.0;
     uint32_t n_allowed = 0;
     struct sized_variable *list = calloc(d->strategy.n_variables, sizeof *list);
     uint32_t *heads = find_heads(d);
@@ -167,11 +188,11 @@ void servers_balance(struct draft *d) {
         return;
     }
     for (uint32_t i = 0; i < d->space->cluster->n_nodes; i++) {
-        d->load[i] = 0.0;
         n_allowed += d->allowed[i];
         rates += d->allowed[i] ? d->space->rate[i] : 0.0;
     }
-    uint32_t n = collect(d, heads, list, &total);
+    const double total = count_load(d);
+    uint32_t n = collect(d, heads, list);
     largest_first(n, list);
     for (uint32_t i = 0; i < n && !d->no_memory; i++)
         place(d, &list[i], n_allowed, total / rates);
@@ -186,10 +207,10 @@ void servers_scatter(struct draft *d) {
         n_allowed += d->allowed[i];
     uint32_t *heads = find_heads(d);
     for (uint32_t v = 0; v < d->strategy.n_variables && !d->no_memory; v++) {
-        const struct variable_sync *sync = &d->strategy.variables[v];
+        struct variable_sync *sync = &d->strategy.variables[v];
         if (!is_unplaced(sync) || heads[v] != v)
             continue;
-        uint32_t n = least(sync->shards, n_allowed), *servers = new_servers(d, v, n);
+        uint32_t n = least(sync->shards, n_allowed), *servers = new_servers(d, sync, n);
         shuffle_front(d, n_nodes);
         for (uint32_t i = 0, k = 0; servers && k < n; i++)
             if (d->allowed[d->nodes[i]])

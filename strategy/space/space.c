@@ -9,6 +9,7 @@ struct space_options space_default_options(void) {
         .all_reduce = true,
         .parameter_server = true,
         .share_pushes = true,
+        .each_shard = true,
         .order_pulls = true,
         .cross_iteration = true,
         .algorithms = (1u << ALGORITHM_COUNT) - 1,
@@ -127,15 +128,23 @@ static bool credit_allowed(const struct space_options *o, uint64_t bytes) {
     return !bytes || bytes == CREDIT_UNLIMITED || (bytes >= o->min_credit_bytes && bytes <= o->max_credit_bytes);
 }
 
-bool space_allows_variable(const struct space *space, const struct strategy *strategy, uint32_t v) {
-    const struct space_options *o = &space->options;
-    const struct variable_sync *sync = &strategy->variables[v];
-    if (sync->shards > o->max_shards || !(o->encodings >> sync->encoding & 1))
+static bool allows_part(const struct space_options *o, const struct strategy *strategy,
+                        const struct variable_sync *sync) {
+    if (!(o->encodings >> sync->encoding & 1))
         return false;
     if (sync->kind == SYNC_PARAMETER_SERVER)
         return o->parameter_server && partition_allowed(o, sync->partition_bytes) && (o->share_pushes || !sync->push);
     const struct group *group = &strategy->groups[sync->group];
     return o->all_reduce && o->algorithms >> group->algorithm & 1 && partition_allowed(o, group->partition_bytes);
+}
+
+bool space_allows_variable(const struct space *space, const struct strategy *strategy, uint32_t v) {
+    const struct space_options *o = &space->options;
+    const struct variable_sync *sync = &strategy->variables[v];
+    bool ok = sync->shards <= o->max_shards && (o->each_shard || !sync->each);
+    for (uint32_t k = 0; k < sync_parts(sync) && ok; k++)
+        ok = allows_part(o, strategy, sync_part(sync, k));
+    return ok;
 }
 
 bool space_allows_schedule(const struct space *space, const struct strategy *strategy) {

@@ -37,13 +37,14 @@ struct space_options {
     bool whole_messages;                               /* no message is cut: every partition size is 0 */
     bool order_pulls;                                  /* pulls may go by priority, where the policy is priority */
     bool share_pushes;                                 /* several served variables may travel in one push */
+    bool each_shard;   /* shards of one variable may be synchronized in different ways; guided samples have none */
     bool usual_credit; /* only what frameworks do: 0 where all-reduce is allowed, no limit where servers are */
 };
 
 enum { SPACE_MAX_SHARDS = 4096, SPACE_MIN_BYTES = 4096 };
 
-/* Both architectures, every algorithm, fifo and priority, pulls too, shared pushes, no encoding, up to 64 shards, sizes
- * 64 KiB to 64 MiB. */
+/* Both architectures, every algorithm, fifo and priority, pulls too, shared pushes, ways for each shard, no encoding,
+ * up to 64 shards, sizes 64 KiB to 64 MiB. */
 struct space_options space_default_options(void);
 
 /* The set of algorithms without all_gather. */

@@ -56,8 +56,17 @@ uint32_t space_max_shards(const struct space *space, const struct variable *vari
 /* A random cut of the variable, or none with probability `whole`. */
 void draw_cut(const struct draft *d, uint32_t variable, double whole);
 
-/* Servers: k distinct nodes, k uniform in 1..min(shards, nodes), whatever the load. */
-void servers_draw_uniform(struct draft *d, uint32_t variable);
+/* Give variable v an entry for each shard, all as it is now. False, and no_memory, when there is none. */
+bool shards_part(struct draft *d, uint32_t v);
+
+/* Entries that break a rule are taken back, so that the rule of strategy_check holds. */
+void shards_settle(struct draft *d);
+
+/* Servers: k distinct nodes, k uniform in 1..min(most, nodes), whatever the load. */
+void servers_draw_uniform(struct draft *d, struct variable_sync *sync, uint32_t most);
+
+/* c_lb for one shard: a server, counting what all others load. O(variables + nodes). */
+void servers_draw_one(struct draft *d, struct variable_sync *sync);
 
 /* c_lb: give servers to every variable under a parameter server that has none (n_servers 0), out of the allowed nodes,
  * largest first, counting what the others already load. Those that share a push are placed as one. */

@@ -30,6 +30,7 @@ static struct space_options random_options(struct rng *rng) {
         o.encodings |= (uint32_t)rng_below(rng, 1u << ENCODING_COUNT);
     o.max_shards = 1 + (uint32_t)rng_below(rng, 16);
     o.share_pushes = rng_below(rng, 4) != 0;
+    o.each_shard = rng_below(rng, 4) != 0;
     o.order_pulls = rng_below(rng, 4) != 0;
     return o;
 }
@@ -62,9 +63,8 @@ static void family_close(struct family *f) {
     model_release(&f->model);
 }
 
-/* Variable v is synchronized in x as it is in y, whoever shares its group or push. */
-static bool is_like(const struct strategy *x, const struct strategy *y, uint32_t v) {
-    const struct variable_sync *s = &x->variables[v], *t = &y->variables[v];
+static bool is_part_like(const struct strategy *x, const struct variable_sync *s, const struct strategy *y,
+                         const struct variable_sync *t) {
     if (s->kind != t->kind || s->axis != t->axis || s->shards != t->shards || s->encoding != t->encoding)
         return false;
     if (s->kind == SYNC_ALL_REDUCE) {
@@ -75,11 +75,29 @@ static bool is_like(const struct strategy *x, const struct strategy *y, uint32_t
            s->local_reduction == t->local_reduction && s->partition_bytes == t->partition_bytes;
 }
 
-static bool is_together(const struct strategy *s, uint32_t u, uint32_t v) {
-    const struct variable_sync *x = &s->variables[u], *y = &s->variables[v];
+/* Variable v is synchronized in x as it is in y, whoever shares its group or push. */
+static bool is_like(const struct strategy *x, const struct strategy *y, uint32_t v) {
+    const struct variable_sync *s = &x->variables[v], *t = &y->variables[v];
+    bool like = sync_parts(s) == sync_parts(t);
+    for (uint32_t k = 0; k < sync_parts(s) && like; k++)
+        like = is_part_like(x, sync_part(s, k), y, sync_part(t, k));
+    return like;
+}
+
+static bool share(const struct variable_sync *x, const struct variable_sync *y) {
     if (x->kind != y->kind)
         return false;
     return x->kind == SYNC_ALL_REDUCE ? x->group == y->group : x->push && x->push == y->push;
+}
+
+/* Some part of one and some part of the other. */
+static bool is_together(const struct strategy *s, uint32_t u, uint32_t v) {
+    const struct variable_sync *x = &s->variables[u], *y = &s->variables[v];
+    for (uint32_t k = 0; k < sync_parts(x); k++)
+        for (uint32_t i = 0; i < sync_parts(y); i++)
+            if (share(sync_part(x, k), sync_part(y, i)))
+                return true;
+    return false;
 }
 
 static bool is_schedule_of(const struct strategy *child, const struct strategy *parent) {

@@ -33,6 +33,7 @@ static struct space_options random_options(struct rng *rng) {
     o.whole_messages = rng_below(rng, 4) == 0;
     o.usual_credit = rng_below(rng, 4) == 0;
     o.share_pushes = rng_below(rng, 4) != 0;
+    o.each_shard = rng_below(rng, 4) != 0;
     o.order_pulls = rng_below(rng, 4) != 0;
     o.max_shards = 1 + (uint32_t)rng_below(rng, 16);
     return o;
@@ -307,6 +308,7 @@ static void similarity_is_symmetric_bounded_and_one_for_the_same_strategy(void *
         double ab, ba, ac, aa;
         rng_split(&rng, test_seed(), 2 * INSTANCES + i);
         instance_open(&in, &rng);
+        in.space.options.each_shard = false;
         assert_ok(space_sample_uniform(&in.space, &rng, &a, &err));
         assert_ok(space_sample_uniform(&in.space, &rng, &b, &err));
         assert_ok(space_neighbour(&in.space, &a, &rng, &c, &err));

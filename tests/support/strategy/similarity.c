@@ -2,7 +2,8 @@
  *
  * Group numbers mean nothing across strategies, so two merge groups are compared by their members: Jaccard's index
  * |A ∩ B| / |A ∪ B|, found for all pairs of groups at once by sorting the variables by (group in a, group in b).
- * Sizes are compared by their ratio: equal is 1, a factor of 2^10 or more, or on against off, is 0. */
+ * Sizes are compared by their ratio: equal is 1, a factor of 2^10 or more, or on against off, is 0. Of variables whose
+ * shards differ only the first shard is compared. */
 #include "tests/support/strategy/similarity.h"
 
 #include <math.h>

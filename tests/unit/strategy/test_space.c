@@ -52,7 +52,7 @@ static struct space_options small_options(void) {
     o.algorithms = 1u << ALGORITHM_ring;
     o.policies = 1u << POLICY_fifo;
     o.cross_iteration = false;
-    o.share_pushes = false;
+    o.share_pushes = o.each_shard = false;
     o.max_partition_bytes = o.min_partition_bytes;
     o.max_credit_bytes = o.min_credit_bytes;
     return o;
@@ -128,7 +128,8 @@ static double size_of(const struct space *space) {
     return pow(10.0, log10_size);
 }
 
-/* `shared` more of the rest are those whose variables share a push, which the formula does not count. */
+/* `shared` more of the rest are those whose variables share a push, or whose shards differ: the formula counts neither.
+ */
 static void check_count(const struct space_options *options, double schedules, double rest, double shared,
                         uint32_t quiet) {
     struct fixture f;
@@ -152,6 +153,10 @@ static void uniform_sampling_visits_exactly_as_many_strategies_as_the_formula_co
     check_count(&o, 3, 12 * 4 + 2 * (2 * 4 + 12 * 1) + 6 * 2 * 1, 0, 26000);
     o.share_pushes = true; /* both whole, on one of 2 servers, with one of 2 partition sizes */
     check_count(&o, 3, 12 * 4 + 2 * (2 * 4 + 12 * 1) + 6 * 2 * 1, 2 * 2, 26000);
+    o.share_pushes = o.parameter_server =
+        false; /* a's halves in two groups: T_3(2) = 22, less 6 where they are in one */
+    o.each_shard = true;
+    check_count(&o, 3, 2 * 6, 22 - 6, 100000);
 }
 
 static const char chain_head[] =
@@ -182,6 +187,14 @@ static void neighbour_steps_connect_the_whole_space(void **state) {
     fixture_open(&f, two_variables, two_nodes, &o);
     assert_int_equal(count_by_walking(&f.space, 60000), 3 * (20 * 4 + 2 * (3 * 4 + 20 * 1) + 6 * 3));
     fixture_close(&f);
+    o.max_shards = 2; /* a whole or its halves, and b, each in a group: T_2(2) = 6, T_3(2) = 22 */
+    o.each_shard = true;
+    o.parameter_server = false;
+    fixture_open(&f, two_variables, two_nodes, &o);
+    assert_int_equal(count_by_walking(&f.space, 60000), 3 * (6 + 22));
+    fixture_close(&f);
+    o.parameter_server = true;
+    o.each_shard = false;
     o.share_pushes = true; /* 2 servers, 2 partition sizes; 3 variables: all alone, one of 3 pairs, or all together */
     o.all_reduce = false;
     o.max_shards = 1;
