@@ -214,14 +214,13 @@ static double volume(const struct work *work, const struct shape *s) {
     return most;
 }
 
-/* Launch and latency before the network holds anything of a gradient. Both ways cost c at least; what the dearer way
- * costs beyond c counts as latency, because the sum of works falls by it and the least latency rises by no more. */
+/* Launch and latency before the network holds anything of a gradient, by the way that has the least: some of its shards
+ * may go that way, however few. */
 static double lag_us(const struct need *need, const struct price *price, const struct cost *cost) {
-    double c = cheaper(need, price), served = price->served_lag_us;
+    double served = price->served_lag_us;
     if (need->sparse)
         served = fmin(served, cost->limit_gather_startup_us);
-    return cost->limit_message_us + fmin(cost->limit_all_reduce_startup_us + price->dense * need->dense_bytes - c,
-                                         served + price->served * need->served_bytes - c);
+    return cost->limit_message_us + fmin(cost->limit_all_reduce_startup_us, served);
 }
 
 /* Of the gradients whose lag is at least lag. */

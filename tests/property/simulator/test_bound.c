@@ -443,8 +443,8 @@ static void spare_nodes_lower_the_volume(void **state) {
     }
 }
 
-/* As above, and the latency of a push; with a start-up, that of an all-reduce. Of 8 nodes servers are dearer by 312 us.
- */
+/* As above, and the latency of a push, or the start-up of an all-reduce where that is less. Of 8 nodes servers are
+ * dearer by 312 us, yet some shard may be served at no latency. */
 static void latencies_count_once_a_window(void **state) {
     (void)state;
     struct handmade h;
@@ -452,11 +452,13 @@ static void latencies_count_once_a_window(void **state) {
     handmade_fix(&h, 400, 0.001);
     h.nodes[0].nic_latency_us = h.nodes[1].nic_latency_us = 100;
     assert_close(bound_of(&h).windows_us, 200 + 2000 + 300 + 100, 1e-12);
+    handmade_fix(&h, 60, 0.001);
+    assert_close(bound_of(&h).windows_us, 200 + 2000 + 300 + 60, 1e-12);
     handmade_cluster(&h, 8);
     handmade_fix(&h, 200, 0.001);
-    assert_close(bound_of(&h).windows_us, 200 + 2000 + 300 + 200, 1e-12);
+    assert_close(bound_of(&h).windows_us, 200 + 2000 + 300, 1e-12);
     h.cluster.runtime.message_us = 50;
-    assert_close(bound_of(&h).windows_us, 200 + 2000 + 300 + 200 + 50, 1e-12);
+    assert_close(bound_of(&h).windows_us, 200 + 2000 + 300 + 50, 1e-12);
 }
 
 /* Four devices on a link of 1000 bytes a microsecond: 1000 us by all-reduce, half of 4000 by servers, so 1 / (1/1000 +
