@@ -156,7 +156,7 @@ static void uniform_sampling_visits_exactly_as_many_strategies_as_the_formula_co
     o.share_pushes = o.parameter_server =
         false; /* a's halves in two groups: T_3(2) = 22, less 6 where they are in one */
     o.each_shard = true;
-    check_count(&o, 3, 2 * 6, 22 - 6, 100000);
+    check_count(&o, 3, 2 * 6, 22 - 6, 40000);
 }
 
 static const char chain_head[] =
@@ -191,7 +191,7 @@ static void neighbour_steps_connect_the_whole_space(void **state) {
     o.each_shard = true;
     o.parameter_server = false;
     fixture_open(&f, two_variables, two_nodes, &o);
-    assert_int_equal(count_by_walking(&f.space, 60000), 3 * (6 + 22));
+    assert_int_equal(count_by_walking(&f.space, 20000), 3 * (6 + 22));
     fixture_close(&f);
     o.parameter_server = true;
     o.each_shard = false;
