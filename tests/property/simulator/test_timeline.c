@@ -6,6 +6,7 @@
 #include "base/rng.h"
 #include "tests/property/simulator/reference.h"
 #include "tests/unit/simulator/fixture.h"
+#include "tests/unit/strategy/any_strategy.h"
 
 /* Release builds alone run all; those under sanitizers or without optimization fewer. */
 #ifdef NDEBUG
@@ -148,7 +149,7 @@ static void random_plan(struct rng *rng, struct fixture *f, enum mix mix) {
 static uint32_t home_of(const struct fixture *f) {
     uint32_t home = 0;
     for (uint32_t m = 0; m < f->plan.n_messages; m++)
-        home = f->messages[m].gate > home ? f->messages[m].gate : home;
+        home = f->plan.messages[m].gate > home ? f->plan.messages[m].gate : home;
     return home;
 }
 
@@ -211,6 +212,64 @@ static void server_plans_meet_a_plain_simulation(void **state) {
 static void mixed_plans_meet_a_plain_simulation(void **state) {
     (void)state;
     compare_many(BOTH, PLANS / 3);
+}
+
+/* Four variables of up to 500 KB in two layers. */
+static void random_tables(struct rng *rng, struct model *model) {
+    struct error err;
+    char text[1024];
+    int at = snprintf(text, sizeof text, "{\"schema\":\"syncopate.model/1\",\"name\":\"m\",\"variables\":[");
+    for (int i = 0; i < 4; i++)
+        at += snprintf(text + at, sizeof text - (size_t)at, "%s{\"name\":\"v%d\",\"shape\":[%d,%d]}", i ? "," : "", i,
+                       2 + (int)rng_below(rng, 300), 1 + (int)rng_below(rng, 400));
+    snprintf(text + at, sizeof text - (size_t)at,
+             "],\"layers\":[{\"name\":\"a\",\"forward_us\":%.1f,\"backward_us\":%.1f,\"variables\":[\"v0\",\"v1\"]},"
+             "{\"name\":\"b\",\"forward_us\":%.1f,\"backward_us\":%.1f,\"variables\":[\"v2\",\"v3\"]}]}",
+             rng_between(rng, 1, 500), rng_between(rng, 1, 500), rng_between(rng, 1, 500), rng_between(rng, 1, 500));
+    cJSON *json;
+    assert_ok(json_parse(text, strlen(text), "test", &json, &err));
+    assert_ok(model_read(json, "test", model, &err));
+    cJSON_Delete(json);
+}
+
+static bool any_each(const struct strategy *strategy) {
+    for (uint32_t v = 0; v < strategy->n_variables; v++)
+        if (strategy->variables[v].each)
+            return true;
+    return false;
+}
+
+static void plans_of_shards_in_several_ways_meet_a_plain_simulation(void **state) {
+    (void)state;
+    struct ref *r = malloc(sizeof *r);
+    struct fixture f;
+    int compared = 0;
+    assert_non_null(r);
+    for (int i = 0; i < PLANS / 3; i++) {
+        struct rng rng;
+        struct error err;
+        struct model model;
+        struct strategy strategy;
+        struct plan plan;
+        rng_split(&rng, test_seed() + 6, (uint64_t)i);
+        random_cluster_into(&rng, &f, true);
+        handmade_number_devices(&f.site);
+        random_tables(&rng, &model);
+        assert_ok(any_strategy(&rng, &model, &f.site.cluster, &strategy, &err));
+        assert_ok(strategy_seal(&strategy, &model, &f.site.cluster, &err));
+        assert_ok(plan_lower(&model, &f.site.cluster, &strategy, &plan, &err));
+        if (any_each(&strategy) && plan.n_messages <= REF_MESSAGES) {
+            f.plan = plan;
+            compare(&f, r, (uint64_t)i);
+            compared++;
+        }
+        plan_release(&plan);
+        strategy_release(&strategy);
+        model_release(&model);
+    }
+    free(r);
+    printf("%d of %d plans\n", compared, PLANS / 3);
+    assert_true(compared > PLANS / 15);
 }
 
 static void plans_whose_pulls_wait_for_their_turn_meet_a_plain_simulation(void **state) {
@@ -636,6 +695,7 @@ int main(void) {
         cmocka_unit_test(all_reduce_plans_meet_a_plain_simulation_of_every_node),
         cmocka_unit_test(server_plans_meet_a_plain_simulation),
         cmocka_unit_test(mixed_plans_meet_a_plain_simulation),
+        cmocka_unit_test(plans_of_shards_in_several_ways_meet_a_plain_simulation),
         cmocka_unit_test(plans_whose_pulls_wait_for_their_turn_meet_a_plain_simulation),
         cmocka_unit_test(plans_in_weather_meet_a_plain_simulation_of_every_flow),
         cmocka_unit_test(one_chain_and_equal_shares_agree_with_every_node_and_max_min),
