@@ -149,6 +149,13 @@ static bool add_updates(const struct updates_prediction *u, cJSON *root) {
            cJSON_AddNumberToObject(object, "slow_transfers_between", (double)u->slow_transfers);
 }
 
+/* A strategy with updates has no iteration that a bound could hold for. */
+static bool add_bound(const struct row *row, cJSON *root) {
+    const double us = row->prediction.iteration_us;
+    return cJSON_AddNumberToObject(root, "lower_bound_us", row->bound_us) &&
+           cJSON_AddNumberToObject(root, "gap", row->bound_us > 0 ? us / row->bound_us - 1 : 0);
+}
+
 cJSON *simulation_json(const struct simulation *s, const struct row *row, bool *whole) {
     const struct prediction *p = &row->prediction;
     cJSON *root = cJSON_CreateObject();
@@ -161,9 +168,7 @@ cJSON *simulation_json(const struct simulation *s, const struct row *row, bool *
              cJSON_AddStringToObject(strategy, "name", row->name) &&
              cJSON_AddNumberToObject(root, "iteration_us", p->iteration_us) &&
              cJSON_AddNumberToObject(root, "compute_us", p->compute_us) &&
-             cJSON_AddNumberToObject(root, "exposed_us", p->exposed_us) &&
-             cJSON_AddNumberToObject(root, "lower_bound_us", row->bound_us) &&
-             cJSON_AddNumberToObject(root, "gap", row->bound_us > 0 ? p->iteration_us / row->bound_us - 1 : 0) &&
+             cJSON_AddNumberToObject(root, "exposed_us", p->exposed_us) && (row->has_updates || add_bound(row, root)) &&
              cJSON_AddNumberToObject(root, "messages", p->messages) &&
              cJSON_AddNumberToObject(root, "samples_per_s", p->samples_per_s) &&
              (!simulation_expects(s) || add_expected(&row->expected, root)) &&

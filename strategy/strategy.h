@@ -38,8 +38,8 @@
  *                          local_reduction, partition_bytes and element type on the wire; default: alone
  *     "each_shard"       in place of "encoding" and "sync", of a variable that is cut: an array with an entry for each
  *                        shard, which has these two members. A served shard has one server and no "push"
- *   "consistency"    how far workers may drift apart, and who orders their updates (strategy/consistency.h); default:
- *                    synchronous, which is all that is said here about sums
+ *   "consistency"      how far workers may drift apart, and who orders their updates (strategy/consistency.h); default:
+ *                      synchronous, which is all that is said here about sums
  *
  *   {"name": "embedding", "partition": {"shards": 3}, "each_shard": [
  *       {"sync": {"kind": "all_reduce", "group": 0}},

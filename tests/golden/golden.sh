@@ -12,7 +12,7 @@ line() {
 for line in sys.stdin:
     p = json.loads(line)
     print(p["model"], p["cluster"], p["strategy"]["name"], p["strategy"]["id"][:12], "%.3f" % p["iteration_us"],
-          "%.3f" % p["lower_bound_us"])'
+          "%.3f" % p.get("lower_bound_us", 0))'
 }
 times() {
     for model in resnet50 bert-base vgg16; do
