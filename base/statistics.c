@@ -24,6 +24,15 @@ double median_of(size_t n, double *values) {
     return middle(n, values);
 }
 
+/* Above the table, the normal's with a correction. */
+double student_quantile(size_t freedom) {
+    static const double table[] = {12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306,
+                                   2.262,  2.228, 2.201, 2.179, 2.160, 2.145, 2.131, 2.120};
+    return freedom == 0                              ? 0
+           : freedom <= sizeof table / sizeof *table ? table[freedom - 1]
+                                                     : 1.96 + 2.5 / (double)freedom;
+}
+
 /* log (n!); lgamma itself writes a global variable, which threads share. */
 static double log_factorial(size_t n) {
     int sign;

@@ -27,6 +27,11 @@ enum status summary_of_copy(size_t n, const double *values_us, struct summary *o
 enum status summary_of_rounds(size_t n_rounds, const size_t *counts, const double *const *rounds, struct summary *out,
                               struct error *err);
 
+/* The 97.5% quantile of Student's t: half of a 95% interval of a mean, in standard errors; 0 without a degree of
+ * freedom.
+ */
+double student_quantile(size_t freedom);
+
 double median_of(size_t n, double *values); /* sorts; n >= 1 */
 
 void numbers_sort(size_t n, double *values); /* rising; none is NAN */

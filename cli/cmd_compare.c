@@ -68,6 +68,13 @@ static void print_cell(struct table *table, double us, bool fastest) {
         table_cell(table, "%s%.*f", fastest ? "*" : "", us < 9995 ? 2 : 1, us / 1000);
 }
 
+/* In weather a model has two columns: what to expect there, and what the quiet network takes. */
+static void print_cells(struct table *table, const struct comparison *c, size_t row) {
+    print_cell(table, comparison_us(c, row), c->fastest == row);
+    if (c->in_weather)
+        print_cell(table, c->rows[row].iteration_us, false);
+}
+
 static void print_kind(struct table *table, const struct column *columns, size_t n, bool exact) {
     for (size_t r = 0; r < columns[0].comparison.n; r++) {
         const struct baseline *baseline = columns[0].comparison.rows[r].baseline;
@@ -75,36 +82,60 @@ static void print_kind(struct table *table, const struct column *columns, size_t
             continue;
         table_cell(table, "%s", baseline->name);
         for (size_t c = 0; c < n; c++)
-            print_cell(table, columns[c].comparison.rows[r].iteration_us, columns[c].comparison.fastest == r);
+            print_cells(table, &columns[c].comparison, r);
     }
+}
+
+/* Bounds are the quiet network's: no weather makes anything faster. */
+static void print_bound(struct table *table, const struct comparison *c, double us) {
+    if (c->in_weather)
+        table_cell(table, "%s", "");
+    print_cell(table, us, false);
 }
 
 static void print_block(const struct column *columns, size_t n) {
     char heads[COLUMNS][72];
     const char *all[COLUMNS + 2] = {"ms an iteration"};
     struct table table;
+    size_t k = 1;
     for (size_t c = 0; c < n; c++) {
         snprintf(heads[c], sizeof heads[c], ">%s", columns[c].model);
-        all[c + 1] = heads[c];
+        all[k++] = heads[c];
+        if (columns[c].comparison.in_weather)
+            all[k++] = ">(quiet)";
     }
     table_init(&table, all);
     print_kind(&table, columns, n, false);
     print_kind(&table, columns, n, true);
     table_cell(&table, "all-reduce at best");
     for (size_t c = 0; c < n; c++)
-        print_cell(&table, columns[c].comparison.all_reduce_us, false);
+        print_bound(&table, &columns[c].comparison, columns[c].comparison.all_reduce_us);
     table_cell(&table, "lower bound");
     for (size_t c = 0; c < n; c++)
-        print_cell(&table, columns[c].comparison.lower_bound_us, false);
+        print_bound(&table, &columns[c].comparison, columns[c].comparison.lower_bound_us);
     table_cell(&table, "gap of the fastest");
-    for (size_t c = 0; c < n; c++)
+    for (size_t c = 0; c < n; c++) {
+        if (columns[c].comparison.in_weather)
+            table_cell(&table, "%s", "");
         table_cell(&table, "%.1f%%", fmax(comparison_gap(&columns[c].comparison), 0) * 100);
+    }
     table_print(&table, stdout);
     table_release(&table);
     text_print(stdout, "\n");
 }
 
 /* ---- for programs ---- */
+
+static bool add_row(cJSON *to, const struct comparison *c, size_t r) {
+    const struct comparison_row *row = &c->rows[r];
+    const bool exact = row->baseline->kind == BASELINE_EXACT;
+    if (!cJSON_AddStringToObject(to, "name", row->baseline->name) || !cJSON_AddBoolToObject(to, "exact", exact))
+        return false;
+    if (isnan(row->iteration_us))
+        return cJSON_AddNullToObject(to, "iteration_us") != NULL;
+    return cJSON_AddNumberToObject(to, "iteration_us", row->iteration_us) &&
+           (!c->in_weather || expectation_write(&row->expected, to));
+}
 
 static enum status print_json(const struct column *column, struct error *err) {
     const struct comparison *c = &column->comparison;
@@ -115,11 +146,7 @@ static enum status print_json(const struct column *column, struct error *err) {
               (rows = cJSON_AddArrayToObject(root, "baselines"));
     for (size_t r = 0; r < c->n && ok; r++) {
         cJSON *row = cJSON_CreateObject();
-        ok = row && cJSON_AddItemToArray(rows, row) &&
-             cJSON_AddStringToObject(row, "name", c->rows[r].baseline->name) &&
-             cJSON_AddBoolToObject(row, "exact", c->rows[r].baseline->kind == BASELINE_EXACT) &&
-             (isnan(c->rows[r].iteration_us) ? cJSON_AddNullToObject(row, "iteration_us")
-                                             : cJSON_AddNumberToObject(row, "iteration_us", c->rows[r].iteration_us));
+        ok = row && cJSON_AddItemToArray(rows, row) && add_row(row, c, r);
     }
     double gap = comparison_gap(c);
     ok = ok && cJSON_AddNumberToObject(root, "all_reduce_at_best_us", c->all_reduce_us) &&
@@ -131,9 +158,11 @@ static enum status print_json(const struct column *column, struct error *err) {
 /* ---- the command ---- */
 
 static void print_cluster(const struct column *columns, size_t n) {
-    text_print(stdout, "%s: %u nodes, %u devices\n\n", columns[0].cluster, columns[0].n_nodes, columns[0].n_devices);
-    for (size_t at = 0; at < n; at += COLUMNS)
-        print_block(columns + at, n - at < COLUMNS ? n - at : COLUMNS);
+    const size_t most = columns[0].comparison.in_weather ? COLUMNS / 2 : COLUMNS;
+    text_print(stdout, "%s: %u nodes, %u devices%s\n\n", columns[0].cluster, columns[0].n_nodes, columns[0].n_devices,
+               columns[0].comparison.in_weather ? "; expected in weather, mean over the same seeds for all" : "");
+    for (size_t at = 0; at < n; at += most)
+        print_block(columns + at, n - at < most ? n - at : most);
 }
 
 /* Every model on every cluster, filled by a thread a processor; each takes the next. */
@@ -214,11 +243,14 @@ enum status cmd_compare(int argc, char **argv, struct error *err) {
             "Predict every baseline and exact schedule for several models on several clusters: which system suits\n"
             "which model, and how far the fastest is from the best that is possible. MODELS and CLUSTERS are\n"
             "names or files with commas between; without them all shipped models on four of the clusters.\n\n"
+            "Where a cluster's description says how NICs and workers vary, times are those to expect in that weather,\n"
+            "with the quiet network's beside them.\n\n"
             "* marks the fastest of a column. \"all-reduce at best\" is what no schedule of dense all-reduces can "
             "beat,\n"
             "\"lower bound\" what no strategy at all can.",
         .examples = "  syncopate compare resnet50,vgg16 v100-16x10g\n"
-                    "  syncopate compare all h100-64x8",
+                    "  syncopate compare all h100-64x8\n"
+                    "  syncopate compare cnn-small,resnet18 lab-4x1g,lab-4x1g-weather",
         .options = options,
         .max_arguments = 2};
     struct arguments arguments;

@@ -115,16 +115,6 @@ enum status simulation_predict(struct simulation *s, const struct contender *con
     return st;
 }
 
-static bool add_expected(const struct expectation *e, cJSON *root) {
-    cJSON *object = cJSON_AddObjectToObject(root, "in_weather");
-    return object && cJSON_AddNumberToObject(object, "mean_us", e->mean_us) &&
-           cJSON_AddNumberToObject(object, "low_us", e->low_us) &&
-           (!isfinite(e->high_us) || cJSON_AddNumberToObject(object, "high_us", e->high_us)) &&
-           cJSON_AddNumberToObject(object, "p95_us", e->p95_us) && cJSON_AddNumberToObject(object, "seeds", e->seeds) &&
-           cJSON_AddNumberToObject(object, "until_us", e->until_us) &&
-           cJSON_AddNumberToObject(object, "iterations", (double)e->iterations);
-}
-
 /* Delays without those that no update has at the end. */
 static bool add_updates(const struct updates_prediction *u, cJSON *root) {
     int n = UPDATES_DELAYS;
@@ -171,7 +161,7 @@ cJSON *simulation_json(const struct simulation *s, const struct row *row, bool *
              cJSON_AddNumberToObject(root, "exposed_us", p->exposed_us) && (row->has_updates || add_bound(row, root)) &&
              cJSON_AddNumberToObject(root, "messages", p->messages) &&
              cJSON_AddNumberToObject(root, "samples_per_s", p->samples_per_s) &&
-             (!simulation_expects(s) || add_expected(&row->expected, root)) &&
+             (!simulation_expects(s) || expectation_write(&row->expected, root)) &&
              (!row->has_updates || add_updates(&row->updates, root));
     return root;
 }

@@ -90,7 +90,7 @@ static enum status correct(struct findings *f, struct store *store, struct predi
             continue;
         }
         work += work_of(&p->plan, &p->cost);
-        measured[n] = (struct measured){&strategies[n], row->measured.median_us};
+        measured[n] = (struct measured){.strategy = &strategies[n], .us = row->measured.median_us};
         n++;
     }
     if (!is_fatal(st))

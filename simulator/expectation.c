@@ -27,18 +27,11 @@ static double default_until_us(const struct variability *v, double quiet_us) {
     return fmax(network_us, EXPECTATION_ITERATIONS * quiet_us);
 }
 
-/* The 97.5% quantile of Student's t, by degrees of freedom; above the table, the normal's. */
-static double student(uint32_t freedom) {
-    static const double table[] = {12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306,
-                                   2.262,  2.228, 2.201, 2.179, 2.160, 2.145, 2.131, 2.120};
-    return freedom == 0 ? 0 : freedom <= sizeof table / sizeof *table ? table[freedom - 1] : 1.96 + 2.5 / freedom;
-}
-
 /* A seed shows iterations per microsecond. The mean time is the inverse of their mean; the ends of its interval are the
  * inverses of the ends of theirs. */
 static void judge(uint32_t seeds, double sum, double squares, struct expectation *out) {
     double mean = sum / seeds, variance = seeds > 1 ? fmax(squares - sum * mean, 0) / (seeds - 1) : 0;
-    double off = student(seeds - 1) * sqrt(variance / seeds);
+    double off = student_quantile(seeds - 1) * sqrt(variance / seeds);
     out->mean_us = 1 / mean;
     out->low_us = 1 / (mean + off);
     out->high_us = mean > off ? 1 / (mean - off) : INFINITY;
@@ -121,4 +114,14 @@ enum status expectation_run_updates(const struct plan *plan, const struct cost *
     }
     free(all.us);
     return status;
+}
+
+bool expectation_write(const struct expectation *e, cJSON *to) {
+    cJSON *object = cJSON_AddObjectToObject(to, "in_weather");
+    return object && cJSON_AddNumberToObject(object, "mean_us", e->mean_us) &&
+           cJSON_AddNumberToObject(object, "low_us", e->low_us) &&
+           (!isfinite(e->high_us) || cJSON_AddNumberToObject(object, "high_us", e->high_us)) &&
+           cJSON_AddNumberToObject(object, "p95_us", e->p95_us) && cJSON_AddNumberToObject(object, "seeds", e->seeds) &&
+           cJSON_AddNumberToObject(object, "until_us", e->until_us) &&
+           cJSON_AddNumberToObject(object, "iterations", (double)e->iterations);
 }

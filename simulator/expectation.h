@@ -4,6 +4,8 @@
 #ifndef SIMULATOR_EXPECTATION_H
 #define SIMULATOR_EXPECTATION_H
 
+#include <cjson/cJSON.h>
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "base/error.h"
@@ -40,5 +42,8 @@ enum status expectation_run(struct timeline *timeline, const struct plan *plan, 
 enum status expectation_run_updates(const struct plan *plan, const struct cost *cost,
                                     const struct expectation_options *options, struct expectation *out,
                                     struct updates_prediction *sum, struct error *err);
+
+/* Add it to an object as the member "in_weather"; false when memory is out. */
+bool expectation_write(const struct expectation *expected, cJSON *to);
 
 #endif

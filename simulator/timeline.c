@@ -158,6 +158,11 @@ static void end_iteration_in_weather(struct timeline *tl, uint32_t round) {
         tl->options->iteration(tl->options->context, end - latest_start_us(tl, round - 1));
     if (end >= tl->options->until_us && round >= tl->options->passes)
         finish(tl, end / round, true);
+    else if (tl->options->enough_us > 0 && tl->options->passes > 0 &&
+             end > tl->options->enough_us * tl->options->passes)
+        finish(tl, end / tl->options->passes, false);
+    else if (has_cost_enough(tl))
+        finish(tl, end / round, false);
 }
 
 static void end_round(struct timeline *tl, uint32_t round) {
@@ -815,7 +820,7 @@ static void take_instant(struct timeline *tl, double until_us) {
 /* The iteration that the first chain is in has taken so long that its exact time does not matter. */
 static void give_up(struct timeline *tl) {
     double taken_us = tl->now_us - started_us(&tl->chains[0], tl->chains[0].arrivals - 1);
-    if (!tl->done && tl->options->enough_us > 0 && taken_us > tl->options->enough_us)
+    if (!tl->done && !tl->options->weather && tl->options->enough_us > 0 && taken_us > tl->options->enough_us)
         finish(tl, taken_us, false);
 }
 

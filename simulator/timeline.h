@@ -79,7 +79,8 @@ struct timeline_options {
         max_passes; /* and at most so many, at least 2; 0: TIMELINE_MAX_PASSES. A search that ranks many sets it low */
     /* Give up on a plan that keeps a NIC or a processor of a server busy for longer than this, or when an event comes
      * later than this in an iteration; 0: never. It is for a search that has no use for a slower strategy. iteration_us
-     * is then above enough_us and as a rule below the true time, and converged is false. */
+     * is then above enough_us and as a rule below the true time, and converged is false. In weather the mean over
+     * `passes` iterations is what must not be longer. */
     double enough_us;
     /* End after the iteration in which so many events have been simulated (prediction.events), with the mean until
      * then, and fail with ST_TOO_LARGE if not even one iteration is through; 0: no limit. */

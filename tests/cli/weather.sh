@@ -2,7 +2,7 @@
 # syncopate weather and simulations in weather: the picture, the trace that can be played again, and what is refused.
 # Needs OUT; prints ok and not ok lines (tests/README.md).
 # Computes: it waits for nothing and times nothing.
-# Plan: 15
+# Plan: 18
 set -u
 cd "$(dirname "$0")/../.."
 source tests/cli/check.bash
@@ -41,6 +41,16 @@ assert a == b and len(a) == 2 and a[0] > 0, (a, b)
 PY
 check a_prediction_says_what_to_expect 0 '"p95_us"' "$syncopate" simulate cnn-small lab-4x1g-weather --baseline wfbp --json
 check rows_are_sorted_by_the_time_in_weather 0 'IN WEATHER' "$syncopate" simulate cnn-small lab-4x1g-weather --all-baselines
+check compare_shows_both_times 0 '(quiet)' "$syncopate" compare mlp-small lab-4x1g-weather
+check compare_has_no_weather_where_there_is_none 1 '' grep -q quiet <("$syncopate" compare mlp-small lab-4x1g)
+"$syncopate" compare mlp-small lab-4x1g-weather --json >compared 2>err
+"$syncopate" simulate mlp-small lab-4x1g-weather --all-baselines --json >simulated 2>err
+check compare_expects_what_simulate_expects 0 '' python3 - <<'PY'
+import json
+simulated = {p["strategy"]["name"]: p["in_weather"] for p in map(json.loads, open("simulated"))}
+compared = {b["name"]: b["in_weather"] for b in json.load(open("compared"))["baselines"] if "in_weather" in b}
+assert simulated == compared and len(compared) > 15, (simulated, compared)
+PY
 check seeds_need_weather 2 'it has no "variability"' "$syncopate" simulate cnn-small lab-4x1g --baseline wfbp --seeds 3
 check only_the_lab_plays_weather 2 'weather is played in the lab alone' "$syncopate" trial cnn-small lab-4x1g-weather --baseline wfbp --runner local
 check a_seed_needs_weather 2 'it has no "variability"' "$syncopate" trial cnn-small lab-4x1g --baseline wfbp --seed 2

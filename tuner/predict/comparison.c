@@ -1,4 +1,5 @@
-/* One prediction by the timeline for each baseline, uncorrected, and two solutions of a one-machine problem. */
+/* One prediction by the timeline for each baseline (in weather more), uncorrected, and two solutions of a one-machine
+ * problem. */
 #include "tuner/predict/comparison.h"
 
 #include <math.h>
@@ -10,16 +11,24 @@
 #include "strategy/exact/one_machine.h"
 #include "tuner/predict/predictor.h"
 
-static enum status predict(struct predictor *predictor, const struct baseline *baseline, double *out,
+static enum status predict(struct predictor *predictor, const struct baseline *baseline, struct comparison_row *out,
                            struct error *err) {
     struct strategy strategy;
     struct prediction prediction;
-    *out = NAN;
+    struct outlook outlook = {.quiet_us = NAN};
+    *out = (struct comparison_row){.baseline = baseline, .iteration_us = NAN};
     enum status st = tuned_build(baseline, predictor->model, predictor->cluster, &strategy, err);
     if (!st) {
-        st = predictor_run(predictor, &strategy, &prediction, err);
-        if (!st)
-            *out = prediction.iteration_us;
+        if (predictor->weather) {
+            st = predictor_outlook(predictor, &strategy, &outlook, err);
+        } else {
+            st = predictor_run(predictor, &strategy, &prediction, err);
+            outlook.quiet_us = prediction.iteration_us;
+        }
+        if (!st) {
+            out->iteration_us = outlook.quiet_us;
+            out->expected = outlook.expected;
+        }
         strategy_release(&strategy);
     }
     return st == ST_INFEASIBLE || st == ST_TOO_LARGE ? ST_OK : st;
@@ -30,11 +39,9 @@ static enum status fill_rows(struct predictor *predictor, struct comparison *c, 
     const struct baseline *baselines = baselines_list(&n);
     enum status st = ST_OK;
     for (size_t i = 0; i < n && !st; i++) {
-        struct comparison_row *row = &c->rows[c->n++];
-        row->baseline = &baselines[i];
-        st = predict(predictor, row->baseline, &row->iteration_us, err);
-        if (!isnan(row->iteration_us) &&
-            (c->fastest == SIZE_MAX || row->iteration_us < c->rows[c->fastest].iteration_us))
+        st = predict(predictor, &baselines[i], &c->rows[c->n++], err);
+        if (!isnan(c->rows[i].iteration_us) &&
+            (c->fastest == SIZE_MAX || comparison_us(c, i) < comparison_us(c, c->fastest)))
             c->fastest = i;
     }
     return st;
@@ -70,10 +77,12 @@ enum status comparison_run(const struct model *model, const struct cluster *clus
     struct predictor predictor;
     struct bound bound;
     baselines_list(&n);
-    struct comparison c = {.rows = calloc(n, sizeof *c.rows), .fastest = SIZE_MAX};
+    struct comparison c = {
+        .rows = calloc(n, sizeof *c.rows), .in_weather = cluster->variability.given, .fastest = SIZE_MAX};
     if (!c.rows)
         return error_no_memory(err);
-    enum status st = predictor_init(&predictor, model, cluster, err);
+    enum status st = cluster->variability.given ? predictor_init_in_weather(&predictor, model, cluster, 1, err)
+                                                : predictor_init(&predictor, model, cluster, err);
     if (st) {
         free(c.rows);
         return st;
@@ -96,6 +105,11 @@ enum status comparison_run(const struct model *model, const struct cluster *clus
 void comparison_release(struct comparison *comparison) {
     free(comparison->rows);
     *comparison = (struct comparison){0};
+}
+
+double comparison_us(const struct comparison *c, size_t row) {
+    const struct comparison_row *r = &c->rows[row];
+    return c->in_weather && !isnan(r->iteration_us) ? r->expected.mean_us : r->iteration_us;
 }
 
 double comparison_gap(const struct comparison *c) {

@@ -1,24 +1,28 @@
-/* Every baseline and exact schedule on one model and cluster, next to what is possible at all.
+/* Every baseline and exact schedule on one model and cluster, next to what is possible at all. Where the cluster has
+ * weather, also what to expect in it: over the same seeds for all.
  * Units: microseconds. */
 #ifndef TUNER_PREDICT_COMPARISON_H
 #define TUNER_PREDICT_COMPARISON_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 #include "base/error.h"
-#include "simulator/timeline.h"
+#include "simulator/expectation.h"
 #include "strategy/baselines/baselines.h"
 #include "strategy/cluster.h"
 #include "strategy/model.h"
 
 struct comparison_row {
     const struct baseline *baseline;
-    double iteration_us; /* NaN: impossible on this model and cluster, or too large to predict */
+    double iteration_us;         /* NaN: impossible on this model and cluster, or too large to predict */
+    struct expectation expected; /* where the cluster has weather; zeros elsewhere, and where impossible */
 };
 
 struct comparison {
     size_t n;
     struct comparison_row *rows; /* a row for each of baselines_list, in its order; malloc'd */
+    bool in_weather;             /* the cluster has weather: rows say what to expect in it, and `fastest` is in it */
     size_t fastest;              /* row; SIZE_MAX when none could be predicted */
     /* No schedule of dense all-reduces is faster: one machine, preemption, no start-up, no copies. */
     double all_reduce_us;
@@ -30,7 +34,10 @@ enum status comparison_run(const struct model *model, const struct cluster *clus
                            struct error *err);
 void comparison_release(struct comparison *comparison);
 
-/* The fastest row over the lower bound, minus 1; NaN without one. */
+/* What counts of a row: the time to expect in weather, or without weather the iteration time; NaN: impossible. */
+double comparison_us(const struct comparison *comparison, size_t row);
+
+/* The quiet time of the fastest row over the lower bound, minus 1; NaN without one. */
 double comparison_gap(const struct comparison *comparison);
 
 #endif

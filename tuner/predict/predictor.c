@@ -6,12 +6,15 @@
 #include <string.h>
 
 #include "base/work.h"
+#include "simulator/bound.h"
 
 enum { FIT_LEVELS = 4, BRIEF_PASSES = 3 };
 
 static const double FIT_FIRST_STEP = 0.35; /* of a factor's logarithm */
 static const double FIT_NOISE = 0.05;      /* deviation of one trial's log(predicted / measured) by noise alone */
 static const double FIT_LARGEST = 0.5;     /* a larger residual is an outlier, and counts as this */
+
+static const double HURRY = 8; /* hurried rates hold for so many of the shortest possible iterations */
 
 /* A curve's fixed part is its value at its smallest size. */
 static void correct_measurements(struct measurement *to, const struct cluster *from, struct correction c) {
@@ -44,17 +47,72 @@ enum status predictor_correct(struct predictor *p, struct correction c, struct e
     return cost_init(&p->cost, &p->corrected, err);
 }
 
+static enum status begin(struct predictor *p, struct error *err) {
+    p->timeline = timeline_new();
+    enum status st = p->timeline ? predictor_correct(p, (struct correction){1, 1}, err) : error_no_memory(err);
+    if (st)
+        predictor_release(p);
+    return st;
+}
+
 enum status predictor_init(struct predictor *out, const struct model *model, const struct cluster *cluster,
                            struct error *err) {
     struct predictor p = {.model = model, .cluster = cluster};
     *out = p;
     if (cluster->variability.given)
-        return error_set(
-            err, ST_INVALID,
-            "\"%s\" has \"variability\", which only simulate and weather know: take it out of the description",
-            cluster->name);
-    out->timeline = timeline_new();
-    enum status st = out->timeline ? predictor_correct(out, (struct correction){1, 1}, err) : error_no_memory(err);
+        return error_set(err, ST_INVALID,
+                         "\"%s\" has \"variability\", which is for simulate, compare, trial and weather: take it out "
+                         "of the description",
+                         cluster->name);
+    return begin(out, err);
+}
+
+/* How long a NIC keeps a rate in a trace, on average over those that change at all. */
+static double rate_holds_us(const struct variability *v, uint32_t ports, bool *changes) {
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < v->n_changes; i++)
+        changes[v->changes[i].node * DIRECTION_COUNT + v->changes[i].direction] = true;
+    for (uint32_t port = 0; port < ports; port++)
+        n += changes[port];
+    return v->trace_us * n / v->n_changes;
+}
+
+/* The same rates with the same shares, but each holds for so long at most; those of a trace on average. */
+static enum status hurry(struct predictor *p, double most_us, struct error *err) {
+    struct variability v = p->cluster->variability;
+    const uint32_t ports = p->cluster->n_nodes * DIRECTION_COUNT;
+    v.every_us = fmin(v.every_us, most_us);
+    if (v.n_changes > 0) {
+        struct rate_change *changes = arena_alloc(&p->trace, v.n_changes, sizeof *changes);
+        bool *which = arena_alloc(&p->trace, ports, sizeof *which);
+        if (!changes || !which)
+            return error_no_memory(err);
+        memset(which, 0, ports * sizeof *which);
+        double pace = fmin(1, most_us / rate_holds_us(&v, ports, which));
+        memcpy(changes, v.changes, v.n_changes * sizeof *changes);
+        for (uint32_t i = 0; i < v.n_changes; i++)
+            changes[i].at_us *= pace;
+        v.trace_us *= pace;
+        v.changes = changes;
+    }
+    p->hurried = v;
+    return ST_OK;
+}
+
+enum status predictor_init_in_weather(struct predictor *out, const struct model *model, const struct cluster *cluster,
+                                      uint64_t weather, struct error *err) {
+    struct predictor p = {.model = model, .cluster = cluster, .weather = weather};
+    struct bound bound;
+    *out = p;
+    if (!cluster->variability.given || !weather)
+        return error_set(err, ST_INVALID, "\"%s\" has no \"variability\": there is no weather to expect",
+                         cluster->name);
+    enum status st = begin(out, err);
+    if (st)
+        return st;
+    st = bound_iteration(model, &out->cost, true, &bound, err);
+    if (!st)
+        st = hurry(out, HURRY * bound.iteration_us, err);
     if (st)
         predictor_release(out);
     return st;
@@ -66,23 +124,75 @@ void predictor_release(struct predictor *p) {
     timeline_free(p->timeline);
     cost_release(&p->cost);
     arena_release(&p->arena);
+    arena_release(&p->trace);
     *p = (struct predictor){0};
 }
 
 size_t predictor_bytes(const struct predictor *p) {
-    return arena_bytes(&p->arena) + arena_bytes(&p->plan.arena) + timeline_bytes(p->timeline);
+    return arena_bytes(&p->arena) + arena_bytes(&p->trace) + arena_bytes(&p->plan.arena) + timeline_bytes(p->timeline);
+}
+
+/* Lower the strategy, unless this is no time to, or the limits forbid it. */
+static enum status lower(struct predictor *p, const struct strategy *strategy, struct error *err) {
+    enum status st = work_check(err); /* before lowering, since a search makes thousands of predictions */
+    if (!st && p->limits)
+        st = export_limits_check(p->limits, strategy, p->model, p->cluster, err);
+    return st ? st : plan_relower(&p->plan, p->model, &p->corrected, strategy, err);
+}
+
+static enum status run_quiet(struct predictor *p, struct prediction *out, struct error *err) {
+    const struct timeline_options options = {
+        .max_passes = p->brief ? BRIEF_PASSES : 0, .enough_us = p->enough_us, .most_events = p->most_events};
+    return timeline_run(p->timeline, &p->plan, &p->cost, &options, out, err);
+}
+
+static enum status run_hurried(struct predictor *p, struct prediction *out, struct error *err) {
+    const struct timeline_options options = {.weather = true,
+                                             .seed = p->weather,
+                                             .passes = p->glance ? PREDICTOR_GLANCE : PREDICTOR_BRIEF,
+                                             .enough_us = p->enough_us,
+                                             .most_events = p->most_events};
+    p->corrected.variability = p->hurried;
+    enum status st = timeline_run(p->timeline, &p->plan, &p->cost, &options, out, err);
+    p->corrected.variability = p->cluster->variability;
+    return st;
+}
+
+static enum status run_in_weather(struct predictor *p, struct prediction *quiet, struct expectation *out,
+                                  struct error *err) {
+    const struct expectation_options options = {.first_seed = p->weather};
+    enum status st = run_quiet(p, quiet, err);
+    return st ? st : expectation_run(p->timeline, &p->plan, &p->cost, quiet->iteration_us, &options, out, err);
 }
 
 enum status predictor_run(struct predictor *p, const struct strategy *strategy, struct prediction *out,
                           struct error *err) {
-    enum status st = work_check(err); /* before lowering, since a search makes thousands of predictions */
-    if (!st && p->limits)
-        st = export_limits_check(p->limits, strategy, p->model, p->cluster, err);
+    struct expectation expected;
+    enum status st = lower(p, strategy, err);
+    if (st)
+        return st;
+    if (!p->weather)
+        return run_quiet(p, out, err);
+    if (p->brief)
+        return run_hurried(p, out, err);
+    st = run_in_weather(p, out, &expected, err);
+    if (st)
+        return st;
+    out->samples_per_s *= out->iteration_us / expected.mean_us;
+    out->iteration_us = expected.mean_us;
+    out->exposed_us = fmax(expected.mean_us - out->compute_us, 0);
+    return ST_OK;
+}
+
+enum status predictor_outlook(struct predictor *p, const struct strategy *strategy, struct outlook *out,
+                              struct error *err) {
+    struct prediction quiet;
+    enum status st = lower(p, strategy, err);
     if (!st)
-        st = plan_relower(&p->plan, p->model, &p->corrected, strategy, err);
-    const struct timeline_options options = {
-        .max_passes = p->brief ? BRIEF_PASSES : 0, .enough_us = p->enough_us, .most_events = p->most_events};
-    return st ? st : timeline_run(p->timeline, &p->plan, &p->cost, &options, out, err);
+        st = run_in_weather(p, &quiet, &out->expected, err);
+    if (!st)
+        out->quiet_us = quiet.iteration_us;
+    return st;
 }
 
 enum status predictor_features(struct predictor *p, const struct strategy *strategy, struct features *out,
@@ -101,18 +211,51 @@ enum status predictor_features(struct predictor *p, const struct strategy *strat
     return features_of(strategy, &p->plan, &p->cost, &terms, out, err);
 }
 
-/* The iteration time under these factors, which the predictor already uses. */
-static enum status predict_with(struct predictor *p, const double factors[2], const struct strategy *strategy,
-                                double *us, struct error *err) {
+/* The iterations after the first few. */
+struct measured_part {
+    uint32_t skip, n;
+    double sum_us;
+};
+
+static void take_iteration(void *context, double us) {
+    struct measured_part *part = context;
+    if (part->skip > 0) {
+        part->skip--;
+        return;
+    }
+    part->n++;
+    part->sum_us += us;
+}
+
+/* What a trial should have measured: in the weather of its seed, with as many iterations. */
+static enum status predict_trial(struct predictor *p, const struct measured *trial, double *us, struct error *err) {
     struct prediction prediction;
-    if (predictions_find(&p->known, &strategy->id, factors, us))
+    struct measured_part part = {.skip = trial->warmup};
+    const struct timeline_options in_weather = {.weather = true,
+                                                .seed = p->weather,
+                                                .passes = trial->warmup + trial->iterations,
+                                                .iteration = take_iteration,
+                                                .context = &part};
+    enum status st = lower(p, trial->strategy, err);
+    if (!st)
+        st = p->weather ? timeline_run(p->timeline, &p->plan, &p->cost, &in_weather, &prediction, err)
+                        : run_quiet(p, &prediction, err);
+    if (!st)
+        *us = part.n > 0 ? part.sum_us / part.n : prediction.iteration_us;
+    return st;
+}
+
+/* The same under these factors, which the predictor already uses. In weather a time also depends on how many iterations
+ * there were; factors are below 10, so adding that number keeps keys apart. */
+static enum status predict_with(struct predictor *p, const double factors[2], const struct measured *trial, double *us,
+                                struct error *err) {
+    const double key[2] = {factors[0], factors[1] + 100.0 * (p->weather ? trial->iterations : 0)};
+    if (predictions_find(&p->known, &trial->strategy->id, key, us))
         return ST_OK;
-    enum status st = predictor_run(p, strategy, &prediction, err);
-    if (st)
-        return st;
-    *us = prediction.iteration_us;
-    predictions_keep(&p->known, &strategy->id, factors, *us);
-    return ST_OK;
+    enum status st = predict_trial(p, trial, us, err);
+    if (!st)
+        predictions_keep(&p->known, &trial->strategy->id, key, *us);
+    return st;
 }
 
 /* Minus the log of the posterior, up to a constant. */
@@ -122,7 +265,7 @@ static enum status misfit(struct predictor *p, const double factors[2], size_t n
     double sum = 0;
     for (size_t i = 0; i < n && !st; i++) {
         double us = 1;
-        st = predict_with(p, factors, measured[i].strategy, &us, err);
+        st = predict_with(p, factors, &measured[i], &us, err);
         double residual = log(us / measured[i].us);
         residual = fmin(fabs(residual), FIT_LARGEST) / FIT_NOISE;
         sum += residual * residual;

@@ -3,7 +3,16 @@
  * The timeline uses the cluster's figures, which are never quite right: a NIC gives less than its nominal rate, and a
  * launch costs more when the cores are busy. Two factors correct this. `startup` multiplies every fixed cost (latency,
  * launch, coordination), `transfer` every cost that grows with bytes. Both are fitted to the session's own trials. A
- * prior keeps them near 1, so that a few trials do not overfit. Units: microseconds. Threads: one at a time. */
+ * prior keeps them near 1, so that a few trials do not overfit.
+ *
+ * In weather (strategy/weather.h) a strategy's time is the mean that is expected of an iteration. All strategies meet
+ * the same weather, so they are compared in pairs. How much of it is simulated depends on what the time is for:
+ *   a glance   PREDICTOR_GLANCE iterations, for the thousands that a search draws
+ *   brief      PREDICTOR_BRIEF iterations, for the hundred of which one is chosen
+ *   else       eight seeds (simulator/expectation.h), for what people are told
+ * The first two see a weather that changes faster than the described one, each few iterations, or they would see one
+ * state of the network only: the rates and their shares are the described ones.
+ * Units: microseconds. Threads: one at a time. */
 #ifndef TUNER_PREDICT_PREDICTOR_H
 #define TUNER_PREDICT_PREDICTOR_H
 
@@ -14,6 +23,7 @@
 #include "base/error.h"
 #include "featurize/features.h"
 #include "interop/export/limits.h"
+#include "simulator/expectation.h"
 #include "simulator/timeline.h"
 #include "strategy/cluster.h"
 #include "strategy/model.h"
@@ -37,13 +47,24 @@ struct predictor {
     struct predictions known;           /* predictions of earlier fits */
     const struct export_limits *limits; /* what these forms cannot say is infeasible; borrowed; NULL: none */
     bool brief;                         /* few passes of the timeline: to rank many strategies, not to report a time */
-    double enough_us;                   /* as in struct timeline_options, as the next: how far to go into a run */
+    bool glance;                        /* in weather, with `brief`: fewer still */
+    uint64_t weather;                   /* the first seed of the weather in which times are expected; 0: none */
+    struct variability hurried;         /* the weather of brief predictions; its changes are in `trace` */
+    struct arena trace;
+    double enough_us; /* as in struct timeline_options, as the next: how far to go into a run */
     uint64_t most_events;
 };
+
+enum { PREDICTOR_GLANCE = 24, PREDICTOR_BRIEF = 128 };
 
 /* Fails: ST_INVALID (the cluster has weather), ST_NO_MEMORY. */
 enum status predictor_init(struct predictor *out, const struct model *model, const struct cluster *cluster,
                            struct error *err);
+
+/* Predict what to expect in the cluster's weather, from seed `weather` on. Fails: ST_INVALID (the cluster has no
+ * weather, or the seed is 0), ST_NO_MEMORY. */
+enum status predictor_init_in_weather(struct predictor *out, const struct model *model, const struct cluster *cluster,
+                                      uint64_t weather, struct error *err);
 void predictor_release(struct predictor *predictor);
 
 /* How much memory it keeps for the next prediction. */
@@ -52,6 +73,15 @@ size_t predictor_bytes(const struct predictor *predictor);
 /* One prediction. Fails: as work_check, plan_lower and timeline_run, ST_INFEASIBLE (beyond the limits). */
 enum status predictor_run(struct predictor *predictor, const struct strategy *strategy, struct prediction *out,
                           struct error *err);
+
+/* Of a predictor in weather: what a strategy takes on the quiet network, and what to expect in weather. Fails: as
+ * predictor_run. */
+struct outlook {
+    double quiet_us;
+    struct expectation expected;
+};
+enum status predictor_outlook(struct predictor *predictor, const struct strategy *strategy, struct outlook *out,
+                              struct error *err);
 
 /* As predictor_run, and get the strategy's features for a ranker; *prediction may be NULL. Release with
  * features_release. */
@@ -63,11 +93,13 @@ enum status predictor_correct(struct predictor *predictor, struct correction cor
 
 /* Fit the factors to n measured strategies by least squares of log(predicted / measured), each factor's logarithm
  * having a normal prior of deviation PREDICTOR_PRIOR around 0, and use them from now on. Deterministic: a coordinate
- * search on a shrinking grid. Predictions of earlier fits are reused. */
+ * search on a shrinking grid. Predictions of earlier fits are reused. In weather a trial is predicted in the very
+ * weather that it met: that of the predictor's first seed. */
 #define PREDICTOR_PRIOR 0.3
 struct measured {
     const struct strategy *strategy;
     double us;
+    uint32_t warmup, iterations; /* in weather: how many were not measured, and how many then were */
 };
 enum status predictor_fit(struct predictor *predictor, size_t n, const struct measured *measured, struct error *err);
 

@@ -199,10 +199,10 @@ static enum status refit(struct session *s, struct error *err) {
         return error_no_memory(err);
     size_t n = 0;
     for (size_t i = 0; i < s->n_earlier; i++)
-        measured[n++] = (struct measured){s->earlier[i].strategy, s->earlier[i].us};
+        measured[n++] = (struct measured){.strategy = s->earlier[i].strategy, .us = s->earlier[i].us};
     for (size_t i = 0; i < s->n; i++)
         if (isfinite(s->entries[i]->median_us))
-            measured[n++] = (struct measured){&s->entries[i]->strategy, s->entries[i]->median_us};
+            measured[n++] = (struct measured){.strategy = &s->entries[i]->strategy, .us = s->entries[i]->median_us};
     enum status st = predictor_fit(&s->predictor, n, measured, err);
     free(measured);
     s->fitted = !st;

@@ -91,7 +91,8 @@ static void problem_open(struct problem *b, uint64_t stream) {
         struct prediction prediction;
         assert_ok(space_sample_guided(&space, &rng, &b->strategies[i], &err));
         assert_ok(predictor_run(&truth, &b->strategies[i], &prediction, &err));
-        b->measured[i] = (struct measured){&b->strategies[i], prediction.iteration_us * exp(0.03 * rng_normal(&rng))};
+        b->measured[i] = (struct measured){.strategy = &b->strategies[i],
+                                           .us = prediction.iteration_us * exp(0.03 * rng_normal(&rng))};
     }
     predictor_release(&truth);
     space_release(&space);

@@ -472,7 +472,7 @@ static void fitted_factors_are_those_of_the_truth(void **state) {
         struct prediction truth;
         assert_ok(space_sample_guided(&space, &rng, &strategies[i], &err));
         assert_ok(predictor_run(&w->truth, &strategies[i], &truth, &err));
-        measured[i] = (struct measured){&strategies[i], truth.iteration_us};
+        measured[i] = (struct measured){.strategy = &strategies[i], .us = truth.iteration_us};
     }
     assert_ok(predictor_init(&p, &w->model, &w->cluster, &err));
     assert_ok(predictor_fit(&p, 24, measured, &err));
