@@ -157,7 +157,6 @@ static enum status run_trial(const struct inputs *inputs, const struct strategy 
         st = job_runner_init(&setup, &words->job, &words->launch, inputs, interrupt_flag(), &runner, err);
     if (st)
         return st;
-    runner.weather = words->seed;
     if (!runner.job)
         runner_tell(&runner.place);
     if (setup.limits.n)
@@ -170,7 +169,8 @@ static enum status run_trial(const struct inputs *inputs, const struct strategy 
                                      .iterations = words->iterations,
                                      .warmup = words->warmup,
                                      .expected_us = predicted_us,
-                                     .number = 1};
+                                     .number = 1,
+                                     .weather = words->seed};
     const struct tune_runner run = runner_for_session(&runner);
     const struct trial_start start = {.model = &inputs->model,
                                       .cluster = &inputs->cluster,

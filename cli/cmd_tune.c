@@ -1,4 +1,5 @@
 /* syncopate tune: a session, and its answer. */
+#include <math.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -28,13 +29,15 @@
 #include "tuner/session/runners.h"
 #include "tuner/session/tune.h"
 
-static const double DEFAULT_TRIAL_US = 4e6;
+static const double DEFAULT_TRIAL_US = 4e6, MOST_TRIAL_US = 60e6; /* the second is of the default in weather */
+enum { CHANGES_A_TRIAL = 3 };
+static const char DEFAULT_RANKER[] = "nearest";
 enum { DEFAULT_TRIALS = 40 };
 
 /* What was asked for. */
 struct tune_command_options {
     const char *dataset, *resume, *out, *ranker; /* dataset: NULL until defaults are set */
-    bool json, cold;
+    bool json, cold, weather;
     struct tune_options options; /* options.kept.launch.runner: NULL until defaults are set */
     struct remote_options remote;
     struct stored_session session; /* that is resumed; in an arena */
@@ -75,6 +78,7 @@ static enum status inputs_of_session(struct store *store, const char *session, s
     const char *runner = said.launch.runner ? said.launch.runner : kept->launch.runner;
     words->ranker = said.ranker ? said.ranker : "none";
     kept->allow_lossy = said.allow_lossy;
+    kept->weather = said.weather;
     if (stored->origin) {
         kept->launch.runner = words->typed_runner;
         return foreign_read(stored, runner, arena, &kept->job, &kept->launch, &words->adopt, err);
@@ -111,7 +115,7 @@ static enum status runs_init(struct runs *runs, const struct tune_command_option
     enum status st =
         job_runner_init(&runs->setup, &kept->job, &kept->launch, inputs, interrupt_flag(), &runs->runner, err);
     runs->ready = !st;
-    return st;
+    return !st && kept->weather ? runner_check_weather(&runs->runner, err) : st;
 }
 
 static void runs_release(struct runs *runs) {
@@ -225,6 +229,8 @@ static enum status tune_remotely(struct tune_command_options *words, const struc
     struct remote_session session;
     struct outcome outcome;
     words->options.kept.earlier = words->cold ? 0 : words->options.kept.earlier;
+    if (!words->options.kept.trial_us)
+        words->options.kept.trial_us = DEFAULT_TRIAL_US;
     enum status st = remote_open(&words->remote, REMOTE_TRIES, interrupt_flag(), &client, err);
     if (st)
         return st;
@@ -256,9 +262,38 @@ static enum status check_remote(const struct tune_command_options *words, struct
         return error_set(err, ST_USAGE, "--hosts is for who runs the trials: the service, or \"syncopate agent\"");
     if (words->options.kept.job.command)
         return error_set(err, ST_USAGE, "--command is for who runs the trials: \"syncopate agent\"");
+    if (words->weather)
+        return error_set(err, ST_USAGE, "--weather is for sessions here, not yet for a service's");
     if (words->options.kept.job.export_to || words->options.kept.job.accept)
         return error_set(err, ST_USAGE, "--export-to and --accept are for sessions here, not yet for a service's");
     return ST_OK;
+}
+
+/* A session is in weather because the user says so: it answers another question, and its trials take longer. Rankers
+ * have learned from quiet trials. */
+static enum status choose_weather(struct tune_command_options *words, const struct cluster *cluster,
+                                  struct error *err) {
+    struct session_options *kept = &words->options.kept;
+    const bool given = cluster->variability.given;
+    if (given != words->weather)
+        return error_set(err, ST_USAGE,
+                         given ? "%s has \"variability\": --weather tunes in it; for the quiet network take it out"
+                               : "--weather is about a cluster that varies, but %s has no \"variability\"",
+                         cluster->name);
+    if (given && strcmp(words->ranker, DEFAULT_RANKER) && strcmp(words->ranker, "none"))
+        return error_set(err, ST_USAGE, "--ranker and --weather: rankers know no weather; give one of them");
+    if (given) {
+        kept->weather = words->options.seed ? words->options.seed : 1;
+        words->ranker = "none";
+    }
+    return ST_OK;
+}
+
+/* In weather a trial sees a few changes of rates. */
+static double default_trial_us(const struct cluster *cluster) {
+    const struct variability *v = &cluster->variability;
+    const double varies_us = v->n_rates > 0 ? CHANGES_A_TRIAL * v->every_us : v->trace_us;
+    return fmin(fmax(varies_us, DEFAULT_TRIAL_US), MOST_TRIAL_US);
 }
 
 static void set_defaults(struct tune_command_options *words) {
@@ -300,6 +335,10 @@ static enum status begin_or_resume(struct tune_command_options *words, const str
     if (!words->resume)
         st = inputs_read(arguments->items[0], arguments->items[1], &inputs, err);
     if (!st && !words->resume)
+        st = choose_weather(words, &inputs.cluster, err);
+    if (!words->options.kept.trial_us)
+        words->options.kept.trial_us = default_trial_us(&inputs.cluster);
+    if (!st && !words->resume)
         st = runs_init(&runs, words, &inputs, err);
     if (!st)
         st = store_open(words->dataset, STORE_READ_WRITE, &store, err);
@@ -317,9 +356,9 @@ static enum status begin_or_resume(struct tune_command_options *words, const str
 }
 
 enum status cmd_tune(int argc, char **argv, struct error *err) {
-    struct tune_command_options words = {.ranker = "nearest", .options = tune_default_options()};
+    struct tune_command_options words = {.ranker = DEFAULT_RANKER, .options = tune_default_options()};
     struct tune_options *o = &words.options;
-    o->kept.trial_us = DEFAULT_TRIAL_US;
+    o->kept.trial_us = 0;   /* not said */
     o->trials = UINT64_MAX; /* not said */
     const struct option options[] = {
         {"trials", OPTION_INTEGER, &o->trials, "N",
@@ -332,6 +371,10 @@ enum status cmd_tune(int argc, char **argv, struct error *err) {
         {"allow-lossy", OPTION_FLAG, &o->kept.allow_lossy, NULL,
          "try 16-bit floats for gradients too: half the bytes, and sums that are rounded; check that the model still "
          "learns"},
+        {"weather", OPTION_FLAG, &words.weather, NULL,
+         "find what is fastest in the weather that CLUSTER describes (\"variability\"), by the mean iteration; trials "
+         "run "
+         "in it"},
         {"ranker", OPTION_TEXT, &words.ranker, "RANKER",
          "rank with this one, by name or id, or with none (default: nearest, the nearest domain's, if any)"},
         {"cold", OPTION_FLAG, &words.cold, NULL, "learn nothing from earlier sessions on this model and cluster"},
@@ -343,7 +386,8 @@ enum status cmd_tune(int argc, char **argv, struct error *err) {
          "keep what trials write, and what they were given, in folders there"},
         {"seed", OPTION_INTEGER, &o->seed, "K", "where every random choice comes from (default 1)"},
         {"rounds", OPTION_INTEGER, &o->kept.final_rounds, "N", "how often each finalist runs again (default 3)"},
-        {"trial-time", OPTION_TIME, &o->kept.trial_us, "T", "measure for about T in each trial (default 4s)"},
+        {"trial-time", OPTION_TIME, &o->kept.trial_us, "T",
+         "measure for about T in each trial (default 4s; with --weather three changes of rates)"},
         {"dataset", OPTION_ONE_OF, &words.dataset, "FILE", "where measurements are kept (default " DEFAULT_DATASET ")"},
         {"resume", OPTION_TEXT, &words.resume, "ID",
          "go on with a session that was interrupted, with the budget that it began with"},
@@ -361,10 +405,14 @@ enum status cmd_tune(int argc, char **argv, struct error *err) {
             "interleaved with the best baseline. Every run is recorded in the dataset. A session that was interrupted\n"
             "goes on with --resume; one that was merged or imported shows the commands that it would run, to be\n"
             "typed again.\n"
+            "Where NICs and workers vary, --weather tries what is fastest in the mean over that: trials of a round "
+            "run\n"
+            "in the same weather, and the answer says what the quiet network's best strategy would lose.\n"
             "On a service the session goes on when this command ends; --resume shows it again.",
         .examples = "  syncopate tune cnn-small lab-4x1g --trials 24 --out best.json\n"
                     "  syncopate tune model.json cluster.json --command ./train.sh --export-env horovod \\\n"
                     "      --pattern 'iteration [0-9]+: ([0-9.]+) ms'\n"
+                    "  syncopate tune cnn-small lab-4x1g-weather --weather --trials 24\n"
                     "  syncopate tune --resume 20261121-084117-3fa2n9kq4xw81d7v",
         .options = options,
         .max_arguments = 2};

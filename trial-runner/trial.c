@@ -209,13 +209,10 @@ static enum status find_servers(const struct trial_request *request, bool **out,
     return ST_OK;
 }
 
-/* Only a lab can change its NICs, and only if no link has a queue of its own. */
-static enum status check_weather(const struct trial_request *request, struct error *err) {
-    if (!request->weather)
-        return ST_OK;
-    if (request->launcher.kind != LAUNCHER_LAB || request->launcher.worker != TRIAL_WORKER_MPI)
+enum status trial_check_weather(const struct cluster *cluster, const struct launcher *launcher, struct error *err) {
+    if (launcher->kind != LAUNCHER_LAB || launcher->worker != TRIAL_WORKER_MPI)
         return error_set(err, ST_INVALID, "weather is played in the lab alone, with the MPI worker");
-    if (request->cluster->n_links > 0)
+    if (cluster->n_links > 0)
         return error_set(err, ST_INVALID, "the lab plays no weather where \"links\" have rates of their own");
     return ST_OK;
 }
@@ -224,7 +221,7 @@ enum status trial_run(const struct trial_request *request, struct trial_result *
     struct trial trial = {.request = request};
     struct error why = {.status = ST_OK};
     bool *serves = NULL;
-    enum status status = check_weather(request, err);
+    enum status status = request->weather ? trial_check_weather(request->cluster, &request->launcher, err) : ST_OK;
     if (status)
         return status;
     status = find_servers(request, &serves, &why);

@@ -64,6 +64,10 @@ struct trial_result {
     char reason[512];  /* why it is not complete; "" when it is */
 };
 
+/* Whether this launcher can play the cluster's weather: only a lab can change its NICs, and only where no link has a
+ * queue of its own. Fails: ST_INVALID. */
+enum status trial_check_weather(const struct cluster *cluster, const struct launcher *launcher, struct error *err);
+
 /* ST_OK means that *out says what happened, also where the trial failed. Fails: ST_NOT_FOUND (worker program, mpirun),
  * ST_ENVIRONMENT, ST_INVALID (the strategy breaks a rule, or a lab cannot be like this cluster), ST_NO_MEMORY. None of
  * these is a result of the trial. Release with trial_result_release. */

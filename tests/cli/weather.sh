@@ -2,7 +2,7 @@
 # syncopate weather and simulations in weather: the picture, the trace that can be played again, and what is refused.
 # Needs OUT; prints ok and not ok lines (tests/README.md).
 # Computes: it waits for nothing and times nothing.
-# Plan: 18
+# Plan: 22
 set -u
 cd "$(dirname "$0")/../.."
 source tests/cli/check.bash
@@ -54,6 +54,10 @@ PY
 check seeds_need_weather 2 'it has no "variability"' "$syncopate" simulate cnn-small lab-4x1g --baseline wfbp --seeds 3
 check only_the_lab_plays_weather 2 'weather is played in the lab alone' "$syncopate" trial cnn-small lab-4x1g-weather --baseline wfbp --runner local
 check a_seed_needs_weather 2 'it has no "variability"' "$syncopate" trial cnn-small lab-4x1g --baseline wfbp --seed 2
-check a_session_knows_no_weather 2 'take it out of the description' "$syncopate" tune cnn-small lab-4x1g-weather
+check a_session_in_weather_is_asked_for 2 '--weather tunes in it' "$syncopate" tune cnn-small lab-4x1g-weather
+check a_session_in_weather_needs_some 2 'lab-4x1g has no "variability"' "$syncopate" tune cnn-small lab-4x1g --weather
+check this_machine_plays_no_weather 2 'weather is played in the lab alone' "$syncopate" tune cnn-small lab-4x1g-weather --weather --runner local
+check a_command_plays_no_weather 2 'weather is played in the lab alone' "$syncopate" tune cnn-small lab-4x1g-weather --weather --command true
+check a_session_of_others_knows_no_weather 2 'has "variability"' "$syncopate" session open cnn-small lab-4x1g-weather --dataset s.db
 sed 's/"share":0.7/"share":0.6/' "$OLDPWD/examples/clusters/lab-4x1g-weather.json" >bad.json
 check shares_that_do_not_add_up_are_refused 2 'the shares add up to 0.9, not to 1' "$syncopate" simulate cnn-small bad.json --baseline wfbp

@@ -60,10 +60,11 @@ enum status predictor_init(struct predictor *out, const struct model *model, con
     struct predictor p = {.model = model, .cluster = cluster};
     *out = p;
     if (cluster->variability.given)
-        return error_set(err, ST_INVALID,
-                         "\"%s\" has \"variability\", which is for simulate, compare, trial and weather: take it out "
-                         "of the description",
-                         cluster->name);
+        return error_set(
+            err, ST_INVALID,
+            "\"%s\" has \"variability\", which is for simulate, compare, trial and \"tune --weather\": take "
+            "it out of the description",
+            cluster->name);
     return begin(out, err);
 }
 

@@ -55,7 +55,7 @@ struct predictor {
     uint64_t most_events;
 };
 
-enum { PREDICTOR_GLANCE = 24, PREDICTOR_BRIEF = 128 };
+enum { PREDICTOR_GLANCE = 12, PREDICTOR_BRIEF = 48 };
 
 /* Fails: ST_INVALID (the cluster has weather), ST_NO_MEMORY. */
 enum status predictor_init(struct predictor *out, const struct model *model, const struct cluster *cluster,
@@ -94,12 +94,14 @@ enum status predictor_correct(struct predictor *predictor, struct correction cor
 /* Fit the factors to n measured strategies by least squares of log(predicted / measured), each factor's logarithm
  * having a normal prior of deviation PREDICTOR_PRIOR around 0, and use them from now on. Deterministic: a coordinate
  * search on a shrinking grid. Predictions of earlier fits are reused. In weather a trial is predicted in the very
- * weather that it met: that of the predictor's first seed. */
+ * weather that it met, that of the predictor's first seed. For that its first PREDICTOR_MEASURED iterations are enough,
+ * since each is predicted dozens of times. */
 #define PREDICTOR_PRIOR 0.3
+enum { PREDICTOR_MEASURED = 24 };
 struct measured {
     const struct strategy *strategy;
-    double us;
-    uint32_t warmup, iterations; /* in weather: how many were not measured, and how many then were */
+    double us;                   /* in weather the mean of those iterations */
+    uint32_t warmup, iterations; /* in weather: how many were run before them, and how many they are */
 };
 enum status predictor_fit(struct predictor *predictor, size_t n, const struct measured *measured, struct error *err);
 

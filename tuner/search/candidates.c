@@ -15,6 +15,10 @@
  * same seed gives the same candidates. */
 static const double MOST_WORK = 1.5e7;
 static const double KNOB_STEP = 0.15; /* deviation of a change along one axis of the cube of knobs */
+/* A glance at a strategy in weather costs several quiet predictions, and what is chosen from is predicted longer there
+ * (tuner/predict/predictor.h): with so many times fewer glances a step takes about four times as long as a quiet one.
+ */
+enum { IN_WEATHER = 2 };
 enum { MEASURED_STARTS = 4, SAMPLED_STARTS = 4, BROOD = 8 };
 
 size_t candidates_evaluations(const struct model *model) {
@@ -234,15 +238,19 @@ static enum status run_proposers(struct pool *pool, size_t evaluations, struct r
                  {PROPOSER_genetic, propose_genetic}};
     _Static_assert(sizeof order / sizeof *order == PROPOSER_COUNT, "a proposer has no place in the order");
     struct proposer_score scores[PROPOSER_COUNT];
-    double share_left = 1;
+    double share_left = 1, most_work = MOST_WORK;
     enum status st = ST_OK;
+    if (pool->predictor->weather) {
+        evaluations /= IN_WEATHER;
+        most_work /= IN_WEATHER;
+    }
     proposers_judge(pool->n_tried, pool->tried, scores);
     for (int i = 0; i < PROPOSER_COUNT && !st; i++) {
         pool->proposer = order[i].proposer;
         const double own = scores[pool->proposer].share, share = own / share_left;
         const double left = fmax((double)evaluations - (double)pool->evaluations, 0);
         share_left -= own;
-        pool->most_work = pool->work + fmax(MOST_WORK - pool->work, 0) * share;
+        pool->most_work = pool->work + fmax(most_work - pool->work, 0) * share;
         st = order[i].propose(pool, (size_t)(left * share + 0.5), rng, err);
     }
     return st;

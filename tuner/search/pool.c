@@ -16,9 +16,11 @@ enum status pool_evaluate(struct pool *pool, const struct strategy *strategy, do
     struct prediction prediction = {0};
     predictor->enough_us = isfinite(enough_us) ? SLOW_START * enough_us : 0;
     predictor->most_events = MOST_EVENTS;
+    predictor->glance = true;
     enum status st = predictor_run(predictor, strategy, &prediction, err);
     predictor->enough_us = 0;
     predictor->most_events = 0;
+    predictor->glance = false;
     *us = st ? INFINITY : prediction.iteration_us;
     pool->evaluations++;
     pool->work += strategy->n_variables + (st == ST_TOO_LARGE ? MOST_EVENTS : (double)prediction.events);

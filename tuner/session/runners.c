@@ -118,6 +118,12 @@ void runner_init_job(struct runner *out, struct job *job, double limit_s, const 
     *out = (struct runner){.job = job, .job_limit_s = limit_s, .model = model, .cluster = cluster, .cancel = cancel};
 }
 
+enum status runner_check_weather(const struct runner *runner, struct error *err) {
+    if (runner->job)
+        return error_set(err, ST_INVALID, "weather is played in the lab alone: a --command runs on its own network");
+    return trial_check_weather(runner->cluster, &runner->place, err);
+}
+
 void runner_release(struct runner *runner) {
     trial_result_release(&runner->last);
 }
@@ -170,7 +176,7 @@ static enum status run(void *context, const struct tune_order *order, struct tun
                                           .time_limit_s = time_limit_s(runner, expected_s),
                                           .stop_if_slower_than_us = order->give_up_us,
                                           .cancel = runner->cancel,
-                                          .weather = runner->weather,
+                                          .weather = order->weather,
                                           .on_iteration = runner->on_iteration,
                                           .on_interval = runner->on_interval,
                                           .context = runner->context};

@@ -20,7 +20,6 @@ struct runner {
     const struct model *model;
     const struct cluster *cluster;
     const atomic_int *cancel;
-    uint64_t weather;                                                    /* seed; 0: none */
     struct trial_result last;                                            /* what the session's outcome borrows */
     void (*on_iteration)(void *context, uint32_t index, double time_us); /* as in trial_request; NULL, both */
     void (*on_interval)(void *context, const struct trial_interval *interval);
@@ -45,6 +44,9 @@ enum status runner_init(struct runner *out, const struct runner_options *options
                         const struct cluster *cluster, const atomic_int *cancel, struct error *err);
 
 void runner_release(struct runner *runner);
+
+/* Whether it can play the weather of its cluster. Fails: ST_INVALID. */
+enum status runner_check_weather(const struct runner *runner, struct error *err);
 
 /* The user's own command in place of the worker program; it is called RUNNER_COMMAND in records. */
 void runner_init_job(struct runner *out, struct job *job, double limit_s, const struct model *model,

@@ -56,12 +56,32 @@ struct entry *session_add(struct session *s, struct strategy *strategy, const ch
                         .baseline = baseline_called(proposer),
                         .predicted_us = predicted,
                         .state = RECORD_WAITING,
-                        .median_us = INFINITY};
+                        .us = INFINITY};
     snprintf(e->proposer, sizeof e->proposer, "%s", proposer);
     return e;
 fail:
     strategy_release(strategy);
     return NULL;
+}
+
+/* What counts of a trial: in weather iterations differ for a reason, and people wait for their sum. Sorts the times. */
+static double typical_us(const struct session *s, size_t n, double *iterations_us) {
+    const struct summary m = summary_of(n, iterations_us);
+    return s->options.kept.weather ? m.mean_us : m.median_us;
+}
+
+struct measured session_measured(const struct session *s, const struct strategy *strategy, double us, size_t n,
+                                 const double *iterations_us) {
+    const size_t part = n < PREDICTOR_MEASURED ? n : PREDICTOR_MEASURED;
+    struct measured m = {.strategy = strategy, .us = us};
+    if (!s->options.kept.weather || !part)
+        return m;
+    m.us = 0;
+    for (size_t i = 0; i < part; i++)
+        m.us += iterations_us[i] / (double)part;
+    m.warmup = WARMUP;
+    m.iterations = (uint32_t)part;
+    return m;
 }
 
 enum status session_learn(struct session *s, struct entry *e, uint64_t round, enum record_state state, size_t n,
@@ -78,8 +98,10 @@ enum status session_learn(struct session *s, struct entry *e, uint64_t round, en
     if (!counts)
         return ST_OK;
     memcpy(copy, iterations_us, n * sizeof *copy);
-    if (!e->n_rounds)
-        e->median_us = median_of(n, copy);
+    if (!e->n_rounds) {
+        e->us = typical_us(s, n, copy);
+        e->measured = session_measured(s, &e->strategy, e->us, n, iterations_us);
+    }
     e->counts[e->n_rounds] = n;
     e->rounds[e->n_rounds++] = copy;
     return ST_OK;
@@ -88,7 +110,7 @@ enum status session_learn(struct session *s, struct entry *e, uint64_t round, en
 static double best_so_far(const struct session *s) {
     double best = INFINITY;
     for (size_t i = 0; i < s->n; i++)
-        best = fmin(best, s->entries[i]->median_us);
+        best = fmin(best, s->entries[i]->us);
     return best;
 }
 
@@ -126,10 +148,12 @@ void session_tell(const struct session *s, const struct entry *e, const struct t
     s->options.listen(s->options.context, &event);
 }
 
+/* In weather trials last equally long, so that they meet the same weather. */
 static uint64_t iterations_for(const struct session *s, const struct entry *e) {
-    double per_iteration = isfinite(e->median_us) ? e->median_us : e->predicted_us;
-    double n = per_iteration > 0 ? s->options.kept.trial_us / per_iteration : MOST_ITERATIONS;
-    return (uint64_t)fmin(fmax(n, LEAST_ITERATIONS), MOST_ITERATIONS);
+    double per_iteration = isfinite(e->us) ? e->us : e->predicted_us;
+    double most = s->options.kept.weather ? MOST_ITERATIONS_IN_WEATHER : MOST_ITERATIONS;
+    double n = per_iteration > 0 ? s->options.kept.trial_us / per_iteration : most;
+    return (uint64_t)fmin(fmax(n, LEAST_ITERATIONS), most);
 }
 
 /* Train the ranker further with all entries but the last, whose trial begins or has just ended. */
@@ -141,24 +165,31 @@ static enum status begin_learning(struct session *s, struct error *err) {
     if (!trials)
         return error_no_memory(err);
     for (size_t i = 0; i < n; i++)
-        trials[i] = (struct learner_trial){&s->entries[i]->strategy, s->entries[i]->median_us};
+        trials[i] = (struct learner_trial){&s->entries[i]->strategy, s->entries[i]->us};
     enum status st = learner_begin(&s->learner, n, trials, err);
     free(trials);
     s->learned = n;
     return st;
 }
 
+/* In weather a few slow iterations say nothing of the others. */
+static double give_up_us(const struct session *s, uint64_t round) {
+    double best = best_so_far(s);
+    return round || isinf(best) || s->options.kept.weather ? 0 : HOPELESS * best;
+}
+
 void session_adopt(struct session *s, struct entry *e, uint64_t round, struct suggestion *out) {
     e->running++;
     e->repeats += round > 0;
     s->running++;
-    double best = best_so_far(s);
+    const uint64_t weather = s->options.kept.weather;
     *out = (struct suggestion){.entry = e, .proposer = e->proposer, .round = round, .predicted_us = e->predicted_us};
     out->order = (struct tune_order){.strategy = &e->strategy,
                                      .iterations = iterations_for(s, e),
                                      .warmup = WARMUP,
                                      .expected_us = isfinite(e->predicted_us) ? e->predicted_us : 0,
-                                     .give_up_us = round || isinf(best) ? 0 : HOPELESS * best};
+                                     .give_up_us = give_up_us(s, round),
+                                     .weather = weather ? weather + round : 0};
 }
 
 /* Hand out one more trial of `e`. The ranker learns while it runs. */
@@ -175,7 +206,7 @@ static enum status hand_out(struct session *s, struct entry *e, uint64_t round, 
 enum status session_report(struct session *s, const struct suggestion *suggestion, const struct tune_outcome *outcome,
                            struct error *err) {
     struct entry *e = suggestion->entry;
-    struct summary summary = {.median_us = NAN};
+    struct summary summary = {.median_us = NAN, .mean_us = NAN};
     enum status st = outcome->n ? summary_of_copy(outcome->n, outcome->iterations_us, &summary, err) : ST_OK;
     if (!st)
         st = session_learn(s, e, suggestion->round, outcome->state, outcome->n, outcome->iterations_us, outcome->reason,
@@ -185,7 +216,7 @@ enum status session_report(struct session *s, const struct suggestion *suggestio
     e->early |= outcome->early;
     e->running--;
     s->running--;
-    session_tell(s, e, outcome, summary.median_us, false);
+    session_tell(s, e, outcome, s->options.kept.weather ? summary.mean_us : summary.median_us, false);
     return ST_OK;
 }
 
@@ -199,10 +230,10 @@ static enum status refit(struct session *s, struct error *err) {
         return error_no_memory(err);
     size_t n = 0;
     for (size_t i = 0; i < s->n_earlier; i++)
-        measured[n++] = (struct measured){.strategy = s->earlier[i].strategy, .us = s->earlier[i].us};
+        measured[n++] = s->earlier_measured[i];
     for (size_t i = 0; i < s->n; i++)
-        if (isfinite(s->entries[i]->median_us))
-            measured[n++] = (struct measured){.strategy = &s->entries[i]->strategy, .us = s->entries[i]->median_us};
+        if (isfinite(s->entries[i]->us))
+            measured[n++] = s->entries[i]->measured;
     enum status st = predictor_fit(&s->predictor, n, measured, err);
     free(measured);
     s->fitted = !st;
@@ -229,6 +260,14 @@ static size_t starts_limit(const struct session *s) {
     return n < s->starts.n ? n : s->starts.n;
 }
 
+static enum status predict(struct session *s, const struct strategy *strategy, double *us, struct error *err) {
+    struct prediction prediction;
+    enum status st = predictor_run(&s->predictor, strategy, &prediction, err);
+    if (!st)
+        *us = prediction.iteration_us;
+    return st;
+}
+
 /* The first of the starts that was not tried; *out is NULL when all were. */
 static enum status next_start(struct session *s, struct entry **out, struct error *err) {
     *out = NULL;
@@ -241,7 +280,12 @@ static enum status next_start(struct session *s, struct entry **out, struct erro
         if (st)
             return st;
         strategy.id = start->strategy.id;
-        *out = session_add(s, &strategy, start->baseline->name, start->predicted_us);
+        double predicted_us = start->predicted_us;
+        if (s->options.kept.weather && (st = predict(s, &strategy, &predicted_us, err))) {
+            strategy_release(&strategy);
+            return st;
+        }
+        *out = session_add(s, &strategy, start->baseline->name, predicted_us);
         return *out ? ST_OK : error_no_memory(err);
     }
     return ST_OK;
@@ -251,8 +295,8 @@ struct tried *session_tried(const struct session *s) {
     struct tried *tried = calloc(s->n ? s->n : 1, sizeof *tried);
     for (size_t i = 0; tried && i < s->n; i++) {
         const struct entry *e = s->entries[i];
-        bool running = e->running && isinf(e->median_us);
-        tried[i] = (struct tried){&e->strategy, e->median_us, e->proposer, running ? e->predicted_us : 0};
+        bool running = e->running && isinf(e->us);
+        tried[i] = (struct tried){&e->strategy, e->us, e->proposer, running ? e->predicted_us : 0};
     }
     return tried;
 }
@@ -308,7 +352,9 @@ static enum status next_candidate(struct session *s, struct entry **out, struct 
         strategy_release(&proposal.strategy);
         return error_no_memory(err);
     }
-    *out = session_add(s, &proposal.strategy, proposal.proposer, proposal.predicted_us);
+    /* In weather the advisor's time is that of the weather of the first seed. */
+    const double predicted_us = s->options.kept.weather ? proposal.timeline_us : proposal.predicted_us;
+    *out = session_add(s, &proposal.strategy, proposal.proposer, predicted_us);
     return *out ? ST_OK : error_no_memory(err);
 }
 
@@ -323,8 +369,8 @@ static size_t finalists(const struct session *s, size_t out[MAX_FINALISTS]) {
                 bool taken = false;
                 for (size_t k = 0; k < n; k++)
                     taken |= out[k] == i;
-                if (!taken && isfinite(e->median_us) && (others || e->baseline) &&
-                    (best == SIZE_MAX || e->median_us < s->entries[best]->median_us))
+                if (!taken && isfinite(e->us) && (others || e->baseline) &&
+                    (best == SIZE_MAX || e->us < s->entries[best]->us))
                     best = i;
             }
             if (best == SIZE_MAX)
@@ -421,6 +467,7 @@ void session_close(struct session *s) {
     for (size_t i = 0; i < s->n_earlier; i++)
         strategy_release(&s->earlier_strategies[i]);
     free(s->earlier_strategies);
+    free(s->earlier_measured);
     free(s->earlier);
     starts_release(&s->starts);
     space_release(&s->space);
@@ -442,6 +489,10 @@ enum status session_prepare(const struct model *model, const struct cluster *clu
     if (!s)
         return error_no_memory(err);
     *s = (struct session){.model = model, .cluster = cluster, .options = *options, .started_us = clock_now_us()};
+    if (options->kept.weather && options->ranker) {
+        free(s);
+        return error_set(err, ST_INVALID, "rankers know no weather: a session in weather has none");
+    }
     if (options->kept.allow_lossy)
         s->options.space.encodings = (1u << ENCODING_COUNT) - 1;
     enum status st =
@@ -449,15 +500,19 @@ enum status session_prepare(const struct model *model, const struct cluster *clu
     if (!st)
         st = space_init(&s->space, model, cluster, &s->options.space, err);
     if (!st)
-        st = predictor_init(&s->predictor, model, cluster, err);
+        st = options->kept.weather
+                 ? predictor_init_in_weather(&s->predictor, model, cluster, options->kept.weather, err)
+                 : predictor_init(&s->predictor, model, cluster, err);
     s->predictor.limits = options->limits;
     if (!st)
         st = learner_init(&s->learner, options->ranker, model, cluster, options->seed, err);
     s->learner.cancel = options->cancel;
     if (!st)
         st = lower_bound(s, err);
+    s->predictor.brief = options->kept.weather > 0; /* next_start predicts those that are tried to the end */
     if (!st)
         st = starts_list(&s->predictor, &s->starts, err);
+    s->predictor.brief = false;
     if (st)
         session_close(s);
     else

@@ -36,8 +36,8 @@ struct tune_event {
     const char *name, *proposer;
     double predicted_us;
     const struct tune_outcome *outcome;
-    double median_us; /* of this trial, after it */
-    double best_us;   /* best median so far; INFINITY before the first */
+    double median_us; /* of this trial, after it; in weather the mean */
+    double best_us;   /* best of these so far; INFINITY before the first */
     double elapsed_us, left_us;
     bool recorded; /* from the dataset: a resumed session walks through its past */
 };

@@ -8,7 +8,7 @@
 #include "tuner/search/starts.h"
 #include "tuner/session/session.h"
 
-enum { MAX_ROUNDS = 32, MAX_FINALISTS = 3, MOST_ITERATIONS = 60 };
+enum { MAX_ROUNDS = 32, MAX_FINALISTS = 3, MOST_ITERATIONS = 60, MOST_ITERATIONS_IN_WEATHER = 1000 };
 
 /* A distinct strategy and all that was measured of it. Round 0 is its first trial, later ones are the final's. */
 struct entry {
@@ -21,9 +21,10 @@ struct entry {
     char reason[160];
     size_t n_rounds, counts[MAX_ROUNDS];
     double *rounds[MAX_ROUNDS];
-    double median_us; /* of round 0; INFINITY when it did not complete */
-    uint64_t repeats; /* in the final, all that were handed out */
-    uint64_t running; /* that were handed out and have not ended */
+    double us;                /* of round 0, the median, or in weather the mean; INFINITY when it did not complete */
+    struct measured measured; /* round 0 as the predictor learns it */
+    uint64_t repeats;         /* in the final, all that were handed out */
+    uint64_t running;         /* that were handed out and have not ended */
 };
 
 struct session {
@@ -40,6 +41,7 @@ struct session {
     struct entry **entries; /* each allocated alone, so that pointers to entries stay valid */
     size_t n_earlier;       /* measured in this domain before the session began */
     struct strategy *earlier_strategies;
+    struct measured *earlier_measured;
     struct tried *earlier;
     uint64_t trials;                               /* that ended; counted against the budget */
     uint64_t running;                              /* that were handed out and have not */
@@ -52,6 +54,10 @@ struct session {
 
 /* The entry of that strategy, or NULL. */
 struct entry *session_find(struct session *s, const struct id *id);
+
+/* What the predictor learns from these iterations of a trial, in their order. */
+struct measured session_measured(const struct session *s, const struct strategy *strategy, double us, size_t n,
+                                 const double *iterations_us);
 
 /* A new entry; takes the strategy over. NULL when memory is out; the strategy is then released. */
 struct entry *session_add(struct session *s, struct strategy *strategy, const char *proposer, double predicted_us);

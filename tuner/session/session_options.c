@@ -192,6 +192,8 @@ static enum status read_options(const struct json_at *root, struct arena *arena,
     if (!st)
         st = get_count(root, "earlier", &o->earlier, err);
     if (!st)
+        st = get_count(root, "weather", &o->weather, err);
+    if (!st)
         st = json_get_bool(root, "allow_lossy", JSON_OPTIONAL, &o->allow_lossy, err);
     if (!st)
         st = json_get_bool(root, "served", JSON_OPTIONAL, &o->served, err);
@@ -256,11 +258,17 @@ static bool set_job(cJSON *object, const struct session_options *o) {
     return set_object(object, "job", job, whole);
 }
 
+/* Few sessions have weather, so the member is left out of the others. */
+static bool set_weather(cJSON *object, uint64_t seed) {
+    cJSON_DeleteItemFromObjectCaseSensitive(object, "weather");
+    return !seed || set_number(object, "weather", (double)seed);
+}
+
 char *session_options_write(const struct session_options *o, const char *before) {
     cJSON *json = begin(before);
     const bool whole = json && set_number(json, "final_rounds", (double)o->final_rounds) &&
                        set_number(json, "trial_us", o->trial_us) && set_number(json, "least_gain", o->least_gain) &&
-                       set_number(json, "earlier", (double)o->earlier) &&
+                       set_number(json, "earlier", (double)o->earlier) && set_weather(json, o->weather) &&
                        set_flag(json, "allow_lossy", o->allow_lossy) && set_flag(json, "served", o->served) &&
                        set_texts(json, own_texts, o) && set_launch(json, o) && set_job(json, o);
     return end(json, whole);

@@ -59,10 +59,11 @@ struct session_options {
     uint64_t final_rounds; /* repeats of each finalist */
     double trial_us;       /* how long one trial should measure; iterations follow from the prediction */
     double least_gain;     /* stop when no candidate promises to be faster by this share; 0: never */
-    uint64_t earlier;      /* learn from so many trials of earlier sessions on this model and cluster; 0: from none */
-    const char *ranker;    /* its id in the dataset; NULL: none */
-    bool allow_lossy;      /* gradients may travel as 16-bit floats, which changes what a model learns */
-    bool served;           /* a service runs it, and goes on with it after a restart */
+    uint64_t weather;   /* trials run in the cluster's weather: the first in that of this seed; 0: on a quiet network */
+    uint64_t earlier;   /* learn from so many trials of earlier sessions on this model and cluster; 0: from none */
+    const char *ranker; /* its id in the dataset; NULL: none */
+    bool allow_lossy;   /* gradients may travel as 16-bit floats, which changes what a model learns */
+    bool served;        /* a service runs it, and goes on with it after a restart */
     struct runner_options launch;
     struct job_options job;
 };

@@ -56,11 +56,13 @@ static enum status get_strategy(const struct session *s, struct store *store, co
  * is left out. */
 static enum status add_earlier(struct session *s, struct store *store, const struct record *record, size_t *counts,
                                struct error *err) {
+    const double us = s->options.kept.weather ? record->mean_us : record->median_us;
     struct strategy *strategy = &s->earlier_strategies[s->n_earlier];
     struct prediction prediction;
     for (size_t i = 0; i < s->n_earlier; i++)
         if (!strcmp(s->earlier_strategies[i].id.hex, record->strategy)) {
-            s->earlier[i].us += (record->median_us - s->earlier[i].us) / (double)++counts[i];
+            s->earlier[i].us += (us - s->earlier[i].us) / (double)++counts[i];
+            s->earlier_measured[i].us = s->options.kept.weather ? s->earlier_measured[i].us : s->earlier[i].us;
             return ST_OK;
         }
     enum status st = get_strategy(s, store, record, strategy, err);
@@ -69,7 +71,8 @@ static enum status add_earlier(struct session *s, struct store *store, const str
     if (st)
         return st == ST_INVALID || st == ST_INFEASIBLE || st == ST_TOO_LARGE ? ST_OK : st;
     counts[s->n_earlier] = 1;
-    s->earlier[s->n_earlier++] = (struct tried){.strategy = strategy, .us = record->median_us};
+    s->earlier_measured[s->n_earlier] = session_measured(s, strategy, us, record->n_iterations, record->iterations_us);
+    s->earlier[s->n_earlier++] = (struct tried){.strategy = strategy, .us = us};
     return ST_OK;
 }
 
@@ -77,14 +80,17 @@ static void forget_earlier(struct session *s) {
     for (size_t i = 0; i < s->n_earlier; i++)
         strategy_release(&s->earlier_strategies[i]);
     free(s->earlier_strategies);
+    free(s->earlier_measured);
     free(s->earlier);
     s->earlier_strategies = NULL;
+    s->earlier_measured = NULL;
     s->earlier = NULL;
     s->n_earlier = 0;
 }
 
-/* The fastest complete trials in this domain from before `began`, by the same runner. Later ones are left out, so that
- * a resumed session knows the same as before. */
+/* The fastest complete trials in this domain from before `began`, by the same runner and in the weather of the
+ * session's first trials: those of other weather differ for another reason than their strategies. Later ones are left
+ * out, so that a resumed session knows the same as before. */
 static enum status load_earlier(struct session *s, struct store *store, const char *began, struct error *err) {
     struct arena arena = {0};
     struct record *records;
@@ -97,6 +103,7 @@ static enum status load_earlier(struct session *s, struct store *store, const ch
                                 .until = began,
                                 .viewer = s->options.team,
                                 .order = QUERY_BY_measured,
+                                .iterations = s->options.kept.weather > 0,
                                 .limit = s->options.kept.earlier};
     if (!s->options.kept.earlier)
         return ST_OK;
@@ -104,12 +111,14 @@ static enum status load_earlier(struct session *s, struct store *store, const ch
     enum status st = query_collect(store, &query, &arena, &n, &records, err);
     s->earlier = calloc(n + 1, sizeof *s->earlier);
     s->earlier_strategies = calloc(n + 1, sizeof *s->earlier_strategies);
+    s->earlier_measured = calloc(n + 1, sizeof *s->earlier_measured);
     size_t *counts = calloc(n + 1, sizeof *counts);
-    if (!st && (!s->earlier || !s->earlier_strategies || !counts))
+    if (!st && (!s->earlier || !s->earlier_strategies || !s->earlier_measured || !counts))
         st = error_no_memory(err);
     s->predictor.brief = true;
     for (size_t i = 0; i < n && !st; i++)
-        if (strcmp(records[i].session ? records[i].session : "", s->id))
+        if (strcmp(records[i].session ? records[i].session : "", s->id) &&
+            trial_weather(&records[i]) == s->options.kept.weather)
             st = add_earlier(s, store, &records[i], counts, err);
     s->predictor.brief = false;
     free(counts);
@@ -214,7 +223,7 @@ static enum status replay(struct session *s, struct store *store, const struct r
     st = session_learn(s, e, record->round, record->state, record->n_iterations, record->iterations_us, record->reason,
                        err);
     if (!st)
-        session_tell(s, e, &outcome, record->median_us, true);
+        session_tell(s, e, &outcome, s->options.kept.weather ? record->mean_us : record->median_us, true);
     return st;
 }
 

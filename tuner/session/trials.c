@@ -77,3 +77,11 @@ bool trial_ended_early(const struct record *record) {
     cJSON_Delete(json);
     return early;
 }
+
+uint64_t trial_weather(const struct record *record) {
+    cJSON *json = record->environment_json ? cJSON_Parse(record->environment_json) : NULL;
+    const cJSON *seed = cJSON_GetObjectItemCaseSensitive(json, "weather");
+    const uint64_t weather = cJSON_IsNumber(seed) && seed->valuedouble > 0 ? (uint64_t)seed->valuedouble : 0;
+    cJSON_Delete(json);
+    return weather;
+}

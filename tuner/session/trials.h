@@ -21,6 +21,7 @@ struct tune_order {
     double expected_us; /* an iteration; 0 = unknown */
     double give_up_us;  /* end early when clearly slower than this; 0 = never */
     uint64_t number;    /* within its session; 0 = none */
+    uint64_t weather;   /* run in the weather of this seed; 0 = none */
 };
 
 /* How a trial went. */
@@ -68,5 +69,9 @@ bool trial_reason_is_lost(const char *reason); /* NULL is not */
 
 /* Whether it was ended early. The environment that is recorded with a trial says so ("ended_early": true). */
 bool trial_ended_early(const struct record *record);
+
+/* The seed of the weather that it ran in, which its environment says ("weather": 3); 0: none. Trials of different
+ * weather cannot be compared. */
+uint64_t trial_weather(const struct record *record);
 
 #endif
