@@ -192,8 +192,7 @@ static enum status print_json(const struct shown *s, struct error *err) {
     if (s->answered)
         whole = best && cJSON_AddStringToObject(best, "strategy", s->outcome.strategy.id.hex) &&
                 cJSON_AddStringToObject(best, "name", s->outcome.rows[s->outcome.best].name) &&
-                cJSON_AddNumberToObject(best, "measured_us", s->outcome.rows[s->outcome.best].measured.median_us) &&
-                whole;
+                cJSON_AddNumberToObject(best, "measured_us", s->outcome.rows[s->outcome.best].us) && whole;
     return output_line(json, whole && trials, err);
 }
 

@@ -20,8 +20,8 @@ static enum status compute(struct client *client, const char *session, const str
     enum status st = remote_session_copy(client, session, &store, err);
     if (st)
         return st;
-    st = outcome_gather(store, session, &inputs->model, &inputs->cluster, OUTCOME_STRATEGY | OUTCOME_IMPORTANCE, out,
-                        err);
+    st = outcome_gather(store, session, &inputs->model, &inputs->cluster,
+                        OUTCOME_STRATEGY | OUTCOME_IMPORTANCE | OUTCOME_WEATHER, out, err);
     store_close(store);
     return st;
 }

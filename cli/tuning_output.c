@@ -12,10 +12,45 @@
 #include "cli/table.h"
 #include "tuner/search/starts.h"
 
+/* The columns of a session in weather: measured and predicted mean and 95th percentile, and the quiet time. */
+static const char *const weather_columns[] = {"  STRATEGY", ">PREDICTED",   ">95TH",       ">MEASURED", ">95TH",
+                                              ">QUIET",     "95% INTERVAL", ">ITERATIONS", NULL};
+static const char *const columns[] = {"  STRATEGY", ">PREDICTED", ">MEASURED", "95% INTERVAL", ">ITERATIONS", NULL};
+
+static void time_cell(struct table *table, double us) {
+    char text[64];
+    table_cell(table, "%s", us > 0 && isfinite(us) ? units_format_time(us, text, sizeof text) : "");
+}
+
+static void weather_cells(struct table *table, const struct outcome *o, size_t place) {
+    char low[32], high[32];
+    const struct outcome_row *row = &o->rows[place];
+    const bool expected = row->expected.seeds > 0;
+    table_cell(table, "%s%s", place == o->best ? "* " : "  ", row->name);
+    time_cell(table, expected ? row->expected.mean_us : row->predicted_us);
+    time_cell(table, expected ? row->expected.p95_us : NAN);
+    if (row->measured.n)
+        time_cell(table, row->us);
+    else
+        table_cell(table, "%s", record_state_word(row->state));
+    time_cell(table, row->p95_us);
+    time_cell(table, row->quiet_us);
+    if (row->measured.low_us < row->measured.high_us)
+        table_cell(table, "%s .. %s", units_format_time(row->measured.low_us, low, sizeof low),
+                   units_format_time(row->measured.high_us, high, sizeof high));
+    else
+        table_cell(table, "%.60s", row->measured.n || !row->reason ? "" : row->reason);
+    table_cell(table, "%zu%s", row->measured.n, row->final ? " final" : "");
+}
+
 static void row_cells(struct table *table, const struct outcome *o, size_t place) {
     char text[64], low[32], high[32];
     const struct outcome_row *row = &o->rows[place];
     const struct summary *m = &row->measured;
+    if (o->weather.seed) {
+        weather_cells(table, o, place);
+        return;
+    }
     table_cell(table, "%s%s", place == o->best ? "* " : "  ", row->name);
     table_cell(table, "%s", isnan(row->predicted_us) ? "" : units_format_time(row->predicted_us, text, sizeof text));
     if (!m->n) {
@@ -24,7 +59,7 @@ static void row_cells(struct table *table, const struct outcome *o, size_t place
         table_cell(table, "%s", "");
         return;
     }
-    table_cell(table, "%s", units_format_time(m->median_us, text, sizeof text));
+    table_cell(table, "%s", units_format_time(row->us, text, sizeof text));
     table_cell(table, "%s .. %s", units_format_time(m->low_us, low, sizeof low),
                units_format_time(m->high_us, high, sizeof high));
     table_cell(table, "%zu%s", m->n, row->final ? " final" : row->early ? " ended early" : "");
@@ -44,14 +79,14 @@ static enum status print_rows(const struct outcome *o, bool goes_on, struct erro
     if (!order)
         return error_no_memory(err);
     outcome_order(o, order);
-    table_init(&table,
-               (const char *const[]){"  STRATEGY", ">PREDICTED", ">MEASURED", "95% INTERVAL", ">ITERATIONS", NULL});
+    table_init(&table, o->weather.seed ? weather_columns : columns);
     for (size_t i = 0; i < o->n_rows; i++)
         if (o->rows[i].baseline && is_shown(&o->rows[i], goes_on))
             row_cells(&table, o, i);
     for (size_t i = 0; i < o->n_rows; i++) {
         const struct outcome_row *row = &o->rows[order[i]];
-        if (!row->baseline && is_shown(row, goes_on) && (others++ < OTHERS || order[i] == o->best))
+        if (!row->baseline && is_shown(row, goes_on) &&
+            (others++ < OTHERS || order[i] == o->best || order[i] == o->weather.quiet))
             row_cells(&table, o, order[i]);
     }
     free(order);
@@ -69,7 +104,7 @@ static enum status print_rows(const struct outcome *o, bool goes_on, struct erro
 static void print_verdict(const struct outcome *o) {
     const struct outcome_row *best = &o->rows[o->best];
     char text[32], bound[32];
-    units_format_time(best->measured.median_us, text, sizeof text);
+    units_format_time(best->us, text, sizeof text);
     if (o->baseline == SIZE_MAX)
         text_print(stdout, "\nUse %s: %s an iteration. No baseline completed to compare it with.\n", best->name, text);
     else if (o->best == o->baseline)
@@ -96,8 +131,40 @@ static void print_verdict(const struct outcome *o) {
             bound);
 }
 
+/* What the quiet network's best strategy loses here: why a session in weather was worth it. */
+static void print_weather(const struct outcome *o) {
+    const struct outcome_weather *w = &o->weather;
+    const struct outcome_row *best = &o->rows[o->best], *quiet = w->quiet == SIZE_MAX ? NULL : &o->rows[w->quiet];
+    char text[32], p95[32];
+    text_print(stdout, "In this weather 95 of 100 iterations of it were shorter than %s",
+               units_format_time(best->p95_us, p95, sizeof p95));
+    if (best->expected.seeds)
+        text_print(stdout, "; over %u seeds the simulator expects %s, 95 of 100 below %s", best->expected.seeds,
+                   units_format_time(best->expected.mean_us, text, sizeof text),
+                   units_format_time(best->expected.p95_us, p95, sizeof p95));
+    text_print(stdout, ".\n");
+    if (!quiet)
+        return;
+    units_format_time(quiet->quiet_us, text, sizeof text);
+    if (quiet == best) {
+        text_print(stdout, "It is also the best on the quiet network, at a predicted %s.\n", text);
+        return;
+    }
+    text_print(stdout, "On the quiet network %s would be the best, at a predicted %s.", quiet->name, text);
+    if (!isnan(w->loss.mean))
+        text_print(stdout, " Here it takes %.3fx as long as %s", w->loss.mean, best->name);
+    if (!isnan(w->loss.low))
+        text_print(stdout, " (%.3f .. %.3f, %zu rounds in the same weather each)", w->loss.low, w->loss.high,
+                   w->loss.n);
+    if (quiet->expected.seeds && best->expected.seeds)
+        text_print(stdout, "; predicted %.3fx", quiet->expected.mean_us / best->expected.mean_us);
+    text_print(stdout, ".\n");
+}
+
+/* In weather a round is one sample. */
 static bool best_is_confirmed(const struct outcome *o) {
-    return o->rows[o->best].final;
+    const struct outcome_row *best = &o->rows[o->best];
+    return best->final && (!o->weather.seed || best->measured.low_us < best->measured.high_us);
 }
 
 /* Print how far predictions were off, over all trials that completed. */
@@ -163,6 +230,8 @@ enum status tuning_print(const struct outcome *o, const struct inputs *inputs, c
     if (st)
         return st;
     print_verdict(o);
+    if (o->weather.seed)
+        print_weather(o);
     if (!best_is_confirmed(o))
         text_print(stdout,
                    "Not confirmed: no final was run, or none of its trials completed; these are single runs.\n");
@@ -175,7 +244,8 @@ enum status tuning_print(const struct outcome *o, const struct inputs *inputs, c
 static bool add_best(cJSON *root, const struct outcome_row *best) {
     cJSON *object = cJSON_AddObjectToObject(root, "best");
     return object && cJSON_AddStringToObject(object, "strategy", best->strategy) &&
-           cJSON_AddNumberToObject(object, "measured_us", best->measured.median_us) &&
+           cJSON_AddNumberToObject(object, "measured_us", best->us) && json_add_known(object, "p95_us", best->p95_us) &&
+           (!best->expected.seeds || expectation_write(&best->expected, object)) &&
            cJSON_AddNumberToObject(object, "low_us", best->measured.low_us) &&
            cJSON_AddNumberToObject(object, "high_us", best->measured.high_us);
 }
@@ -189,7 +259,7 @@ static bool add_baselines(cJSON *root, const struct outcome *o) {
             continue;
         cJSON *object = cJSON_CreateObject();
         ok = object && cJSON_AddItemToArray(array, object) && cJSON_AddStringToObject(object, "name", row->name) &&
-             cJSON_AddNumberToObject(object, "measured_us", row->measured.median_us);
+             cJSON_AddNumberToObject(object, "measured_us", row->us);
     }
     return ok;
 }
@@ -203,7 +273,7 @@ enum status tuning_print_json(const struct outcome *o, struct error *err) {
               (isnan(o->speedup) ? (bool)cJSON_AddNullToObject(root, "speedup")
                                  : (bool)cJSON_AddNumberToObject(root, "speedup", o->speedup)) &&
               cJSON_AddNumberToObject(root, "lower_bound_us", o->lower_bound_us) &&
-              cJSON_AddNumberToObject(root, "gap", o->gap);
+              cJSON_AddNumberToObject(root, "gap", o->gap) && outcome_write_weather(o, root);
     return output_line(root, ok, err);
 }
 

@@ -90,7 +90,7 @@ static enum status correct(struct findings *f, struct store *store, struct predi
             continue;
         }
         work += work_of(&p->plan, &p->cost);
-        measured[n] = (struct measured){.strategy = &strategies[n], .us = row->measured.median_us};
+        measured[n] = (struct measured){.strategy = &strategies[n], .us = row->us};
         n++;
     }
     if (!is_fatal(st))
@@ -137,7 +137,8 @@ static enum status simulate(struct findings *f, struct store *store, struct erro
 enum status findings_gather(struct store *store, const char *session, enum findings_depth depth, struct findings *out,
                             struct error *err) {
     struct findings f = {.correction = {1, 1}};
-    enum status st = read_session(&f, store, session, depth == FINDINGS_ALL ? OUTCOME_IMPORTANCE : 0, err);
+    enum status st =
+        read_session(&f, store, session, depth == FINDINGS_ALL ? OUTCOME_IMPORTANCE | OUTCOME_WEATHER : 0, err);
     if (!st && depth == FINDINGS_ALL)
         st = simulate(&f, store, err);
     if (st)
@@ -171,7 +172,7 @@ const struct chart_trial *findings_trials(struct findings *f) {
                                             : r->state == RECORD_WAITING || r->state == RECORD_RUNNING ? CHART_UNDERWAY
                                                                                                        : CHART_FAILED,
                                  .predicted_us = r->predicted_us,
-                                 .measured_us = r->median_us};
+                                 .measured_us = f->outcome.weather.seed ? r->mean_us : r->median_us};
     }
     return trials;
 }

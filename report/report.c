@@ -39,7 +39,7 @@ static void details_begin(struct markup *m, const char *summary) {
 static void verdict_so_far(struct markup *m, const struct findings *f) {
     char time[32];
     const struct outcome_row *best = &f->outcome.rows[f->outcome.best];
-    time_text(best->measured.median_us, time);
+    time_text(best->us, time);
     if (f->outcome.baseline == SIZE_MAX || f->outcome.best == f->outcome.baseline)
         markup_textf(m, "So far: %s, %s an iteration. The session goes on.", best->name, time);
     else
@@ -56,7 +56,7 @@ static void verdict(struct markup *m, const struct findings *f) {
         verdict_so_far(m, f);
     } else {
         const struct outcome_row *best = &f->outcome.rows[f->outcome.best];
-        time_text(best->measured.median_us, time);
+        time_text(best->us, time);
         if (f->outcome.baseline == SIZE_MAX)
             markup_textf(m, "Use %s: %s an iteration. No baseline was measured to compare it with.", best->name, time);
         else if (f->outcome.best == f->outcome.baseline)
@@ -211,7 +211,7 @@ void report_progress(struct markup *m, const struct findings *f, const struct ch
         .n = f->outcome.n_trials, .trials = trials, .baseline_us = NAN, .bound_us = f->outcome.lower_bound_us};
     if (f->outcome.baseline != SIZE_MAX) {
         progress.baseline = f->outcome.rows[f->outcome.baseline].name;
-        progress.baseline_us = f->outcome.rows[f->outcome.baseline].measured.median_us;
+        progress.baseline_us = f->outcome.rows[f->outcome.baseline].us;
     }
     html_section(m, "progress", "Trial by trial");
     html_begin(m, "div", "pair");
@@ -280,8 +280,8 @@ static void timelines_caption(struct markup *m, const struct findings *f) {
                  "session’s trials suggest. Measured: ",
                  f->correction.startup, f->correction.transfer);
     if (f->n_timelines > 1)
-        markup_textf(m, "%s and ", time_text(f->outcome.rows[f->outcome.baseline].measured.median_us, baseline));
-    markup_textf(m, "%s.", time_text(f->outcome.rows[f->outcome.best].measured.median_us, best));
+        markup_textf(m, "%s and ", time_text(f->outcome.rows[f->outcome.baseline].us, baseline));
+    markup_textf(m, "%s.", time_text(f->outcome.rows[f->outcome.best].us, best));
     markup_end(m);
 }
 

@@ -125,3 +125,26 @@ bool expectation_write(const struct expectation *e, cJSON *to) {
            cJSON_AddNumberToObject(object, "until_us", e->until_us) &&
            cJSON_AddNumberToObject(object, "iterations", (double)e->iterations);
 }
+
+enum status expectation_read(const struct json_at *at, struct expectation *out, struct error *err) {
+    static const double most = 1e300;
+    struct expectation e = {.high_us = INFINITY};
+    uint64_t seeds = 0;
+    enum status st = json_get_number(at, "mean_us", JSON_REQUIRED, 0, most, &e.mean_us, err);
+    if (!st)
+        st = json_get_number(at, "low_us", JSON_REQUIRED, 0, most, &e.low_us, err);
+    if (!st)
+        st = json_get_number(at, "high_us", JSON_OPTIONAL, 0, most, &e.high_us, err);
+    if (!st)
+        st = json_get_number(at, "p95_us", JSON_REQUIRED, 0, most, &e.p95_us, err);
+    if (!st)
+        st = json_get_number(at, "until_us", JSON_REQUIRED, 0, most, &e.until_us, err);
+    if (!st)
+        st = json_get_integer(at, "seeds", JSON_REQUIRED, 1, UINT32_MAX, &seeds, err);
+    if (!st)
+        st = json_get_integer(at, "iterations", JSON_REQUIRED, 0, UINT64_MAX, &e.iterations, err);
+    e.seeds = (uint32_t)seeds;
+    if (!st)
+        *out = e;
+    return st;
+}

@@ -9,6 +9,7 @@
 #include <stdint.h>
 
 #include "base/error.h"
+#include "base/json.h"
 #include "simulator/timeline.h"
 #include "simulator/updates.h"
 
@@ -45,5 +46,8 @@ enum status expectation_run_updates(const struct plan *plan, const struct cost *
 
 /* Add it to an object as the member "in_weather"; false when memory is out. */
 bool expectation_write(const struct expectation *expected, cJSON *to);
+
+/* Read what expectation_write wrote, from the place of that member. Fails: ST_INVALID. */
+enum status expectation_read(const struct json_at *at, struct expectation *out, struct error *err);
 
 #endif

@@ -12,6 +12,7 @@
 #include "simulator/bound.h"
 #include "strategy/cost/cost.h"
 #include "strategy/plan.h"
+#include "tuner/predict/predictor.h"
 #include "tuner/search/importance.h"
 #include "tuner/session/session_options.h"
 #include "tuner/session/trials.h"
@@ -37,6 +38,13 @@ static bool has_iterations(const struct record *record) {
     return record->state == RECORD_COMPLETE && record->n_iterations;
 }
 
+static double mean_of(size_t n, const double *values) {
+    double mean = 0;
+    for (size_t i = 0; i < n; i++)
+        mean += values[i] / (double)n;
+    return mean;
+}
+
 static bool is_under_way(const struct record *record) {
     return record->state == RECORD_WAITING || record->state == RECORD_RUNNING;
 }
@@ -60,7 +68,10 @@ static struct outcome_row *row_of(struct outcome *o, const struct record *record
                                 .proposer = record->proposer,
                                 .baseline = outcome_baseline(record->proposer),
                                 .predicted_us = record->predicted_us,
-                                .first_us = INFINITY};
+                                .first_us = INFINITY,
+                                .us = INFINITY,
+                                .p95_us = NAN,
+                                .quiet_us = NAN};
     return row;
 }
 
@@ -107,7 +118,7 @@ static size_t collect_rounds(const struct outcome *o, struct outcome_row *row, s
         if (s->places[i] != place || !has_iterations(record))
             continue;
         if (!row->complete++)
-            row->first_us = record->median_us;
+            row->first_us = o->weather.seed ? record->mean_us : record->median_us;
         if (n && !record->round && !o->collection)
             continue;
         s->counts[n] = record->n_iterations;
@@ -116,12 +127,50 @@ static size_t collect_rounds(const struct outcome *o, struct outcome_row *row, s
     return n;
 }
 
+/* The geometric mean of n values and its interval (Student's t), from the sums of their logarithms and of the squares
+ * of these. */
+static struct outcome_ratio interval_of_logs(size_t n, double sum, double squares) {
+    if (n < 2)
+        return (struct outcome_ratio){n, n ? exp(sum) : NAN, NAN, NAN};
+    const double mean = sum / (double)n, variance = fmax(squares - sum * mean, 0) / (double)(n - 1);
+    const double off = student_quantile(n - 1) * sqrt(variance / (double)n);
+    return (struct outcome_ratio){n, exp(mean), exp(mean - off), exp(mean + off)};
+}
+
+/* In weather: the mean of all, and its interval by how the rounds differ, which each had weather of their own. */
+static enum status measure_in_weather(struct outcome_row *row, size_t n_rounds, const size_t *counts,
+                                      const double *const *rounds, struct error *err) {
+    double *pooled = malloc(row->measured.n * sizeof *pooled), sum = 0, squares = 0;
+    size_t n = 0;
+    if (!pooled)
+        return error_no_memory(err);
+    for (size_t r = 0; r < n_rounds; r++) {
+        const double us = mean_of(counts[r], rounds[r]);
+        memcpy(pooled + n, rounds[r], counts[r] * sizeof *pooled);
+        n += counts[r];
+        sum += log(us);
+        squares += log(us) * log(us);
+    }
+    numbers_sort(n, pooled);
+    row->us = row->measured.mean_us;
+    row->p95_us = pooled[(size_t)ceil(0.95 * (double)n) - 1];
+    free(pooled);
+    const struct outcome_ratio rounds_us = interval_of_logs(n_rounds, sum, squares);
+    row->measured.low_us = n_rounds > 1 ? row->us * rounds_us.low / rounds_us.mean : row->us;
+    row->measured.high_us = n_rounds > 1 ? row->us * rounds_us.high / rounds_us.mean : row->us;
+    return ST_OK;
+}
+
 static enum status measure(const struct outcome *o, struct outcome_row *row, struct scratch *s, struct error *err) {
     const size_t n = collect_rounds(o, row, s), first = n > 1 && !o->collection;
     row->final = first;
     row->early = row->early && n == 1;
     row->state = n ? RECORD_COMPLETE : row->state;
-    return summary_of_rounds(n - first, s->counts + first, s->rounds + first, &row->measured, err);
+    enum status st = summary_of_rounds(n - first, s->counts + first, s->rounds + first, &row->measured, err);
+    if (st || !n)
+        return st;
+    row->us = row->measured.median_us;
+    return o->weather.seed ? measure_in_weather(row, n - first, s->counts + first, s->rounds + first, err) : ST_OK;
 }
 
 static enum status make_rows(struct outcome *o, struct error *err) {
@@ -140,11 +189,10 @@ static enum status make_rows(struct outcome *o, struct error *err) {
 
 void outcome_order(const struct outcome *o, size_t *order) {
     for (size_t i = 0; i < o->n_rows; i++) {
-        const double us = o->rows[i].measured.n ? o->rows[i].measured.median_us : INFINITY;
+        const double us = o->rows[i].us;
         size_t at = i;
         for (; at > 0; at--) {
-            const struct outcome_row *before = &o->rows[order[at - 1]];
-            if ((before->measured.n ? before->measured.median_us : INFINITY) <= us)
+            if (o->rows[order[at - 1]].us <= us)
                 break;
             order[at] = order[at - 1];
         }
@@ -164,10 +212,48 @@ static size_t fastest(const struct outcome *o, bool baselines_only) {
         const struct outcome_row *row = &o->rows[i];
         if (!row->measured.n || (baselines_only && !row->baseline) || (any_final && !row->final))
             continue;
-        if (best == SIZE_MAX || row->measured.median_us < o->rows[best].measured.median_us)
+        if (best == SIZE_MAX || row->us < o->rows[best].us)
             best = i;
     }
     return best;
+}
+
+/* The trial of the row in this round that has iterations; NULL: none. */
+static const struct record *trial_in_round(const struct outcome *o, size_t row, uint64_t round) {
+    for (size_t i = 0; i < o->n_trials; i++)
+        if (o->trials[i].round == round && has_iterations(&o->trials[i]) &&
+            !strcmp(o->trials[i].strategy, o->rows[row].strategy))
+            return &o->trials[i];
+    return NULL;
+}
+
+/* How much longer row a takes than row b in the same weather: the mean of the logarithms of their ratios in the rounds
+ * of the final that both completed, or in their first trials. */
+static struct outcome_ratio compare_in_weather(const struct outcome *o, size_t a, size_t b) {
+    double sum = 0, squares = 0;
+    size_t n = 0;
+    uint64_t last = 0;
+    for (size_t i = 0; i < o->n_trials; i++)
+        last = o->trials[i].round > last ? o->trials[i].round : last;
+    for (uint64_t k = 1; k <= last + 1; k++) {
+        const uint64_t round = k <= last ? k : 0;
+        const struct record *x = trial_in_round(o, a, round), *y = trial_in_round(o, b, round);
+        if (!x || !y || (n && !round))
+            continue;
+        const double ratio = log(x->mean_us / y->mean_us);
+        sum += ratio;
+        squares += ratio * ratio;
+        n++;
+    }
+    return interval_of_logs(n, sum, squares);
+}
+
+static void compare_quietly(struct outcome *o) {
+    const struct summary *best = &o->rows[o->best].measured, *baseline = &o->rows[o->baseline].measured;
+    o->speedup = baseline->median_us / best->median_us;
+    o->speedup_low = baseline->low_us / best->high_us;
+    o->speedup_high = baseline->high_us / best->low_us;
+    o->overlap = o->best != o->baseline && best->high_us >= baseline->low_us;
 }
 
 static void compare_best(struct outcome *o) {
@@ -176,15 +262,18 @@ static void compare_best(struct outcome *o) {
     o->gap = o->speedup = o->speedup_low = o->speedup_high = NAN;
     if (o->best == SIZE_MAX)
         return;
-    const struct summary *best = &o->rows[o->best].measured;
-    o->gap = best->median_us / o->lower_bound_us - 1;
+    o->gap = o->rows[o->best].us / o->lower_bound_us - 1;
     if (o->baseline == SIZE_MAX)
         return;
-    const struct summary *baseline = &o->rows[o->baseline].measured;
-    o->speedup = baseline->median_us / best->median_us;
-    o->speedup_low = baseline->low_us / best->high_us;
-    o->speedup_high = baseline->high_us / best->low_us;
-    o->overlap = o->best != o->baseline && best->high_us >= baseline->low_us;
+    if (!o->weather.seed) {
+        compare_quietly(o);
+        return;
+    }
+    const struct outcome_ratio ratio = compare_in_weather(o, o->baseline, o->best);
+    o->speedup = ratio.mean;
+    o->speedup_low = ratio.low;
+    o->speedup_high = ratio.high;
+    o->overlap = o->best != o->baseline && ratio.low <= 1;
 }
 
 static bool is_comparable(const struct outcome_row *row) {
@@ -200,13 +289,13 @@ static enum status judge_predictions(struct outcome *o, struct error *err) {
         const struct outcome_row *a = &o->rows[i];
         if (!is_comparable(a))
             continue;
-        off[n++] = fabs(a->predicted_us / a->measured.median_us - 1);
+        off[n++] = fabs(a->predicted_us / a->us - 1);
         for (size_t j = 0; j < i; j++) {
             const struct outcome_row *b = &o->rows[j];
             if (!is_comparable(b))
                 continue;
             pairs++;
-            right += (a->predicted_us < b->predicted_us) == (a->measured.median_us < b->measured.median_us);
+            right += (a->predicted_us < b->predicted_us) == (a->us < b->us);
         }
     }
     o->accuracy =
@@ -323,15 +412,88 @@ static enum status find_importance(struct outcome *o, struct store *store, const
     return outcome_leaves_out(st) ? ST_OK : st;
 }
 
+/* ---- weather ---- */
+
+/* What the quiet network would make of every row, by its description. */
+static enum status predict_quietly(struct outcome *o, struct store *store, struct predictor *p, struct error *err) {
+    enum status st = ST_OK;
+    const uint64_t weather = p->weather;
+    p->weather = 0;
+    for (size_t i = 0; i < o->n_rows && !st; i++) {
+        struct strategy strategy;
+        struct prediction prediction;
+        st = store_get_strategy(store, o->rows[i].strategy, p->model, p->cluster, &strategy, err);
+        if (!st) {
+            st = predictor_run(p, &strategy, &prediction, err);
+            o->rows[i].quiet_us = st ? NAN : prediction.iteration_us;
+            strategy_release(&strategy);
+        }
+        if (outcome_leaves_out(st))
+            st = ST_OK;
+    }
+    p->weather = weather;
+    return st;
+}
+
+static enum status expect(struct outcome *o, struct store *store, struct predictor *p, size_t row, struct error *err) {
+    struct strategy strategy;
+    struct outlook outlook;
+    if (row == SIZE_MAX)
+        return ST_OK;
+    enum status st = store_get_strategy(store, o->rows[row].strategy, p->model, p->cluster, &strategy, err);
+    if (st)
+        return outcome_leaves_out(st) ? ST_OK : st;
+    st = predictor_outlook(p, &strategy, &outlook, err);
+    strategy_release(&strategy);
+    if (!st)
+        o->rows[row].expected = outlook.expected;
+    return outcome_leaves_out(st) ? ST_OK : st;
+}
+
+/* The quiet network's best of all that was tried. */
+static size_t quiet_best(const struct outcome *o) {
+    size_t best = SIZE_MAX;
+    for (size_t i = 0; i < o->n_rows; i++)
+        if (o->rows[i].measured.n && o->rows[i].quiet_us > 0 &&
+            (best == SIZE_MAX || o->rows[i].quiet_us < o->rows[best].quiet_us))
+            best = i;
+    return best;
+}
+
+static enum status find_weather(struct outcome *o, struct store *store, const struct model *model,
+                                const struct cluster *cluster, struct error *err) {
+    struct predictor p;
+    enum status st = predictor_init_in_weather(&p, model, cluster, o->weather.seed, err);
+    if (st)
+        return outcome_leaves_out(st) ? ST_OK : st;
+    st = predict_quietly(o, store, &p, err);
+    if (!st) {
+        o->weather.quiet = quiet_best(o);
+        st = expect(o, store, &p, o->best, err);
+    }
+    if (!st && o->baseline != o->best)
+        st = expect(o, store, &p, o->baseline, err);
+    if (!st && o->weather.quiet != o->best && o->weather.quiet != o->baseline)
+        st = expect(o, store, &p, o->weather.quiet, err);
+    if (!st && o->best != SIZE_MAX && o->weather.quiet != SIZE_MAX)
+        o->weather.loss = compare_in_weather(o, o->weather.quiet, o->best);
+    predictor_release(&p);
+    return st;
+}
+
 /* ---- all of it ---- */
 
 static enum status read_session(struct outcome *o, struct store *store, const char *id, struct error *err) {
     struct session_budget budget;
+    struct session_options kept;
     enum status st = store_session_get(store, id, &o->arena, &o->session, err);
     if (!st)
         st = session_budget_read(&o->session, &budget, err);
+    if (!st)
+        st = session_options_read(&o->session, &o->arena, &kept, err);
     if (st)
         return st;
+    o->weather.seed = kept.weather;
     o->budget_trials = budget.trials;
     o->budget_us = budget.time_us;
     o->collection = !session_budget_is_limited(&budget);
@@ -354,12 +516,14 @@ static enum status gather(struct outcome *o, struct store *store, const char *id
         st = judge_proposers(o, err);
     if (!st && (parts & OUTCOME_STRATEGY) && o->best != SIZE_MAX)
         st = read_strategy(o, store, model, cluster, err);
+    if (!st && (parts & OUTCOME_WEATHER) && o->weather.seed)
+        st = find_weather(o, store, model, cluster, err);
     return !st && (parts & OUTCOME_IMPORTANCE) ? find_importance(o, store, model, cluster, err) : st;
 }
 
 enum status outcome_gather(struct store *store, const char *id, const struct model *model,
                            const struct cluster *cluster, unsigned parts, struct outcome *out, struct error *err) {
-    struct outcome o = {.best = SIZE_MAX, .baseline = SIZE_MAX};
+    struct outcome o = {.best = SIZE_MAX, .baseline = SIZE_MAX, .weather = OUTCOME_NO_WEATHER};
     enum status st = gather(&o, store, id, model, cluster, parts, err);
     if (st)
         outcome_release(&o);

@@ -8,6 +8,7 @@
 #define TUNER_SESSION_OUTCOME_H
 
 #include <cjson/cJSON.h>
+#include <math.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -17,6 +18,7 @@
 #include "base/statistics.h"
 #include "dataset/query.h"
 #include "dataset/store.h"
+#include "simulator/expectation.h"
 #include "strategy/baselines/baselines.h"
 #include "strategy/cluster.h"
 #include "strategy/model.h"
@@ -52,9 +54,36 @@ struct outcome_row {
     enum record_state state;                /* complete, or that of its last trial */
     const char *reason;                     /* of the last trial; or NULL */
     double predicted_us;                    /* NaN: not predicted */
-    double first_us;                        /* median of its first complete trial; INFINITY without one */
-    struct summary measured;                /* of the final where it was in it; n = 0 without a complete trial */
+    double first_us;         /* median (in weather mean) of its first complete trial; INFINITY without one */
+    struct summary measured; /* of the final where it was in it; n = 0 without a complete trial. In weather its interval
+                                is that of the mean, by how rounds differ; of one round, the mean */
+    double us;               /* what counts of it: the median, or in weather the mean; INFINITY without one */
+    double p95_us;           /* in weather: 95% of its iterations were shorter; NaN elsewhere */
+    /* With OUTCOME_WEATHER, by the description: what the quiet network would make of it (NaN: not known), and of the
+     * best, the baseline and the quiet network's best what to expect in weather (no seeds: not known). */
+    double quiet_us;
+    struct expectation expected;
 };
+
+/* How many times as long one takes as another in the same weather; NaN: not known. */
+struct outcome_ratio {
+    size_t n;         /* rounds that both ran */
+    double mean;      /* geometric, over the rounds */
+    double low, high; /* its 95% interval; NaN of one round */
+};
+
+/* What a session in weather says besides. */
+struct outcome_weather {
+    uint64_t seed; /* of the first trials; the final's rounds have the next ones; 0: it is in no weather */
+    size_t quiet;  /* row: of all that was tried, what is fastest on the quiet network; SIZE_MAX: not known */
+    struct outcome_ratio loss; /* of that row, over the best one */
+};
+#define OUTCOME_NO_WEATHER                                                                                             \
+    (struct outcome_weather) {                                                                                         \
+        0, SIZE_MAX, {                                                                                                 \
+            0, NAN, NAN, NAN                                                                                           \
+        }                                                                                                              \
+    }
 
 /* How well trials were predicted before they ran. */
 struct outcome_accuracy {
@@ -80,7 +109,9 @@ struct outcome {
     double lower_bound_us; /* no strategy is faster, by the description of the cluster */
     double gap;            /* best over lower bound, minus 1; NaN without a best */
     double speedup, speedup_low, speedup_high; /* best baseline over best; NaN without both */
-    bool overlap;                              /* their intervals overlap: no measurable difference */
+    bool overlap;                              /* their intervals overlap (in weather that of the speedup holds 1): no
+                                                  measurable difference */
+    struct outcome_weather weather;
     struct outcome_accuracy accuracy;
     struct proposer_score proposers[PROPOSER_COUNT]; /* who earned the trials of the search */
     struct strategy strategy;                        /* with OUTCOME_STRATEGY: the best; {0} without one */
@@ -91,6 +122,7 @@ struct outcome {
 /* What to compute beyond the figures from the records, which take milliseconds. */
 enum {
     OUTCOME_STRATEGY = 1,  /* the best strategy */
+    OUTCOME_WEATHER = 4,   /* what is predicted of a session in weather: a second or two */
     OUTCOME_IMPORTANCE = 2 /* which knobs mattered: up to a second for large models */
 };
 
@@ -119,6 +151,8 @@ bool outcome_row_is_void(const struct outcome_row *row);
 /* Add members to the object `to`; false when memory is out. outcome_write: how the strategies compare.
  * outcome_write_lessons: which knobs mattered, and what each proposer contributed. */
 bool outcome_write(const struct outcome *outcome, cJSON *to);
+bool outcome_write_weather(const struct outcome *outcome,
+                           cJSON *to); /* "weather", of a session in weather; a part of it */
 bool outcome_write_lessons(const struct outcome *outcome, cJSON *to);
 
 /* Read an Outcome, which has both, the session and the best strategy. Texts are copied; what is not in it (the records,

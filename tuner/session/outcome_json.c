@@ -17,10 +17,17 @@ static bool add_count(cJSON *to, const char *key, size_t count) {
     return cJSON_AddNumberToObject(to, key, (double)count) != NULL;
 }
 
-static bool add_summary(cJSON *to, const struct summary *m) {
-    return cJSON_AddNumberToObject(to, "measured_us", m->median_us) &&
-           cJSON_AddNumberToObject(to, "low_us", m->low_us) && cJSON_AddNumberToObject(to, "high_us", m->high_us) &&
+static bool add_measured(cJSON *to, const struct outcome_row *row) {
+    const struct summary *m = &row->measured;
+    return cJSON_AddNumberToObject(to, "measured_us", row->us) && cJSON_AddNumberToObject(to, "low_us", m->low_us) &&
+           cJSON_AddNumberToObject(to, "high_us", m->high_us) && json_add_known(to, "p95_us", row->p95_us) &&
            add_count(to, "iterations", m->n);
+}
+
+/* What weather is predicted to make of it. */
+static bool add_outlook(cJSON *to, const struct outcome_row *row) {
+    return json_add_known(to, "quiet_us", row->quiet_us) &&
+           (!row->expected.seeds || expectation_write(&row->expected, to));
 }
 
 static bool add_row(cJSON *to, const struct outcome_row *row) {
@@ -28,7 +35,7 @@ static bool add_row(cJSON *to, const struct outcome_row *row) {
            add_text(to, "proposer", row->proposer) && add_count(to, "trials", row->trials) &&
            add_count(to, "complete", row->complete) && json_add_known(to, "predicted_us", row->predicted_us) &&
            cJSON_AddBoolToObject(to, "final", row->final) && (!row->early || cJSON_AddTrueToObject(to, "early")) &&
-           (!row->measured.n || add_summary(to, &row->measured)) &&
+           (!row->measured.n || add_measured(to, row)) && add_outlook(to, row) &&
            (row->measured.n ||
             (add_text(to, "state", record_state_word(row->state)) && add_text(to, "reason", row->reason)));
 }
@@ -84,10 +91,25 @@ bool outcome_write_lessons(const struct outcome *o, cJSON *to) {
     return add_knobs(to, o) && add_proposers(to, o);
 }
 
+static bool add_ratio(cJSON *to, const char *key, const struct outcome_ratio *r) {
+    cJSON *ratio = isnan(r->mean) ? NULL : cJSON_AddObjectToObject(to, key);
+    return isnan(r->mean) ||
+           (ratio && cJSON_AddNumberToObject(ratio, "mean", r->mean) && json_add_known(ratio, "low", r->low) &&
+            json_add_known(ratio, "high", r->high) && add_count(ratio, "rounds", r->n));
+}
+
+bool outcome_write_weather(const struct outcome *o, cJSON *to) {
+    const struct outcome_weather *w = &o->weather;
+    cJSON *weather = w->seed ? cJSON_AddObjectToObject(to, "weather") : NULL;
+    return !w->seed || (weather && cJSON_AddNumberToObject(weather, "seed", (double)w->seed) &&
+                        add_place(weather, "quiet_best", o, w->quiet) && add_ratio(weather, "loss", &w->loss));
+}
+
 bool outcome_write(const struct outcome *o, cJSON *to) {
     return add_place(to, "best", o, o->best) && add_place(to, "baseline", o, o->baseline) &&
            json_add_known(to, "speedup", o->speedup) && json_add_known(to, "gap", o->gap) &&
-           cJSON_AddBoolToObject(to, "overlap", o->overlap) && add_rows(to, o) && add_accuracy(to, &o->accuracy);
+           cJSON_AddBoolToObject(to, "overlap", o->overlap) && outcome_write_weather(o, to) && add_rows(to, o) &&
+           add_accuracy(to, &o->accuracy);
 }
 
 /* ---- reading ---- */
@@ -121,17 +143,29 @@ static enum status read_known(const struct json_at *at, const char *key, double 
     return json_get_number(at, key, JSON_OPTIONAL, -MOST, MOST, out, err);
 }
 
-static enum status read_summary(const struct json_at *at, struct summary *out, struct error *err) {
+static enum status read_measured(const struct json_at *at, struct outcome_row *row, struct error *err) {
     struct json_at child;
-    *out = (struct summary){.n = 0};
+    struct summary *out = &row->measured;
+    row->us = INFINITY;
     if (!json_has(at, "measured_us", &child))
         return ST_OK;
-    enum status st = json_get_number(at, "measured_us", JSON_REQUIRED, 0, MOST, &out->median_us, err);
+    enum status st = json_get_number(at, "measured_us", JSON_REQUIRED, 0, MOST, &row->us, err);
+    if (!st)
+        st = read_known(at, "p95_us", &row->p95_us, err);
+    out->median_us = out->mean_us = row->us;
     if (!st)
         st = json_get_number(at, "low_us", JSON_REQUIRED, 0, MOST, &out->low_us, err);
     if (!st)
         st = json_get_number(at, "high_us", JSON_REQUIRED, 0, MOST, &out->high_us, err);
     return st ? st : read_count(at, "iterations", &out->n, err);
+}
+
+static enum status read_outlook(const struct json_at *at, struct outcome_row *row, struct error *err) {
+    struct json_at weather;
+    enum status st = read_known(at, "quiet_us", &row->quiet_us, err);
+    if (st || !json_has(at, "in_weather", &weather))
+        return st;
+    return expectation_read(&weather, &row->expected, err);
 }
 
 static enum status read_state(const struct json_at *at, struct outcome_row *row, struct error *err) {
@@ -145,7 +179,7 @@ static enum status read_state(const struct json_at *at, struct outcome_row *row,
 }
 
 static enum status read_row(const struct json_at *at, struct arena *arena, struct outcome_row *row, struct error *err) {
-    *row = (struct outcome_row){.first_us = NAN};
+    *row = (struct outcome_row){.first_us = NAN, .p95_us = NAN, .quiet_us = NAN};
     enum status st = copy_text(at, "strategy", JSON_REQUIRED, arena, &row->strategy, err);
     if (!st)
         st = copy_text(at, "name", JSON_REQUIRED, arena, &row->name, err);
@@ -166,7 +200,9 @@ static enum status read_row(const struct json_at *at, struct arena *arena, struc
     if (!st)
         st = read_state(at, row, err);
     row->baseline = st ? NULL : outcome_baseline(row->proposer);
-    return st ? st : read_summary(at, &row->measured, err);
+    if (!st)
+        st = read_outlook(at, row, err);
+    return st ? st : read_measured(at, row, err);
 }
 
 static enum status read_rows(const struct json_at *root, struct outcome *o, struct error *err) {
@@ -198,6 +234,28 @@ static enum status read_place(const struct json_at *root, const char *key, const
             return ST_OK;
         }
     return st ? st : json_fail(&at, err, "is not one of the session's strategies that completed");
+}
+
+static enum status read_ratio(const struct json_at *at, const char *key, struct outcome_ratio *out, struct error *err) {
+    struct json_at ratio;
+    if (!json_has(at, key, &ratio))
+        return ST_OK;
+    enum status st = json_get_number(&ratio, "mean", JSON_REQUIRED, 0, MOST, &out->mean, err);
+    if (!st)
+        st = read_known(&ratio, "low", &out->low, err);
+    if (!st)
+        st = read_known(&ratio, "high", &out->high, err);
+    return st ? st : read_count(&ratio, "rounds", &out->n, err);
+}
+
+static enum status read_weather(const struct json_at *root, struct outcome *o, struct error *err) {
+    struct json_at weather;
+    if (!json_has(root, "weather", &weather))
+        return ST_OK;
+    enum status st = json_get_integer(&weather, "seed", JSON_REQUIRED, 1, UINT64_MAX, &o->weather.seed, err);
+    if (!st)
+        st = read_place(&weather, "quiet_best", o, &o->weather.quiet, err);
+    return st ? st : read_ratio(&weather, "loss", &o->weather.loss, err);
 }
 
 static enum status read_accuracy(const struct json_at *root, struct outcome_accuracy *out, struct error *err) {
@@ -275,6 +333,8 @@ static enum status read_all(const struct json_at *root, const struct model *mode
     if (!st)
         st = read_comparison(root, o, err);
     if (!st)
+        st = read_weather(root, o, err);
+    if (!st)
         st = read_accuracy(root, &o->accuracy, err);
     if (!st)
         st = read_knobs(root, o, err);
@@ -287,7 +347,8 @@ static enum status read_all(const struct json_at *root, const struct model *mode
 
 enum status outcome_read(const cJSON *json, const struct model *model, const struct cluster *cluster,
                          struct outcome *out, struct error *err) {
-    struct outcome o = {.best = SIZE_MAX, .baseline = SIZE_MAX, .speedup_low = NAN, .speedup_high = NAN};
+    struct outcome o = {
+        .best = SIZE_MAX, .baseline = SIZE_MAX, .speedup_low = NAN, .speedup_high = NAN, .weather = OUTCOME_NO_WEATHER};
     const struct json_at root = json_root(json, "outcome");
     enum status st = read_all(&root, model, cluster, &o, err);
     if (st)

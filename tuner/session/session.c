@@ -22,6 +22,10 @@
 
 enum { LEAST_ITERATIONS = 6, WARMUP = 2, PUBLISHED_STARTS = 2, EARLIER = 120 };
 
+/* The proposer of the quiet network's best, in a session in weather. */
+#define QUIET "quiet"
+enum { QUIET_PASSES = 6 };
+
 /* A trial this much slower than the best is ended early. */
 static const double HOPELESS = 1.5;
 
@@ -240,11 +244,16 @@ static enum status refit(struct session *s, struct error *err) {
     return st;
 }
 
-/* Trials that the final will need. */
+/* In weather the quiet network's best is one more. */
+static size_t finalists_limit(const struct session *s) {
+    return s->options.kept.weather ? MAX_FINALISTS : MAX_FINALISTS - 1;
+}
+
+/* Trials that the final will need. In weather, where a round is one sample of it, they may be half of all. */
 static uint64_t reserve(const struct session *s) {
-    uint64_t wanted = s->options.kept.final_rounds * MAX_FINALISTS;
-    return s->options.trials && wanted > s->options.trials / 3 ? s->options.trials / 3 / MAX_FINALISTS * MAX_FINALISTS
-                                                               : wanted;
+    const uint64_t each = finalists_limit(s), wanted = s->options.kept.final_rounds * each;
+    const uint64_t most = s->options.trials / (s->options.kept.weather ? 2 : 3);
+    return s->options.trials && wanted > most ? most / each * each : wanted;
 }
 
 /* How many of the starts are tried however slow they are predicted, because the speed-up is over the best baseline
@@ -324,6 +333,122 @@ static enum status propose(struct session *s, struct proposal *out, struct error
     return st;
 }
 
+/* ---- the quiet network, for a session in weather ---- */
+
+typedef enum status quiet_work(struct session *s, struct strategy *out, struct error *err);
+
+/* Predict for the quiet network, by its description alone: trials change nothing there, so that a resumed session finds
+ * the same. */
+static enum status on_quiet_network(struct session *s, quiet_work *work, struct strategy *out, struct error *err) {
+    const struct correction kept = s->predictor.correction;
+    struct error ignored;
+    s->predictor.weather = 0;
+    enum status st = predictor_correct(&s->predictor, (struct correction){1, 1}, err);
+    if (!st)
+        st = work(s, out, err);
+    s->predictor.weather = s->options.kept.weather;
+    const enum status restored = predictor_correct(&s->predictor, kept, st ? &ignored : err);
+    return st ? st : restored;
+}
+
+static enum status predict_entries(struct session *s, struct strategy *out, struct error *err) {
+    enum status st = ST_OK;
+    (void)out;
+    for (size_t i = 0; i < s->n && !st; i++) {
+        struct entry *e = s->entries[i];
+        if (e->quiet_us > 0)
+            continue;
+        st = predict(s, &e->strategy, &e->quiet_us, err);
+        if (outcome_leaves_out(st)) {
+            e->quiet_us = INFINITY;
+            st = ST_OK;
+        }
+    }
+    return st;
+}
+
+/* The candidate that is fastest, out of a list. */
+static enum status take_fastest(struct session *s, struct candidates *from, struct strategy *out, double *out_us,
+                                struct error *err) {
+    size_t best = SIZE_MAX;
+    double least = INFINITY, us;
+    for (size_t i = 0; i < from->n; i++) {
+        enum status st = predict(s, &from->items[i].strategy, &us, err);
+        if (st && !outcome_leaves_out(st))
+            return st;
+        if (!st && us < least) {
+            best = i;
+            least = us;
+        }
+    }
+    if (best == SIZE_MAX)
+        return error_set(err, ST_NOT_FOUND, "no strategy can be predicted on the quiet network");
+    *out = from->items[best].strategy;
+    *out_us = least;
+    from->items[best] = from->items[--from->n];
+    return ST_OK;
+}
+
+/* What a search would answer there, with predictions in the place of trials: in each pass the proposers climb from and
+ * cross the best of those before. */
+static enum status search_quietly(struct session *s, struct strategy *out, struct error *err) {
+    struct strategy found[QUIET_PASSES] = {0};
+    struct tried tried[QUIET_PASSES];
+    struct candidates candidates;
+    struct rng rng;
+    const struct search_context context = {.space = &s->space, .predictor = &s->predictor, .starts = &s->starts};
+    const size_t asked = s->options.evaluations;
+    size_t best = 0;
+    enum status st = ST_OK;
+    rng_split(&rng, s->options.seed, UINT64_MAX);
+    for (size_t k = 0; k < QUIET_PASSES && !st; k++) {
+        st = candidates_make(&context, asked ? asked : candidates_evaluations(s->model), k, tried, &rng, &candidates,
+                             err);
+        if (st)
+            break;
+        st = take_fastest(s, &candidates, &found[k], &tried[k].us, err);
+        candidates_release(&candidates);
+        tried[k] = (struct tried){.strategy = &found[k], .us = tried[k].us, .proposer = QUIET};
+        best = !st && tried[k].us < tried[best].us ? k : best;
+    }
+    for (size_t k = 0; k < QUIET_PASSES; k++)
+        if (st || k != best)
+            strategy_release(&found[k]);
+    if (!st)
+        *out = found[best];
+    return st;
+}
+
+/* The quiet network's best gets a trial, so that the answer can say what it loses in weather. *out is NULL when it had
+ * one. */
+static enum status next_quiet(struct session *s, struct entry **out, struct error *err) {
+    struct strategy strategy = {0};
+    char name[32];
+    double predicted_us = 0;
+    *out = NULL;
+    for (size_t i = 0; i < s->n; i++)
+        s->quiet_done |= !strcmp(s->entries[i]->proposer, QUIET);
+    if (!s->options.kept.weather || s->quiet_done)
+        return ST_OK;
+    s->quiet_done = true;
+    enum status st = on_quiet_network(s, search_quietly, &strategy, err);
+    if (st) {
+        strategy_release(&strategy);
+        return st == ST_NOT_FOUND ? ST_OK : st;
+    }
+    snprintf(name, sizeof name, QUIET "-%lu", (unsigned long)(s->trials + s->running + 1));
+    strategy.name = arena_strdup(&strategy.arena, name);
+    st = strategy.name ? predict(s, &strategy, &predicted_us, err) : error_no_memory(err);
+    if (st || session_find(s, &strategy.id)) {
+        strategy_release(&strategy);
+        return st;
+    }
+    *out = session_add(s, &strategy, QUIET, predicted_us);
+    return *out ? ST_OK : error_no_memory(err);
+}
+
+/* ---- the next trial ---- */
+
 /* *out is NULL, and the search is over, when nothing new was found or the best candidate's expected gain is too
  * small. */
 static enum status next_candidate(struct session *s, struct entry **out, struct error *err) {
@@ -358,24 +483,42 @@ static enum status next_candidate(struct session *s, struct entry **out, struct 
     return *out ? ST_OK : error_no_memory(err);
 }
 
-/* The best baseline and the best others, by their first trials; at most MAX_FINALISTS. */
+enum finalist { FINAL_BASELINE, FINAL_QUIET, FINAL_FASTEST };
+
+/* By what the finalist of this kind is chosen: the least wins; INFINITY: it cannot be one. */
+static double rank_of(const struct entry *e, enum finalist kind) {
+    if (isinf(e->us) || (kind == FINAL_BASELINE && !e->baseline))
+        return INFINITY;
+    return kind != FINAL_QUIET ? e->us : e->quiet_us > 0 ? e->quiet_us : INFINITY;
+}
+
+static size_t best_left(const struct session *s, enum finalist kind, size_t n, const size_t *taken) {
+    size_t best = SIZE_MAX;
+    double least = INFINITY;
+    for (size_t i = 0; i < s->n; i++) {
+        bool is_taken = false;
+        for (size_t k = 0; k < n && kind == FINAL_FASTEST; k++)
+            is_taken |= taken[k] == i;
+        if (is_taken || rank_of(s->entries[i], kind) >= least)
+            continue;
+        best = i;
+        least = rank_of(s->entries[i], kind);
+    }
+    return best;
+}
+
+/* The best baseline, in weather the quiet network's best, and the best others, by their first trials. */
 static size_t finalists(const struct session *s, size_t out[MAX_FINALISTS]) {
+    const size_t most[] = {[FINAL_BASELINE] = 1, [FINAL_QUIET] = 2, [FINAL_FASTEST] = finalists_limit(s)};
     size_t n = 0;
-    for (int others = 0; others < 2; others++)
-        while (n < (others ? (size_t)MAX_FINALISTS : 1)) {
-            size_t best = SIZE_MAX;
-            for (size_t i = 0; i < s->n; i++) {
-                const struct entry *e = s->entries[i];
-                bool taken = false;
-                for (size_t k = 0; k < n; k++)
-                    taken |= out[k] == i;
-                if (!taken && isfinite(e->us) && (others || e->baseline) &&
-                    (best == SIZE_MAX || e->us < s->entries[best]->us))
-                    best = i;
-            }
-            if (best == SIZE_MAX)
+    for (enum finalist kind = FINAL_BASELINE; kind <= FINAL_FASTEST; kind++)
+        while (n < most[kind]) {
+            const size_t best = best_left(s, kind, n, out);
+            if (best == SIZE_MAX || (kind == FINAL_QUIET && n && best == out[0]))
                 break;
             out[n++] = best;
+            if (kind == FINAL_QUIET)
+                break;
         }
     return n;
 }
@@ -416,13 +559,14 @@ static enum status next_of_search(struct session *s, struct entry **out, struct 
     if (st || *out)
         return st;
     s->phase = TUNE_SEARCH;
-    return next_candidate(s, out, err);
+    st = next_quiet(s, out, err);
+    return st || *out ? st : next_candidate(s, out, err);
 }
 
 /* The next repeat of the final, or NULL when all were handed out. */
 static struct entry *next_of_final(struct session *s, uint64_t *round) {
     size_t who[MAX_FINALISTS], n = finalists(s, who);
-    uint64_t rounds = n ? reserve(s) / MAX_FINALISTS : 0;
+    uint64_t rounds = n ? reserve(s) / finalists_limit(s) : 0;
     s->phase = TUNE_FINAL;
     for (*round = 1; *round <= rounds && *round < MAX_ROUNDS; ++*round)
         for (size_t k = 0; k < n; k++)
@@ -441,6 +585,10 @@ enum status session_suggest(struct session *s, enum session_step *step, struct s
         *step = SESSION_WAIT;
         return ST_OK;
     }
+    if (!e && s->options.kept.weather)
+        st = on_quiet_network(s, predict_entries, NULL, err);
+    if (st)
+        return st;
     if (!e)
         e = next_of_final(s, &round);
     *step = e ? SESSION_TRIAL : s->running ? SESSION_WAIT : SESSION_OVER;
@@ -539,7 +687,8 @@ enum status session_found(const struct session *s, struct error *err) {
 enum status session_answer(const struct session *s, struct store *store, struct outcome *out, struct error *err) {
     enum status st = session_found(s, err);
     if (!st)
-        st = outcome_gather(store, s->id, s->model, s->cluster, OUTCOME_STRATEGY | OUTCOME_IMPORTANCE, out, err);
+        st = outcome_gather(store, s->id, s->model, s->cluster, OUTCOME_STRATEGY | OUTCOME_IMPORTANCE | OUTCOME_WEATHER,
+                            out, err);
     if (st)
         return st;
     out->hopeless = s->starts.hopeless;

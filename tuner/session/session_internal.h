@@ -8,7 +8,7 @@
 #include "tuner/search/starts.h"
 #include "tuner/session/session.h"
 
-enum { MAX_ROUNDS = 32, MAX_FINALISTS = 3, MOST_ITERATIONS = 60, MOST_ITERATIONS_IN_WEATHER = 1000 };
+enum { MAX_ROUNDS = 32, MAX_FINALISTS = 4, MOST_ITERATIONS = 60, MOST_ITERATIONS_IN_WEATHER = 1000 };
 
 /* A distinct strategy and all that was measured of it. Round 0 is its first trial, later ones are the final's. */
 struct entry {
@@ -25,6 +25,7 @@ struct entry {
     struct measured measured; /* round 0 as the predictor learns it */
     uint64_t repeats;         /* in the final, all that were handed out */
     uint64_t running;         /* that were handed out and have not ended */
+    double quiet_us; /* of a session in weather: predicted on the quiet network; 0: not yet; INFINITY: it cannot be */
 };
 
 struct session {
@@ -48,8 +49,9 @@ struct session {
     double lower_bound_us, started_us, earlier_us; /* earlier_us: of its earlier runs */
     enum tune_phase phase;
     enum tune_stop stop;
-    bool searched; /* the search is over */
-    bool fitted;   /* the predictor knows all entries */
+    bool searched;   /* the search is over */
+    bool quiet_done; /* in weather: the quiet network's best was looked for */
+    bool fitted;     /* the predictor knows all entries */
 };
 
 /* The entry of that strategy, or NULL. */

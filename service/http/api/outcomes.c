@@ -48,8 +48,7 @@ static bool add_strategy(cJSON *to, const struct session_outcome *o) {
 static bool add_measured(cJSON *to, const char *key, const struct outcome_row *row) {
     cJSON *o = cJSON_AddObjectToObject(to, key);
     return o && cJSON_AddStringToObject(o, "strategy_id", row->strategy) &&
-           cJSON_AddStringToObject(o, "name", row->name) &&
-           cJSON_AddNumberToObject(o, "measured_us", row->measured.median_us) &&
+           cJSON_AddStringToObject(o, "name", row->name) && cJSON_AddNumberToObject(o, "measured_us", row->us) &&
            cJSON_AddNumberToObject(o, "low_us", row->measured.low_us) &&
            cJSON_AddNumberToObject(o, "high_us", row->measured.high_us) &&
            cJSON_AddNumberToObject(o, "iterations", (double)row->measured.n) &&
@@ -87,7 +86,7 @@ enum status api_sessions_importance(struct request *rq, struct response *rs, str
 
 enum status api_sessions_outcome(struct request *rq, struct response *rs, struct error *err) {
     struct session_outcome so;
-    enum status st = request_outcome(rq, OUTCOME_STRATEGY | OUTCOME_IMPORTANCE, &so, err);
+    enum status st = request_outcome(rq, OUTCOME_STRATEGY | OUTCOME_IMPORTANCE | OUTCOME_WEATHER, &so, err);
     if (st)
         return st;
     const struct outcome *o = &so.outcome;

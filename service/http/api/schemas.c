@@ -46,12 +46,19 @@
     "'additionalProperties':false,'properties':{'strategy_id':" ID ",'name':" TEXT ",'measured_us':" RATE              \
     ",'low_us':" RATE ",'high_us':" RATE ",'iterations':" SIZE ",'final':" FLAG "}}"
 
+/* What the simulator expects of a strategy in weather. */
+#define EXPECTED                                                                                                       \
+    "{'type':'object','required':['mean_us','low_us','p95_us','seeds','until_us','iterations'],"                       \
+    "'additionalProperties':false,'properties':{'mean_us':" RATE ",'low_us':" RATE ",'high_us':" RATE                  \
+    ",'p95_us':" RATE ",'seeds':" SIZE ",'until_us':" AMOUNT ",'iterations':" COUNT "}}"
+
 /* A strategy in an Outcome. */
 #define TRIED                                                                                                          \
     "{'type':'object','required':['strategy','name','trials','complete','final'],'additionalProperties':false,"        \
     "'properties':{'strategy':" ID ",'name':" TEXT ",'proposer':" TEXT ",'trials':" SIZE ",'complete':" COUNT          \
     ",'predicted_us':" RATE ",'final':" FLAG ",'early':" FLAG ",'measured_us':" RATE ",'low_us':" RATE                 \
-    ",'high_us':" RATE ",'iterations':" SIZE ",'state':{'enum':['waiting','running','complete','failed',"              \
+    ",'high_us':" RATE ",'p95_us':" RATE ",'quiet_us':" RATE ",'in_weather':" EXPECTED ",'iterations':" SIZE           \
+    ",'state':{'enum':['waiting','running','complete','failed',"                                                       \
     "'infeasible','cancelled']},'reason':" TEXT "}}"
 
 #define LESSONS                                                                                                        \
@@ -306,6 +313,12 @@ static const struct schema schemas[] = {
      "'properties':{'schema':{'const':'syncopate.outcome/1'},'session':" TEXT ",'state':{'enum':['running','done',"
      "'stopped','failed','paused','cancelled']},'reason':" TEXT ",'trials':" COUNT ",'lower_bound_us':" AMOUNT
      ",'best':" TRIED ",'baseline':" TRIED ",'speedup':" RATE ",'gap':" NUMBER ",'overlap':" FLAG
+     ",'weather':{'type':'object','description':'Of a session in weather: the seed of its first trials, the strategy "
+     "that is predicted to be the best on the quiet network, and how many times as long as the best that one takes in "
+     "the same weather. measured_us is then the mean, 95% of iterations being shorter than p95_us; in_weather and "
+     "quiet_us are predicted','required':['seed'],'additionalProperties':false,'properties':{'seed':" SIZE
+     ",'quiet_best':" TRIED ",'loss':{'type':'object','required':['mean','rounds'],'additionalProperties':false,"
+     "'properties':{'mean':" RATE ",'low':" RATE ",'high':" RATE ",'rounds':" SIZE "}}}}"
      ",'strategies':{'type':'array','description':'In the order of their first trials','items':" TRIED
      "},'accuracy':{'type':'object','description':'Of predictions: how many, the median of |predicted / measured - 1|, "
      "and the share of pairs that were measured in the order predicted','required':['strategies'],"

@@ -44,8 +44,7 @@ static void session_row(struct request *rq, struct store *store, struct html_tab
                stored_session_state_word(s->state));
     html_cell_end(t);
     progress_cell(t, f, s);
-    html_cell(t, f && f->outcome.best != SIZE_MAX ? page_time(f->outcome.rows[f->outcome.best].measured.median_us, text)
-                                                  : "");
+    html_cell(t, f && f->outcome.best != SIZE_MAX ? page_time(f->outcome.rows[f->outcome.best].us, text) : "");
     if (f && f->outcome.best != SIZE_MAX && isfinite(f->outcome.speedup))
         html_cellf(t, "%.2f×", f->outcome.speedup);
     else

@@ -8,7 +8,8 @@
 
 /* As a dataset of before has them. */
 static const char OF_A_COMMAND[] =
-    "{\"final_rounds\":3,\"trial_us\":100000,\"runner\":\"command\",\"least_gain\":0.5,\"earlier\":120,\"allow_lossy\":"
+    "{\"final_rounds\":3,\"trial_us\":100000,\"runner\":\"command\",\"least_gain\":0.5,\"earlier\":120,\"weather\":3,"
+    "\"allow_lossy\":"
     "true,"
     "\"served\":true,"
     "\"ranker\":\"abc\",\"launch\":{},\"job\":{\"command\":\"line 1\\nline 2\",\"pattern\":\"p\",\"unit\":\"ms\","
@@ -46,6 +47,7 @@ static void every_option_is_read(void **state) {
     assert_close(o.trial_us, 1e5, 0);
     assert_close(o.least_gain, 0.5, 0);
     assert_int_equal(o.earlier, 120);
+    assert_int_equal(o.weather, 3);
     assert_true(o.allow_lossy && o.served && o.job.publish && !o.launch.share_gpu);
     assert_string_equal(o.ranker, "abc");
     assert_string_equal(o.launch.runner, "command");
