@@ -1,8 +1,7 @@
 #!/bin/bash
 # syncopate weather and simulations in weather: the picture, the trace that can be played again, and what is refused.
-# Needs OUT; prints ok and not ok lines (tests/README.md).
-# Computes: it waits for nothing and times nothing.
-# Plan: 22
+# Also a session in weather in the lab. Needs OUT; prints ok, not ok and skip lines (tests/README.md).
+# Plan: 29
 set -u
 cd "$(dirname "$0")/../.."
 source tests/cli/check.bash
@@ -34,23 +33,25 @@ json.dump(cluster, open("played.json", "w"))
 PY
 "$syncopate" simulate cnn-small drawn.json --baseline wfbp,ps-load-balanced --seed 5 --seeds 1 --time 99s --json >drawn 2>err
 "$syncopate" simulate cnn-small played.json --baseline wfbp,ps-load-balanced --seed 1 --seeds 1 --time 99s --json >played 2>err
-check a_trace_plays_what_was_drawn 0 '' python3 - <<'PY'
+python3 - <<'PY' 2>err
 import json
 a, b = ([json.loads(l)["in_weather"]["mean_us"] for l in open(f)] for f in ("drawn", "played"))
 assert a == b and len(a) == 2 and a[0] > 0, (a, b)
 PY
+verdict a_trace_plays_what_was_drawn $? "$(tail -n 1 err)"
 check a_prediction_says_what_to_expect 0 '"p95_us"' "$syncopate" simulate cnn-small lab-4x1g-weather --baseline wfbp --json
 check rows_are_sorted_by_the_time_in_weather 0 'IN WEATHER' "$syncopate" simulate cnn-small lab-4x1g-weather --all-baselines
 check compare_shows_both_times 0 '(quiet)' "$syncopate" compare mlp-small lab-4x1g-weather
 check compare_has_no_weather_where_there_is_none 1 '' grep -q quiet <("$syncopate" compare mlp-small lab-4x1g)
 "$syncopate" compare mlp-small lab-4x1g-weather --json >compared 2>err
 "$syncopate" simulate mlp-small lab-4x1g-weather --all-baselines --json >simulated 2>err
-check compare_expects_what_simulate_expects 0 '' python3 - <<'PY'
+python3 - <<'PY' 2>err
 import json
 simulated = {p["strategy"]["name"]: p["in_weather"] for p in map(json.loads, open("simulated"))}
 compared = {b["name"]: b["in_weather"] for b in json.load(open("compared"))["baselines"] if "in_weather" in b}
 assert simulated == compared and len(compared) > 15, (simulated, compared)
 PY
+verdict compare_expects_what_simulate_expects $? "$(tail -n 1 err)"
 check seeds_need_weather 2 'it has no "variability"' "$syncopate" simulate cnn-small lab-4x1g --baseline wfbp --seeds 3
 check only_the_lab_plays_weather 2 'weather is played in the lab alone' "$syncopate" trial cnn-small lab-4x1g-weather --baseline wfbp --runner local
 check a_seed_needs_weather 2 'it has no "variability"' "$syncopate" trial cnn-small lab-4x1g --baseline wfbp --seed 2
@@ -61,3 +62,35 @@ check a_command_plays_no_weather 2 'weather is played in the lab alone' "$syncop
 check a_session_of_others_knows_no_weather 2 'has "variability"' "$syncopate" session open cnn-small lab-4x1g-weather --dataset s.db
 sed 's/"share":0.7/"share":0.6/' "$OLDPWD/examples/clusters/lab-4x1g-weather.json" >bad.json
 check shares_that_do_not_add_up_are_refused 2 'the shares add up to 0.9, not to 1' "$syncopate" simulate cnn-small bad.json --baseline wfbp
+
+# A session in weather: rates that change five times a second, on a model that takes milliseconds.
+if [ "$(id -u)" != 0 ] || ! unshare --net true 2>/dev/null || ! command -v mpirun >/dev/null; then
+    echo "skip a_session_in_weather: needs root and mpirun"
+    exit 0
+fi
+tiny=$OLDPWD/tests/cli/mlp-tiny.json
+sed 's/"every_us":5000000/"every_us":200000/; s/"monitor_lag_us":200000,//' "$OLDPWD/examples/clusters/lab-4x1g-weather.json" >fast.json
+"$syncopate" tune "$tiny" fast.json --weather --seed 4 --trials 16 --rounds 2 --trial-time 300ms --dataset w.db --out best.json \
+    --json >tuned 2>err
+verdict a_session_in_weather_answers $? "$(tail -n 1 err)"
+python3 - <<'PY' 2>err
+import json
+t = json.load(open("tuned"))
+assert list(t["weather"])[:2] == ["seed", "quiet_best"] and t["weather"]["seed"] == 4, t
+best, quiet = t["best"], t["weather"]["quiet_best"]
+assert 0 < best["measured_us"] <= best["p95_us"] and 0 < best["in_weather"]["mean_us"] <= best["in_weather"]["p95_us"], t
+assert 0 < quiet["quiet_us"] <= quiet["in_weather"]["mean_us"] and quiet["final"] and t["weather"]["loss"]["rounds"] == 2, t
+PY
+verdict its_answer_says_what_to_expect $? "$(tail -n 1 err)"
+"$syncopate" dataset export --dataset w.db --out w.json 2>err
+python3 - <<'PY' 2>err
+import json
+seeds = {t["round"]: t["environment_details"]["weather"] for t in map(json.loads, open("w.json"))}
+assert seeds == {0: 4, 1: 5, 2: 6}, seeds
+PY
+verdict its_trials_say_their_weather $? "$(tail -n 1 err)"
+session=$("$syncopate" dataset sessions --dataset w.db | grep -o '[0-9]\{8\}-[0-9]\{6\}-[a-z0-9]*' | head -n 1)
+check it_can_be_shown_again 0 'On the quiet network' "$syncopate" tune --resume "$session" --dataset w.db
+check a_report_tells_of_it 0 '' "$syncopate" report "$session" --dataset w.db --out w.html
+check rankers_leave_it_out 2 'rankers know no weather' "$syncopate" train-ranker --dataset w.db
+check its_answer_runs_in_any_weather 0 'in weather 9' "$syncopate" trial "$tiny" fast.json --strategy best.json --seed 9 --iterations 5

@@ -198,11 +198,22 @@ static enum status read_domain(struct loading *l, const struct record *key, stru
     return st || out->runner ? st : error_no_memory(err);
 }
 
+/* Times in weather depend on the weather as much as on the strategy, and features say nothing of it. */
+static void leave_out_weather(struct loading *l, struct domain *domain, size_t n) {
+    error_set(&l->last, ST_INVALID, "\"%s\" has \"variability\", and rankers know no weather", domain->cluster.name);
+    l->skipped += n;
+    release_domain(domain);
+}
+
 /* Fill the next slot of out->domains; when these n entries give no example, the slot stays free. */
 static enum status add_domain(struct loading *l, const struct entry *entries, size_t n, struct error *err) {
     struct domain *domain = &l->out->domains[l->out->n_domains];
     struct featurizer *f = NULL;
     enum status st = read_domain(l, entries->record, domain, err);
+    if (!st && domain->cluster.variability.given) {
+        leave_out_weather(l, domain, n);
+        return ST_OK;
+    }
     if (!st)
         st = featurizer_new(&domain->model, &domain->cluster, &f, err);
     for (size_t i = 0, end; i < n && !st; i = end) {

@@ -46,9 +46,9 @@ struct examples {
 };
 
 /* The complete trials that `query` finds (its state is ignored; its limit and offset count trials, not examples).
- * Trials whose strategy can no longer be read, lowered or predicted are left out and counted in *skipped (may be NULL);
- * a domain with no trial left is left out. Fails: as the store, ST_NOT_FOUND when there is no example, ST_INVALID (a
- * recorded model or cluster that can no longer be read). Release with examples_release.
+ * Trials whose strategy can no longer be read, lowered or predicted are left out, as are trials in weather, and counted
+ * in *skipped (may be NULL); a domain with no trial left is left out. Fails: as the store, ST_NOT_FOUND when there is
+ * no example, ST_INVALID (a recorded model or cluster that can no longer be read). Release with examples_release.
  * O(trials log trials), and a lowering, a run of the timeline and features_of for every example. */
 enum status examples_load(struct store *store, const struct query *query, struct examples *out, size_t *skipped,
                           struct error *err);

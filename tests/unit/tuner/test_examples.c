@@ -60,6 +60,32 @@ static void trials_of_one_strategy_become_one_example_with_the_median_of_their_m
     store_close(store);
 }
 
+static void trials_in_weather_are_no_examples(void **state) {
+    struct world *w = *state;
+    struct error err = {0};
+    struct store *store = open_dataset("weather.db");
+    struct strategy a;
+    struct examples e;
+    size_t skipped;
+    struct measured_domain varies = w->small;
+    cJSON *json = cluster_write(&w->small.cluster);
+    cJSON_AddItemToObject(json, "variability", parse_text("{\"compute\":{\"share\":0.1,\"factor\":2}}"));
+    assert_ok(cluster_read(json, "varies", &varies.cluster, &err));
+    cJSON_Delete(json);
+    draw_strategy(&w->small, &w->rng, &a);
+    record_trial(store, &varies, &a, "p", "simulated", 5000);
+    assert_fails(examples_load(store, &(struct query){0}, &e, NULL, &err), ST_NOT_FOUND, "rankers know no weather");
+    record_trial(store, &w->small, &a, "p", "simulated", 1000);
+    load(store, &(struct query){0}, &e, &skipped);
+    assert_int_equal(e.n, 1);
+    assert_int_equal(skipped, 1);
+    assert_close(e.examples[0].us, 1000, 0);
+    examples_release(&e);
+    strategy_release(&a);
+    cluster_release(&varies.cluster);
+    store_close(store);
+}
+
 static void trials_that_did_not_complete_are_no_examples(void **state) {
     struct world *w = *state;
     struct error err = {0};
@@ -222,6 +248,7 @@ static void names_and_runners_do_not_count_in_a_distance(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(trials_of_one_strategy_become_one_example_with_the_median_of_their_medians),
+        cmocka_unit_test(trials_in_weather_are_no_examples),
         cmocka_unit_test(trials_that_did_not_complete_are_no_examples),
         cmocka_unit_test(examples_of_a_domain_lie_together_and_runners_are_domains_of_their_own),
         cmocka_unit_test(a_featurizer_gives_the_features_of_the_examples),
