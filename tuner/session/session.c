@@ -22,10 +22,6 @@
 
 enum { LEAST_ITERATIONS = 6, WARMUP = 2, PUBLISHED_STARTS = 2, EARLIER = 120 };
 
-/* The proposer of the quiet network's best, in a session in weather. */
-#define QUIET "quiet"
-enum { QUIET_PASSES = 6 };
-
 /* A trial this much slower than the best is ended early. */
 static const double HOPELESS = 1.5;
 
@@ -269,14 +265,6 @@ static size_t starts_limit(const struct session *s) {
     return n < s->starts.n ? n : s->starts.n;
 }
 
-static enum status predict(struct session *s, const struct strategy *strategy, double *us, struct error *err) {
-    struct prediction prediction;
-    enum status st = predictor_run(&s->predictor, strategy, &prediction, err);
-    if (!st)
-        *us = prediction.iteration_us;
-    return st;
-}
-
 /* The first of the starts that was not tried; *out is NULL when all were. */
 static enum status next_start(struct session *s, struct entry **out, struct error *err) {
     *out = NULL;
@@ -290,7 +278,7 @@ static enum status next_start(struct session *s, struct entry **out, struct erro
             return st;
         strategy.id = start->strategy.id;
         double predicted_us = start->predicted_us;
-        if (s->options.kept.weather && (st = predict(s, &strategy, &predicted_us, err))) {
+        if (s->options.kept.weather && (st = session_predict(s, &strategy, &predicted_us, err))) {
             strategy_release(&strategy);
             return st;
         }
@@ -332,122 +320,6 @@ static enum status propose(struct session *s, struct proposal *out, struct error
     free(tried);
     return st;
 }
-
-/* ---- the quiet network, for a session in weather ---- */
-
-typedef enum status quiet_work(struct session *s, struct strategy *out, struct error *err);
-
-/* Predict for the quiet network, by its description alone: trials change nothing there, so that a resumed session finds
- * the same. */
-static enum status on_quiet_network(struct session *s, quiet_work *work, struct strategy *out, struct error *err) {
-    const struct correction kept = s->predictor.correction;
-    struct error ignored;
-    s->predictor.weather = 0;
-    enum status st = predictor_correct(&s->predictor, (struct correction){1, 1}, err);
-    if (!st)
-        st = work(s, out, err);
-    s->predictor.weather = s->options.kept.weather;
-    const enum status restored = predictor_correct(&s->predictor, kept, st ? &ignored : err);
-    return st ? st : restored;
-}
-
-static enum status predict_entries(struct session *s, struct strategy *out, struct error *err) {
-    enum status st = ST_OK;
-    (void)out;
-    for (size_t i = 0; i < s->n && !st; i++) {
-        struct entry *e = s->entries[i];
-        if (e->quiet_us > 0)
-            continue;
-        st = predict(s, &e->strategy, &e->quiet_us, err);
-        if (outcome_leaves_out(st)) {
-            e->quiet_us = INFINITY;
-            st = ST_OK;
-        }
-    }
-    return st;
-}
-
-/* The candidate that is fastest, out of a list. */
-static enum status take_fastest(struct session *s, struct candidates *from, struct strategy *out, double *out_us,
-                                struct error *err) {
-    size_t best = SIZE_MAX;
-    double least = INFINITY, us;
-    for (size_t i = 0; i < from->n; i++) {
-        enum status st = predict(s, &from->items[i].strategy, &us, err);
-        if (st && !outcome_leaves_out(st))
-            return st;
-        if (!st && us < least) {
-            best = i;
-            least = us;
-        }
-    }
-    if (best == SIZE_MAX)
-        return error_set(err, ST_NOT_FOUND, "no strategy can be predicted on the quiet network");
-    *out = from->items[best].strategy;
-    *out_us = least;
-    from->items[best] = from->items[--from->n];
-    return ST_OK;
-}
-
-/* What a search would answer there, with predictions in the place of trials: in each pass the proposers climb from and
- * cross the best of those before. */
-static enum status search_quietly(struct session *s, struct strategy *out, struct error *err) {
-    struct strategy found[QUIET_PASSES] = {0};
-    struct tried tried[QUIET_PASSES];
-    struct candidates candidates;
-    struct rng rng;
-    const struct search_context context = {.space = &s->space, .predictor = &s->predictor, .starts = &s->starts};
-    const size_t asked = s->options.evaluations;
-    size_t best = 0;
-    enum status st = ST_OK;
-    rng_split(&rng, s->options.seed, UINT64_MAX);
-    for (size_t k = 0; k < QUIET_PASSES && !st; k++) {
-        st = candidates_make(&context, asked ? asked : candidates_evaluations(s->model), k, tried, &rng, &candidates,
-                             err);
-        if (st)
-            break;
-        st = take_fastest(s, &candidates, &found[k], &tried[k].us, err);
-        candidates_release(&candidates);
-        tried[k] = (struct tried){.strategy = &found[k], .us = tried[k].us, .proposer = QUIET};
-        best = !st && tried[k].us < tried[best].us ? k : best;
-    }
-    for (size_t k = 0; k < QUIET_PASSES; k++)
-        if (st || k != best)
-            strategy_release(&found[k]);
-    if (!st)
-        *out = found[best];
-    return st;
-}
-
-/* The quiet network's best gets a trial, so that the answer can say what it loses in weather. *out is NULL when it had
- * one. */
-static enum status next_quiet(struct session *s, struct entry **out, struct error *err) {
-    struct strategy strategy = {0};
-    char name[32];
-    double predicted_us = 0;
-    *out = NULL;
-    for (size_t i = 0; i < s->n; i++)
-        s->quiet_done |= !strcmp(s->entries[i]->proposer, QUIET);
-    if (!s->options.kept.weather || s->quiet_done)
-        return ST_OK;
-    s->quiet_done = true;
-    enum status st = on_quiet_network(s, search_quietly, &strategy, err);
-    if (st) {
-        strategy_release(&strategy);
-        return st == ST_NOT_FOUND ? ST_OK : st;
-    }
-    snprintf(name, sizeof name, QUIET "-%lu", (unsigned long)(s->trials + s->running + 1));
-    strategy.name = arena_strdup(&strategy.arena, name);
-    st = strategy.name ? predict(s, &strategy, &predicted_us, err) : error_no_memory(err);
-    if (st || session_find(s, &strategy.id)) {
-        strategy_release(&strategy);
-        return st;
-    }
-    *out = session_add(s, &strategy, QUIET, predicted_us);
-    return *out ? ST_OK : error_no_memory(err);
-}
-
-/* ---- the next trial ---- */
 
 /* *out is NULL, and the search is over, when nothing new was found or the best candidate's expected gain is too
  * small. */
@@ -559,7 +431,7 @@ static enum status next_of_search(struct session *s, struct entry **out, struct 
     if (st || *out)
         return st;
     s->phase = TUNE_SEARCH;
-    st = next_quiet(s, out, err);
+    st = session_next_quiet(s, out, err);
     return st || *out ? st : next_candidate(s, out, err);
 }
 
@@ -586,7 +458,7 @@ enum status session_suggest(struct session *s, enum session_step *step, struct s
         return ST_OK;
     }
     if (!e && s->options.kept.weather)
-        st = on_quiet_network(s, predict_entries, NULL, err);
+        st = session_predict_quiet(s, err);
     if (st)
         return st;
     if (!e)

@@ -76,6 +76,16 @@ void session_tell(const struct session *s, const struct entry *e, const struct t
 /* What was tried, in the order of the trials; malloc'd. */
 struct tried *session_tried(const struct session *s);
 
+/* Predict a strategy as the predictor is now. Fails: as predictor_run. */
+enum status session_predict(struct session *s, const struct strategy *strategy, double *us, struct error *err);
+
+/* In weather: an entry for what is predicted to be the best on the quiet network. *out is NULL when there was one, and
+ * out of weather. Fails: as candidates_make and predictions. */
+enum status session_next_quiet(struct session *s, struct entry **out, struct error *err);
+
+/* In weather: fill in quiet_us of all entries. Fails: as predictions do for other reasons than the strategy's. */
+enum status session_predict_quiet(struct session *s, struct error *err);
+
 /* One more trial of `e` runs. */
 void session_adopt(struct session *s, struct entry *e, uint64_t round, struct suggestion *out);
 
