@@ -47,6 +47,27 @@ static void verdict_so_far(struct markup *m, const struct findings *f) {
                      best->name, time, f->outcome.speedup, f->outcome.rows[f->outcome.baseline].name);
 }
 
+/* What a session in weather says of the quiet network's best. */
+static void weather_words(struct markup *m, const struct findings *f) {
+    const struct outcome *o = &f->outcome;
+    char quiet[32];
+    if (!o->weather.seed || o->best == SIZE_MAX || o->weather.quiet == SIZE_MAX)
+        return;
+    const struct outcome_row *row = &o->rows[o->weather.quiet];
+    html_begin(m, "p", NULL);
+    if (o->weather.quiet == o->best) {
+        markup_textf(m, "It is also predicted to be the best on the quiet network, at %s.",
+                     time_text(row->quiet_us, quiet));
+    } else {
+        markup_textf(m, "On the quiet network %s would be the best, at a predicted %s.", row->name,
+                     time_text(row->quiet_us, quiet));
+        if (!isnan(o->weather.loss.mean))
+            markup_textf(m, " In the same weather it takes %.3f times as long as %s.", o->weather.loss.mean,
+                         o->rows[o->best].name);
+    }
+    markup_end(m);
+}
+
 static void verdict(struct markup *m, const struct findings *f) {
     char time[32];
     html_begin(m, "p", "verdict");
@@ -95,15 +116,22 @@ static void figure(struct markup *m, const char *what, const char *value, const 
 
 static void best_figures(struct markup *m, const struct findings *f) {
     char value[64], note[96], low[32], high[32];
-    const struct summary *best = &f->outcome.rows[f->outcome.best].measured;
+    const struct outcome_row *row = &f->outcome.rows[f->outcome.best];
+    const struct summary *best = &row->measured;
     snprintf(note, sizeof note, "%s to %s (95%%)", time_text(best->low_us, low), time_text(best->high_us, high));
-    figure(m, "an iteration", time_text(best->median_us, value), note);
+    figure(m, f->outcome.weather.seed ? "an iteration in weather, mean" : "an iteration", time_text(row->us, value),
+           note);
+    if (f->outcome.weather.seed)
+        figure(m, "95th percentile", time_text(row->p95_us, value), "of its iterations in weather");
     if (f->outcome.baseline != SIZE_MAX && f->outcome.best != f->outcome.baseline) {
         snprintf(value, sizeof value, "%.2f×", f->outcome.speedup);
-        snprintf(note, sizeof note, "%.2f× to %.2f×", f->outcome.speedup_low, f->outcome.speedup_high);
+        if (isnan(f->outcome.speedup_low))
+            snprintf(note, sizeof note, "one round in weather has no interval");
+        else
+            snprintf(note, sizeof note, "%.2f× to %.2f×", f->outcome.speedup_low, f->outcome.speedup_high);
         figure(m, "over the best baseline", value, note);
     }
-    const double samples = f->model.batch_per_device * f->cluster.n_devices / best->median_us * 1e6;
+    const double samples = f->model.batch_per_device * f->cluster.n_devices / row->us * 1e6;
     snprintf(value, sizeof value, samples < 1000 ? "%.1f" : "%.0f", samples);
     figure(m, "samples a second", value, "on all devices");
     if (f->outcome.gap >= 0)
@@ -141,6 +169,7 @@ void report_answer(struct markup *m, const struct findings *f, const char *comma
     const bool clear = f->outcome.baseline != SIZE_MAX && f->outcome.best != f->outcome.baseline && !f->outcome.overlap;
     html_begin(m, "div", clear ? "answer" : "answer open");
     verdict(m, f);
+    weather_words(m, f);
     html_begin(m, "dl", "figures");
     if (f->outcome.best != SIZE_MAX)
         best_figures(m, f);
@@ -218,7 +247,10 @@ void report_progress(struct markup *m, const struct findings *f, const struct ch
     markup_begin(m, "figure");
     chart_progress(m, "chart-progress", &progress);
     markup_leaf(m, "figcaption",
-                f->outcome.collection
+                f->outcome.weather.seed
+                    ? "Mean iteration time of each trial, in the weather of its round. Repeats of the finalists are "
+                      "small and dark; they decide."
+                : f->outcome.collection
                     ? "Median iteration time of each trial, of strategies drawn over the whole space."
                     : "Median iteration time of each trial. Repeats of the finalists are small and dark; they "
                       "decide.");
@@ -452,7 +484,11 @@ static void report_trials(struct markup *m, const struct findings *f) {
     char text[32], low[32], high[32];
     html_section(m, "trials", "All trials");
     html_begin(m, "div", "tight");
-    html_table_begin(&t, m, "In the order in which they ran; times are medians of an iteration", heads);
+    html_table_begin(&t, m,
+                     f->outcome.weather.seed
+                         ? "In the order in which they ran; times are means, the interval is of the median"
+                         : "In the order in which they ran; times are medians of an iteration",
+                     heads);
     for (size_t i = 0; i < f->outcome.n_trials; i++) {
         const struct record *r = &f->outcome.trials[i];
         const bool complete = r->state == RECORD_COMPLETE;
@@ -465,7 +501,7 @@ static void report_trials(struct markup *m, const struct findings *f) {
         html_cellf(&t, "%.12s", r->strategy);
         html_cell(&t, r->proposer);
         html_cell(&t, time_text(r->predicted_us, text));
-        html_cell(&t, complete ? time_text(r->median_us, text) : "");
+        html_cell(&t, complete ? time_text(f->outcome.weather.seed ? r->mean_us : r->median_us, text) : "");
         html_cellf(&t, "%s%s%s", complete ? time_text(r->low_us, low) : "", complete ? " to " : "",
                    complete ? time_text(r->high_us, high) : "");
         trial_note(&t, f, r);

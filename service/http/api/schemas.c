@@ -44,7 +44,7 @@
 #define MEASURED                                                                                                       \
     "{'type':'object','required':['strategy_id','name','measured_us','low_us','high_us','iterations','final'],"        \
     "'additionalProperties':false,'properties':{'strategy_id':" ID ",'name':" TEXT ",'measured_us':" RATE              \
-    ",'low_us':" RATE ",'high_us':" RATE ",'iterations':" SIZE ",'final':" FLAG "}}"
+    ",'low_us':" RATE ",'high_us':" RATE ",'p95_us':" RATE ",'iterations':" SIZE ",'final':" FLAG "}}"
 
 /* What the simulator expects of a strategy in weather. */
 #define EXPECTED                                                                                                       \
