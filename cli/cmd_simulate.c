@@ -330,11 +330,12 @@ static enum status check_weather(const struct request *r, const struct cluster *
         return error_set(err, ST_USAGE,
                          "--seed, --seeds and --time are about the weather of %s, but it has no \"variability\"",
                          cluster->name);
-    if (given && (r->sweep || r->remote.server || !strcmp(r->kind, "autosync")))
-        return error_set(
-            err, ST_USAGE,
-            "%s has \"variability\": a --sweep, a service and the closed form know no weather; take it out",
-            cluster->name);
+    if (asked && r->remote.server)
+        return error_set(err, ST_USAGE, "a service chooses seeds and time itself: drop --seed, --seeds and --time");
+    if (given && (r->sweep || !strcmp(r->kind, "autosync")))
+        return error_set(err, ST_USAGE,
+                         "%s has \"variability\": a --sweep and the closed form know no weather; take it out",
+                         cluster->name);
     return ST_OK;
 }
 

@@ -30,7 +30,7 @@
 #include "tuner/session/tune.h"
 
 static const double DEFAULT_TRIAL_US = 4e6, MOST_TRIAL_US = 60e6; /* the second is of the default in weather */
-enum { CHANGES_A_TRIAL = 3, DEFAULT_ROUNDS = 3, DEFAULT_ROUNDS_IN_WEATHER = 5 };
+enum { CHANGES_A_TRIAL = 3 };
 static const char DEFAULT_RANKER[] = "nearest";
 enum { DEFAULT_TRIALS = 40 };
 
@@ -317,8 +317,6 @@ static enum status check_options(struct tune_command_options *words, const struc
                         "no such dataset; --dataset names the one that the session is in");
     if (!words->resume && n_arguments != 2)
         return error_set(err, ST_USAGE, "usage: syncopate %s   (--help explains)", line->usage);
-    if (o->kept.final_rounds == UINT64_MAX)
-        o->kept.final_rounds = words->weather ? DEFAULT_ROUNDS_IN_WEATHER : DEFAULT_ROUNDS;
     if (o->trials == UINT64_MAX)
         o->trials = o->time_us > 0 ? 0 : DEFAULT_TRIALS;
     if (!o->trials && o->time_us <= 0)
@@ -360,8 +358,8 @@ static enum status begin_or_resume(struct tune_command_options *words, const str
 enum status cmd_tune(int argc, char **argv, struct error *err) {
     struct tune_command_options words = {.ranker = DEFAULT_RANKER, .options = tune_default_options()};
     struct tune_options *o = &words.options;
-    o->kept.trial_us = 0;                          /* not said */
-    o->trials = o->kept.final_rounds = UINT64_MAX; /* not said */
+    o->kept.trial_us = 0;   /* not said */
+    o->trials = UINT64_MAX; /* not said */
     const struct option options[] = {
         {"trials", OPTION_INTEGER, &o->trials, "N",
          "how many real runs, repeats included (default 40, or no limit with --time)"},
@@ -387,8 +385,7 @@ enum status cmd_tune(int argc, char **argv, struct error *err) {
         {"logs", OPTION_TEXT, &o->kept.job.logs, "DIR",
          "keep what trials write, and what they were given, in folders there"},
         {"seed", OPTION_INTEGER, &o->seed, "K", "where every random choice comes from (default 1)"},
-        {"rounds", OPTION_INTEGER, &o->kept.final_rounds, "N",
-         "how often each finalist runs again (default 3; with --weather 5)"},
+        {"rounds", OPTION_INTEGER, &o->kept.final_rounds, "N", "how often each finalist runs again (default 3)"},
         {"trial-time", OPTION_TIME, &o->kept.trial_us, "T",
          "measure for about T in each trial (default 4s; with --weather three changes of rates)"},
         {"dataset", OPTION_ONE_OF, &words.dataset, "FILE", "where measurements are kept (default " DEFAULT_DATASET ")"},

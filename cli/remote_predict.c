@@ -28,6 +28,13 @@ static cJSON *new_request(const struct model *model, const struct cluster *clust
     return root;
 }
 
+static void read_expected(const cJSON *json, struct expectation *out) {
+    const cJSON *expected = cJSON_GetObjectItemCaseSensitive(json, "in_weather");
+    const struct json_at at = json_root(expected, "in_weather");
+    if (expected && expectation_read(&at, out, NULL))
+        *out = (struct expectation){0};
+}
+
 static void read_row(const cJSON *json, double bound_us, struct row *out) {
     const cJSON *strategy = cJSON_GetObjectItemCaseSensitive(json, "strategy");
     *out = (struct row){.prediction = {.iteration_us = remote_number(json, "iteration_us"),
@@ -36,6 +43,7 @@ static void read_row(const cJSON *json, double bound_us, struct row *out) {
                                        .samples_per_s = remote_number(json, "samples_per_s"),
                                        .messages = (uint32_t)remote_count(json, "messages")}};
     out->bound_us = cJSON_HasObjectItem(json, "lower_bound_us") ? remote_number(json, "lower_bound_us") : bound_us;
+    read_expected(json, &out->expected);
     snprintf(out->id.hex, sizeof out->id.hex, "%s", remote_text(strategy, "id"));
     snprintf(out->name, sizeof out->name, "%s", remote_text(strategy, "name"));
 }

@@ -12,6 +12,7 @@
 #include "dataset/describe.h"
 #include "simulator/bound.h"
 
+enum { WEATHER = 1 }; /* the first seed that times in weather are expected over */
 enum { STRATEGIES_KEPT = 8192, SLOTS = 2 * STRATEGIES_KEPT };
 /* Predictors and descriptions that exceed these limits are freed when nobody uses them, so that a large request leaves
  * no memory behind. */
@@ -25,7 +26,7 @@ struct spare {
 /* A prediction; it never changes. */
 struct known {
     struct id id;
-    struct prediction prediction;
+    struct outlook outlook;
 };
 
 struct entry {
@@ -237,6 +238,15 @@ void prepared_domain_drop(struct prepared_domain *domain) {
     free_list(gone);
 }
 
+/* Of a cluster with weather it is given out for the quiet network; look() asks it for the weather. */
+static enum status begin(struct entry *e, struct predictor *out, struct error *err) {
+    if (!e->cluster.variability.given)
+        return predictor_init(out, &e->model, &e->cluster, err);
+    enum status st = predictor_init_in_weather(out, &e->model, &e->cluster, WEATHER, err);
+    out->weather = 0;
+    return st;
+}
+
 enum status prepared_domain_take_predictor(struct prepared_domain *domain, struct predictor **out, struct error *err) {
     struct entry *e = (struct entry *)domain;
     pthread_mutex_lock(&e->mutex);
@@ -248,7 +258,7 @@ enum status prepared_domain_take_predictor(struct prepared_domain *domain, struc
     pthread_mutex_unlock(&e->mutex);
     if (!spare) {
         spare = calloc(1, sizeof *spare);
-        enum status st = spare ? predictor_init(&spare->predictor, &e->model, &e->cluster, err) : error_no_memory(err);
+        enum status st = spare ? begin(e, &spare->predictor, err) : error_no_memory(err);
         if (st) {
             free(spare);
             return st;
@@ -286,22 +296,22 @@ static struct known **find_known(struct entry *e, const char *id) {
     return &e->known[i];
 }
 
-static bool recall(struct entry *e, const char *id, struct prediction *out) {
+static bool recall(struct entry *e, const char *id, struct outlook *out) {
     pthread_mutex_lock(&e->mutex);
     const struct known *known = e->known ? *find_known(e, id) : NULL;
     if (known)
-        *out = known->prediction;
+        *out = known->outlook;
     pthread_mutex_unlock(&e->mutex);
     return known;
 }
 
 /* Without memory the prediction is made again next time. */
-static void remember(struct entry *e, const struct id *id, const struct prediction *prediction) {
+static void remember(struct entry *e, const struct id *id, const struct outlook *outlook) {
     struct known *known = calloc(1, sizeof *known);
     if (!known)
         return;
     known->id = *id;
-    known->prediction = *prediction;
+    known->outlook = *outlook;
     pthread_mutex_lock(&e->mutex);
     if (e->n_known >= STRATEGIES_KEPT)
         clear_known(e);
@@ -317,8 +327,19 @@ static void remember(struct entry *e, const struct id *id, const struct predicti
     free(known);
 }
 
+static enum status look(const struct entry *e, struct predictor *p, const struct strategy *strategy,
+                        struct outlook *out, struct error *err) {
+    out->expected = (struct expectation){0};
+    if (!e->cluster.variability.given)
+        return predictor_run(p, strategy, &out->quiet, err);
+    p->weather = WEATHER;
+    enum status st = predictor_outlook(p, strategy, out, err);
+    p->weather = 0;
+    return st;
+}
+
 enum status prepared_domain_predict(struct prepared_domain *domain, const struct strategy *strategy,
-                                    struct prediction *out, struct error *err) {
+                                    struct outlook *out, struct error *err) {
     struct entry *e = (struct entry *)domain;
     struct predictor *predictor;
     if (e->owner && recall(e, strategy->id.hex, out))
@@ -326,7 +347,7 @@ enum status prepared_domain_predict(struct prepared_domain *domain, const struct
     enum status st = prepared_domain_take_predictor(domain, &predictor, err);
     if (st)
         return st;
-    st = predictor_run(predictor, strategy, out, err);
+    st = look(e, predictor, strategy, out, err);
     prepared_domain_give_predictor(domain, predictor);
     if (!st && e->owner)
         remember(e, &strategy->id, out);
@@ -334,7 +355,7 @@ enum status prepared_domain_predict(struct prepared_domain *domain, const struct
 }
 
 enum status prepared_domain_predict_stored(struct prepared_domain *domain, struct store *store, const char *id,
-                                           struct prediction *out, struct error *err) {
+                                           struct outlook *out, struct error *err) {
     struct entry *e = (struct entry *)domain;
     struct strategy strategy;
     if (recall(e, id, out))

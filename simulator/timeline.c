@@ -841,8 +841,11 @@ static enum status run(struct timeline *tl, struct error *err) {
             break;
         next = fmin(next, next_change_us(tl));
         advance(tl, next);
-        while (next_change_us(tl) <= next)
+        for (uint32_t changes = 1; !status && next_change_us(tl) <= next; changes++) {
             change_weather(tl);
+            if (changes % TURNS_A_CHECK == 0)
+                status = work_check(err);
+        }
         take_instant(tl, next + INSTANT_US);
         add_arrivals(tl);
         give_up(tl);

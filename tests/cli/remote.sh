@@ -2,7 +2,7 @@
 # Commands as clients of a service, and agents that run its trials: the same answers as here, what is refused, and what
 # a service that is killed and comes back costs. Needs OUT; prints ok, not ok and skip lines (tests/README.md).
 # Waits: agents and leases; its trials are compared with nothing.
-# Plan: 88
+# Plan: 91
 set -u
 cd "$(dirname "$0")/../.."
 source tests/cli/check.bash
@@ -98,6 +98,16 @@ for form in --json "--baseline wfbp,horovod" "--baseline p3 --timeline trace.jso
     cmp -s here there && cmp -s here.err there.err && [ -s here ]
     verdict "a_prediction_is_the_same_there_as_here_${form// /_}" $? "$(diff here there | head -n 3)"
 done
+"$syncopate" clusters add lab-4x1g-weather >/dev/null
+for form in --json "--baseline wfbp,p3"; do
+    # shellcheck disable=SC2086
+    "$syncopate" simulate resnet18 lab-4x1g-weather $form >there 2>err
+    # shellcheck disable=SC2086
+    env -u SYNCOPATE_SERVER "$syncopate" simulate resnet18 lab-4x1g-weather $form >here 2>err
+    cmp -s here there && [ -s here ]
+    verdict "a_prediction_in_weather_is_the_same_there_as_here_${form// /_}" $? "$(diff here there | head -n 3)"
+done
+check a_service_chooses_the_seeds 2 'a service chooses seeds' "$syncopate" simulate resnet18 lab-4x1g-weather --seeds 3
 check a_sweep_is_not_for_a_service 2 'knows no --sweep' "$syncopate" simulate resnet18 lab-4x1g --sweep workers=2,4
 check a_dataset_here_is_not_there 2 'drop one of the two' "$syncopate" dataset query --dataset d.db --server "$url"
 check a_typed_dataset_beats_the_variable 2 'not-there.db' "$syncopate" dataset query --dataset not-there.db

@@ -14,19 +14,14 @@
 static enum status predict(struct predictor *predictor, const struct baseline *baseline, struct comparison_row *out,
                            struct error *err) {
     struct strategy strategy;
-    struct prediction prediction;
-    struct outlook outlook = {.quiet_us = NAN};
+    struct outlook outlook = {0};
     *out = (struct comparison_row){.baseline = baseline, .iteration_us = NAN};
     enum status st = tuned_build(baseline, predictor->model, predictor->cluster, &strategy, err);
     if (!st) {
-        if (predictor->weather) {
-            st = predictor_outlook(predictor, &strategy, &outlook, err);
-        } else {
-            st = predictor_run(predictor, &strategy, &prediction, err);
-            outlook.quiet_us = prediction.iteration_us;
-        }
+        st = predictor->weather ? predictor_outlook(predictor, &strategy, &outlook, err)
+                                : predictor_run(predictor, &strategy, &outlook.quiet, err);
         if (!st) {
-            out->iteration_us = outlook.quiet_us;
+            out->iteration_us = outlook.quiet.iteration_us;
             out->expected = outlook.expected;
         }
         strategy_release(&strategy);

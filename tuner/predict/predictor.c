@@ -187,13 +187,8 @@ enum status predictor_run(struct predictor *p, const struct strategy *strategy, 
 
 enum status predictor_outlook(struct predictor *p, const struct strategy *strategy, struct outlook *out,
                               struct error *err) {
-    struct prediction quiet;
     enum status st = lower(p, strategy, err);
-    if (!st)
-        st = run_in_weather(p, &quiet, &out->expected, err);
-    if (!st)
-        out->quiet_us = quiet.iteration_us;
-    return st;
+    return st ? st : run_in_weather(p, &out->quiet, &out->expected, err);
 }
 
 enum status predictor_features(struct predictor *p, const struct strategy *strategy, struct features *out,

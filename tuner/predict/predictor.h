@@ -77,7 +77,7 @@ enum status predictor_run(struct predictor *predictor, const struct strategy *st
 /* Of a predictor in weather: what a strategy takes on the quiet network, and what to expect in weather. Fails: as
  * predictor_run. */
 struct outlook {
-    double quiet_us;
+    struct prediction quiet;
     struct expectation expected;
 };
 enum status predictor_outlook(struct predictor *predictor, const struct strategy *strategy, struct outlook *out,

@@ -28,7 +28,7 @@ struct item {
     struct error error;
     struct id strategy;
     char name[NAME_ROOM]; /* cut where it is longer */
-    struct prediction prediction;
+    struct outlook outlook;
     char *timeline; /* JSON text, malloc'd */
 };
 
@@ -71,7 +71,7 @@ static enum status predict_built(struct batch *batch, struct item *item, struct 
                         : reference_strategy(batch->rq, d, &item->at, &strategy, err);
     if (st)
         return st;
-    st = prepared_domain_predict(batch->domain, &strategy, &item->prediction, err);
+    st = prepared_domain_predict(batch->domain, &strategy, &item->outlook, err);
     if (!st && batch->timeline)
         st = write_timeline(batch, &strategy, item, err);
     item->strategy = strategy.id;
@@ -85,7 +85,7 @@ static enum status predict_stored(struct batch *batch, struct item *item, struct
     struct store *store;
     snprintf(item->name, sizeof item->name, "%s", item->stored);
     enum status st = request_reader(batch->rq, &store, err);
-    return st ? st : prepared_domain_predict_stored(batch->domain, store, item->strategy.hex, &item->prediction, err);
+    return st ? st : prepared_domain_predict_stored(batch->domain, store, item->strategy.hex, &item->outlook, err);
 }
 
 /* Say that the request is too large: it needs more memory than it may have, and the service is not out of memory. */
@@ -228,14 +228,19 @@ static enum status add_items(struct batch *batch, const struct json_at *body, st
 
 /* The answer. */
 
+/* In weather the time to expect there. */
+static double typical_us(const struct outlook *o) {
+    return o->expected.seeds ? o->expected.mean_us : o->quiet.iteration_us;
+}
+
 static int compare_items(const void *a, const void *b) {
     const struct item *const *x = a, *const *y = b;
-    const double p = (*x)->prediction.iteration_us, q = (*y)->prediction.iteration_us;
+    const double p = typical_us(&(*x)->outlook), q = typical_us(&(*y)->outlook);
     return p != q ? (p < q ? -1 : 1) : strcmp((*x)->strategy.hex, (*y)->strategy.hex);
 }
 
 static bool add_prediction(cJSON *to, const struct item *item, const struct prepared_domain *d) {
-    const struct prediction *p = &item->prediction;
+    const struct prediction *p = &item->outlook.quiet;
     const double bound_us = p->lossy ? d->lossy_bound_us : d->lower_bound_us;
     cJSON *row = cJSON_CreateObject();
     return row && cJSON_AddItemToArray(to, row) && json_add_named(row, "strategy", item->strategy.hex, item->name) &&
@@ -246,6 +251,7 @@ static bool add_prediction(cJSON *to, const struct item *item, const struct prep
            cJSON_AddNumberToObject(row, "messages", p->messages) &&
            (!p->lossy || cJSON_AddNumberToObject(row, "lower_bound_us", bound_us)) &&
            cJSON_AddNumberToObject(row, "gap", bound_us > 0 ? p->iteration_us / bound_us - 1 : 0) &&
+           (!item->outlook.expected.seeds || expectation_write(&item->outlook.expected, row)) &&
            (!item->timeline || cJSON_AddRawToObject(row, "timeline", item->timeline));
 }
 

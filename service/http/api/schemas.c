@@ -165,13 +165,15 @@ static const struct schema schemas[] = {
     {"PredictionResponse",
      "{'type':'object','required':['schema','model','cluster','lower_bound_us','predictions','failures'],"
      "'additionalProperties':false,'properties':{'schema':{'const':'syncopate.predictions/1'},'model':" NAMED ","
-     "'cluster':" NAMED ",'lower_bound_us':" AMOUNT ",'predictions':{'type':'array','description':'fastest first',"
+     "'cluster':" NAMED ",'lower_bound_us':" AMOUNT
+     ",'predictions':{'type':'array','description':'fastest first, by the mean in weather where the cluster has any',"
      "'items':{'type':'object','required':['strategy','iteration_us','compute_us','exposed_us','samples_per_s','"
      "messages',"
      "'gap'],'additionalProperties':false,'properties':{'strategy':" NAMED ",'iteration_us':" AMOUNT
      ",'compute_us':" AMOUNT ",'exposed_us':" NUMBER ",'samples_per_s':" AMOUNT ",'messages':" COUNT ",'gap':" NUMBER
      ",'lower_bound_us':{'type':'number','minimum':0,'description':'of a strategy that encodes gradients'},"
-     "'timeline':{'type':'object','description':'Chrome trace events','required':['traceEvents']}}}},"
+     "'in_weather':" EXPECTED
+     ",'timeline':{'type':'object','description':'Chrome trace events','required':['traceEvents']}}}},"
      "'failures':{'type':'array','items':{'type':'object','required':['pointer','code','detail'],"
      "'additionalProperties':false,'properties':{'pointer':{'type':'string'},'code':{'type':'string'},"
      "'detail':{'type':'string'}}}}}}"},

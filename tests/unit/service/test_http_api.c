@@ -409,13 +409,13 @@ static void predictions_come_fastest_first_and_agree_with_the_predictor(void **s
         const char *name = cJSON_GetObjectItemCaseSensitive(who, "name")->valuestring;
         const double us = cJSON_GetObjectItemCaseSensitive(row, "iteration_us")->valuedouble;
         struct strategy strategy;
-        struct prediction p;
+        struct outlook p;
         assert_true(us >= last);
         last = us;
         assert_ok(tuned_build(baselines_find(name), domain->model, domain->cluster, &strategy, &err));
         assert_string_equal(strategy.id.hex, cJSON_GetObjectItemCaseSensitive(who, "id")->valuestring);
         assert_ok(prepared_domain_predict(domain, &strategy, &p, &err));
-        assert_close(p.iteration_us, us, 1e-12);
+        assert_close(p.quiet.iteration_us, us, 1e-12);
         strategy_release(&strategy);
     }
     assert_close(cJSON_GetObjectItemCaseSensitive(json, "lower_bound_us")->valuedouble, domain->lower_bound_us, 1e-12);

@@ -108,7 +108,7 @@ static void a_prediction_in_weather_is_the_mean_that_is_expected(void **state) {
     for (size_t i = 0; i < 4; i++) {
         assert_ok(predictor_outlook(&s.predictor, &s.strategies[i], &outlook, &err));
         assert_close(predict(&s, i), outlook.expected.mean_us, 0);
-        assert_true(outlook.expected.mean_us > outlook.quiet_us);
+        assert_true(outlook.expected.mean_us > outlook.quiet.iteration_us);
         assert_true(outlook.expected.p95_us > outlook.expected.mean_us);
     }
     tear_down(&s);
@@ -162,7 +162,7 @@ static void a_glance_orders_strategies_almost_as_eight_seeds_do(void **state) {
         for (size_t i = 0; i < STRATEGIES; i++) {
             assert_ok(predictor_outlook(&s.predictor, &s.strategies[i], &outlook, &err));
             full[i] = outlook.expected.mean_us;
-            quiet[i] = outlook.quiet_us;
+            quiet[i] = outlook.quiet.iteration_us;
             s.predictor.brief = true;
             brief[i] = predict(&s, i);
             s.predictor.glance = true;
