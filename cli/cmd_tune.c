@@ -229,7 +229,7 @@ static enum status tune_remotely(struct tune_command_options *words, const struc
     struct remote_session session;
     struct outcome outcome;
     words->options.kept.earlier = words->cold ? 0 : words->options.kept.earlier;
-    if (!words->options.kept.trial_us)
+    if (!(words->options.kept.trial_us > 0))
         words->options.kept.trial_us = DEFAULT_TRIAL_US;
     enum status st = remote_open(&words->remote, REMOTE_TRIES, interrupt_flag(), &client, err);
     if (st)
@@ -336,7 +336,7 @@ static enum status begin_or_resume(struct tune_command_options *words, const str
         st = inputs_read(arguments->items[0], arguments->items[1], &inputs, err);
     if (!st && !words->resume)
         st = choose_weather(words, &inputs.cluster, err);
-    if (!words->options.kept.trial_us)
+    if (!(words->options.kept.trial_us > 0))
         words->options.kept.trial_us = default_trial_us(&inputs.cluster);
     if (!st && !words->resume)
         st = runs_init(&runs, words, &inputs, err);
