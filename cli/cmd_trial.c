@@ -19,6 +19,7 @@
 #include "cli/output.h"
 #include "cli/paths.h"
 #include "cli/runner_options.h"
+#include "cli/updates_output.h"
 #include "simulator/expectation.h"
 #include "tuner/predict/predictor.h"
 #include "tuner/session/runners.h"
@@ -33,16 +34,17 @@ struct trial_command_options {
 };
 
 static enum status print_json(const struct strategy *strategy, const struct summary *m, double predicted_us,
-                              uint64_t seed, const struct tune_outcome *outcome, struct error *err) {
+                              uint64_t seed, const struct tune_outcome *outcome, const struct trial_updates *updates,
+                              struct error *err) {
     cJSON *root = cJSON_CreateObject();
     bool ok = root && cJSON_AddStringToObject(root, "schema", "syncopate.trial/1") &&
               cJSON_AddStringToObject(root, "strategy", strategy->id.hex) &&
-              cJSON_AddNumberToObject(root, "predicted_us", predicted_us) &&
+              (updates || cJSON_AddNumberToObject(root, "predicted_us", predicted_us)) &&
               cJSON_AddNumberToObject(root, "measured_us", m->median_us) &&
               cJSON_AddNumberToObject(root, "mean_us", m->mean_us) &&
               (!seed || cJSON_AddNumberToObject(root, "weather", (double)seed)) &&
               cJSON_AddNumberToObject(root, "low_us", m->low_us) &&
-              cJSON_AddNumberToObject(root, "high_us", m->high_us);
+              cJSON_AddNumberToObject(root, "high_us", m->high_us) && (!updates || updates_add(root, updates));
     cJSON *times = ok ? cJSON_AddArrayToObject(root, "iterations_us") : NULL;
     ok = ok && times;
     for (size_t i = 0; i < outcome->n && ok; i++)
@@ -69,13 +71,16 @@ static void print_words(const struct strategy *strategy, const struct summary *m
 }
 
 static enum status report(const struct strategy *strategy, const struct trial_command_options *words,
-                          double predicted_us, const struct tune_outcome *outcome, struct error *err) {
+                          double predicted_us, const struct tune_outcome *outcome, const struct trial_updates *updates,
+                          struct error *err) {
     struct summary summary;
     if (outcome->state != RECORD_COMPLETE)
         return error_set(err, outcome->state == RECORD_INFEASIBLE ? ST_INFEASIBLE : ST_TRIAL, "%s", outcome->reason);
     enum status st = summary_of_copy(outcome->n, outcome->iterations_us, &summary, err);
     if (!st && words->json)
-        st = print_json(strategy, &summary, predicted_us, words->seed, outcome, err);
+        st = print_json(strategy, &summary, predicted_us, words->seed, outcome, updates, err);
+    else if (!st && updates)
+        updates_print(strategy->name, &summary, words->seed, updates);
     else if (!st && words->seed)
         print_weather(strategy, &summary, predicted_us, words->seed);
     else if (!st)
@@ -144,6 +149,32 @@ static enum status predict_in_weather(const struct inputs *inputs, const struct 
     return st;
 }
 
+/* Nothing predicts trials with a "consistency" yet. So that the time limit has something to stand on: all of an
+ * iteration's compute and, one by one, all of its updates and models over the slowest NIC. */
+static enum status guess(const struct inputs *inputs, const struct strategy *strategy, double *out, struct error *err) {
+    struct plan plan;
+    enum status st = plan_lower(&inputs->model, &inputs->cluster, strategy, &plan, err);
+    double us = 0, slowest = INFINITY, scale = 1;
+    if (st)
+        return st;
+    for (uint32_t i = 0; i < inputs->cluster.n_nodes; i++) {
+        slowest = fmin(slowest, inputs->cluster.nodes[i].nic_gbit_per_s);
+        scale = fmax(scale, inputs->cluster.nodes[i].compute_scale);
+    }
+    for (uint32_t k = 0; k < plan.n_steps; k++)
+        us += plan.step_us[k] * scale;
+    *out = us + 2.0 * inputs->cluster.n_devices * (double)plan.bytes / units_gbit_per_s(slowest);
+    plan_release(&plan);
+    return ST_OK;
+}
+
+static enum status expect(const struct inputs *inputs, const struct strategy *strategy,
+                          const struct trial_command_options *words, double *out, struct error *err) {
+    if (!consistency_is_plain(&strategy->consistency))
+        return guess(inputs, strategy, out, err);
+    return words->seed ? predict_in_weather(inputs, strategy, words, out, err) : predict(inputs, strategy, out, err);
+}
+
 static enum status run_trial(const struct inputs *inputs, const struct strategy *strategy,
                              const struct trial_command_options *words, struct store *store, struct error *err) {
     struct runner runner;
@@ -151,8 +182,7 @@ static enum status run_trial(const struct inputs *inputs, const struct strategy 
     struct tune_outcome outcome;
     struct measured_trace trace = {0};
     double predicted_us;
-    enum status st = words->seed ? predict_in_weather(inputs, strategy, words, &predicted_us, err)
-                                 : predict(inputs, strategy, &predicted_us, err);
+    enum status st = expect(inputs, strategy, words, &predicted_us, err);
     if (!st)
         st = job_runner_init(&setup, &words->job, &words->launch, inputs, interrupt_flag(), &runner, err);
     if (st)
@@ -177,11 +207,11 @@ static enum status run_trial(const struct inputs *inputs, const struct strategy 
                                       .strategy = strategy,
                                       .proposer = words->baseline ? words->baseline : "user",
                                       .runner = run.name,
-                                      .predicted_us = predicted_us};
+                                      .predicted_us = consistency_is_plain(&strategy->consistency) ? predicted_us : 0};
     if (!st)
         st = run_recorded(&start, &run, &order, store, &outcome, err);
     if (!st)
-        st = report(strategy, words, predicted_us, &outcome, err);
+        st = report(strategy, words, predicted_us, &outcome, runner.last.updates, err);
     if (!st && words->trace)
         st = write_trace(&trace, inputs, strategy, words->trace, err);
     measured_trace_release(&trace);

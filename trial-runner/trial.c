@@ -85,7 +85,8 @@ static bool take_event(void *context, const char *event, const cJSON *line) {
     else if (strcmp(event, "done") == 0) {
         trial->done = true;
         trial->result.checked = (uint64_t)number(line, "checked");
-    }
+    } else if (trial->result.updates)
+        trial_updates_take(trial->result.updates, event, line);
     return true;
 }
 
@@ -189,13 +190,30 @@ static enum status write_and_run(struct trial *trial, const bool *serves, struct
     return status;
 }
 
+/* The MPI worker runs updates, but no scheduler's. No timeline of device 0 shows them. */
+static enum status check_consistency(const struct trial_request *request, struct error *err) {
+    const struct consistency *c = &request->strategy->consistency;
+    if (consistency_is_plain(c))
+        return ST_OK;
+    if (c->scheduled)
+        return error_set(err, ST_INVALID,
+                         "%s has a \"scheduler\" in its \"consistency\" (%s); trials run those without one",
+                         request->strategy->name, consistency_name(c->kind));
+    if (request->launcher.worker != TRIAL_WORKER_MPI)
+        return error_set(err, ST_INVALID, "%s has a \"consistency\" (%s), which the MPI worker alone runs",
+                         request->strategy->name, consistency_name(c->kind));
+    if (request->on_interval)
+        return error_set(err, ST_INVALID, "%s has a \"consistency\" (%s), whose trials are not traced",
+                         request->strategy->name, consistency_name(c->kind));
+    return ST_OK;
+}
+
 /* Which nodes need a server's rank: [n_nodes], malloc'd. */
 static enum status find_servers(const struct trial_request *request, bool **out, struct error *err) {
-    if (!consistency_is_plain(&request->strategy->consistency))
-        return error_set(err, ST_INVALID, "%s has a \"consistency\" (%s), which the workers do not run yet",
-                         request->strategy->name, consistency_name(request->strategy->consistency.kind));
     struct plan plan;
-    enum status status = plan_lower(request->model, request->cluster, request->strategy, &plan, err);
+    enum status status = check_consistency(request, err);
+    if (!status)
+        status = plan_lower(request->model, request->cluster, request->strategy, &plan, err);
     if (status)
         return status;
     bool *serves = calloc(request->cluster->n_nodes, sizeof *serves);
@@ -217,6 +235,14 @@ enum status trial_check_weather(const struct cluster *cluster, const struct laun
     return ST_OK;
 }
 
+/* Room for what the trial will tell. */
+static enum status prepare_result(const struct trial_request *request, struct trial_result *out, struct error *err) {
+    const bool updates = !consistency_is_plain(&request->strategy->consistency);
+    out->time_us = calloc(request->iterations ? request->iterations : 1, sizeof(double));
+    out->updates = updates ? trial_updates_new(request->cluster->n_devices) : NULL;
+    return out->time_us && (out->updates || !updates) ? ST_OK : error_no_memory(err);
+}
+
 enum status trial_run(const struct trial_request *request, struct trial_result *out, struct error *err) {
     struct trial trial = {.request = request};
     struct error why = {.status = ST_OK};
@@ -232,8 +258,9 @@ enum status trial_run(const struct trial_request *request, struct trial_result *
     }
     if (status)
         return error_pass(err, &why);
-    trial.result.time_us = calloc(request->iterations ? request->iterations : 1, sizeof(double));
-    status = trial.result.time_us ? write_and_run(&trial, serves, err) : error_no_memory(err);
+    status = prepare_result(request, &trial.result, err);
+    if (!status)
+        status = write_and_run(&trial, serves, err);
     free(serves);
     if (status) {
         trial_result_release(&trial.result);
@@ -246,5 +273,6 @@ enum status trial_run(const struct trial_request *request, struct trial_result *
 void trial_result_release(struct trial_result *result) {
     free(result->time_us);
     free(result->environment);
+    trial_updates_free(result->updates);
     *result = (struct trial_result){0};
 }

@@ -15,6 +15,7 @@
 #include "base/error.h"
 #include "strategy/plan.h"
 #include "trial-runner/launch.h"
+#include "trial-runner/trial_updates.h"
 
 /* How a trial ended. */
 enum trial_ending {
@@ -55,10 +56,11 @@ struct trial_request {
 
 struct trial_result {
     enum trial_ending ending;
-    uint32_t n;       /* measured iterations, also of trials that did not complete */
-    double *time_us;  /* [n] */
-    double median_us; /* 0 when n = 0 */
-    uint64_t checked; /* sampled sums found right */
+    uint32_t n;                    /* measured iterations, also of trials that did not complete */
+    double *time_us;               /* [n] */
+    double median_us;              /* 0 when n = 0 */
+    uint64_t checked;              /* sampled sums found right */
+    struct trial_updates *updates; /* where the strategy has a "consistency"; else NULL */
     double wall_s;
     char *environment; /* JSON: MPI, ranks, host, kernel, processor, runner; NULL when no worker came up */
     char reason[512];  /* why it is not complete; "" when it is */

@@ -11,6 +11,7 @@
 #include "strategy/weather.h"
 #include "trial-runner/worker/mpi/exchange.h"
 #include "trial-runner/worker/mpi/server.h"
+#include "trial-runner/worker/mpi/updates.h"
 #include "trial-runner/worker/pause.h"
 #include "trial-runner/worker/report.h"
 #include "trial-runner/worker/trace.h"
@@ -130,6 +131,10 @@ static void collect(struct executor *e, struct execute_result *out) {
 void execute_run(const struct plan *plan, const struct world *world, const struct execute_options *options,
                  struct execute_result *out) {
     uint32_t total = options->warmup + options->iterations;
+    if (!consistency_is_plain(&plan->consistency)) {
+        updates_run(plan, world, options, out);
+        return;
+    }
     if (world->is_server) {
         MPI_Barrier(MPI_COMM_WORLD);
         server_run(plan, world, total);

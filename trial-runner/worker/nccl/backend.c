@@ -54,6 +54,9 @@ static enum status check_message(const struct plan *plan, uint32_t i, struct err
 
 enum status backend_check_plan(const struct plan *plan, struct error *err) {
     enum status status = ST_OK;
+    if (!consistency_is_plain(&plan->consistency))
+        return error_set(err, ST_INFEASIBLE,
+                         "this worker runs no strategy with a \"consistency\"; the MPI worker does");
     for (uint32_t i = 0; i < plan->n_messages && !status; i++)
         status = check_message(plan, i, err);
     return status;

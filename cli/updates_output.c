@@ -1,0 +1,83 @@
+/* A line each for the rate, what was dropped, the delays and the workers. */
+#include "cli/updates_output.h"
+
+#include <stdio.h>
+
+#include "base/text.h"
+#include "base/units.h"
+
+/* Of each delay that at least one update in a hundred had, the share. */
+static void print_delays(const struct trial_updates *u) {
+    const char *before = ": ";
+    double all = 0;
+    for (int d = 0; d < TRIAL_DELAYS; d++)
+        all += u->of_delay[d];
+    text_print(stdout, "delays: mean %.2f, variance %.2f, largest %.0f", u->delay_mean, u->delay_variance,
+               u->delay_largest);
+    for (int d = 0; d < TRIAL_DELAYS; d++) {
+        if (u->of_delay[d] < all / 100 || u->of_delay[d] <= 0)
+            continue;
+        text_print(stdout, "%s%d%s %.0f%%", before, d, d + 1 < TRIAL_DELAYS ? "" : " or more",
+                   u->of_delay[d] / all * 100);
+        before = ", ";
+    }
+    text_print(stdout, "\n");
+}
+
+static void print_workers(const struct trial_updates *u) {
+    char time[32];
+    text_print(stdout, "workers' iterations:");
+    for (uint32_t w = 0; w < u->n_workers; w++)
+        text_print(stdout, "%s %s (%u)", w > 0 ? "," : "", units_format_time(u->workers[w].mean_us, time, sizeof time),
+                   u->workers[w].iterations);
+    text_print(stdout, "\n");
+}
+
+void updates_print(const char *strategy, const struct summary *rounds, uint64_t seed, const struct trial_updates *u) {
+    char each[32], mean[32], weather[64] = "";
+    if (seed > 0)
+        snprintf(weather, sizeof weather, "in weather %llu ", (unsigned long long)seed);
+    text_print(stdout, "%s: %s%.1f useful updates a second, one in %s; %u of them in %s (mean of %zu)\n", strategy,
+               weather, trial_updates_rate(u), units_format_time(trial_updates_each_us(u), each, sizeof each),
+               u->n_workers, units_format_time(rounds->mean_us, mean, sizeof mean), rounds->n);
+    text_print(stdout, "dropped: %.0f of %.0f updates (%.1f%%)\n", u->dropped, u->useful + u->dropped,
+               trial_updates_dropped(u) * 100);
+    print_delays(u);
+    print_workers(u);
+}
+
+static bool add_delays(cJSON *json, const struct trial_updates *u) {
+    cJSON *list = cJSON_AddArrayToObject(json, "delays");
+    bool ok = list;
+    int n = TRIAL_DELAYS;
+    while (n > 0 && u->of_delay[n - 1] <= 0)
+        n--;
+    for (int d = 0; d < n && ok; d++)
+        ok = cJSON_AddItemToArray(list, cJSON_CreateNumber(u->of_delay[d]));
+    return ok;
+}
+
+static bool add_workers(cJSON *json, const struct trial_updates *u) {
+    cJSON *list = cJSON_AddArrayToObject(json, "workers");
+    bool ok = list;
+    for (uint32_t w = 0; w < u->n_workers && ok; w++) {
+        cJSON *worker = cJSON_CreateObject();
+        ok = cJSON_AddItemToArray(list, worker) &&
+             cJSON_AddNumberToObject(worker, "iterations", u->workers[w].iterations) &&
+             cJSON_AddNumberToObject(worker, "mean_us", u->workers[w].mean_us);
+    }
+    return ok;
+}
+
+bool updates_add(cJSON *root, const struct trial_updates *u) {
+    cJSON *json = cJSON_AddObjectToObject(root, "updates");
+    return json && cJSON_AddNumberToObject(json, "useful", u->useful) &&
+           cJSON_AddNumberToObject(json, "dropped", u->dropped) &&
+           cJSON_AddNumberToObject(json, "dropped_share", trial_updates_dropped(u)) &&
+           cJSON_AddNumberToObject(json, "useful_per_s", trial_updates_rate(u)) &&
+           cJSON_AddNumberToObject(json, "each_us", trial_updates_each_us(u)) &&
+           cJSON_AddNumberToObject(json, "delay_mean", u->delay_mean) &&
+           cJSON_AddNumberToObject(json, "delay_variance", u->delay_variance) &&
+           cJSON_AddNumberToObject(json, "delay_largest", u->delay_largest) && add_delays(json, u) &&
+           add_workers(json, u);
+}

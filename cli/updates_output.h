@@ -1,0 +1,19 @@
+/* What a trial of a strategy with a "consistency" tells of its updates, in words and as JSON. */
+#ifndef CLI_UPDATES_OUTPUT_H
+#define CLI_UPDATES_OUTPUT_H
+
+#include <cjson/cJSON.h>
+#include <stdbool.h>
+
+#include "base/statistics.h"
+#include "trial-runner/trial_updates.h"
+
+/* A few lines on standard output; `rounds` are the times of rounds (trial-runner/trial_updates.h), seed 0: no weather.
+ */
+void updates_print(const char *strategy, const struct summary *rounds, uint64_t seed,
+                   const struct trial_updates *updates);
+
+/* Add the member "updates". False when memory is out. */
+bool updates_add(cJSON *root, const struct trial_updates *updates);
+
+#endif

@@ -1,0 +1,412 @@
+/* Trials whose workers send whole updates: who waits for whom, which delays can be, what is dropped, and how they end.
+ *
+ * With n workers and staleness K, an update's delay is at most (2K + 1)(n - 1): while a worker has its model, each
+ * other begins at most 2K + 1 iterations. With K = 0 a round has each of the delays 0 to n - 1 once. */
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/json.h"
+#include "tests/support/check.h"
+#include "tests/unit/trial-runner/left_behind.h"
+#include "trial-runner/lab.h"
+#include "trial-runner/trial.h"
+
+/* 4 ms, and every kind of element; `a` moves the rows that are touched. */
+static const char model_text[] =
+    "{\"schema\":\"syncopate.model/1\",\"name\":\"m\",\"batch_per_device\":1,\"variables\":["
+    "{\"name\":\"a\",\"shape\":[256,64],\"dtype\":\"f32\",\"sparse_rows\":100},"
+    "{\"name\":\"b\",\"shape\":[7],\"dtype\":\"f32\"},{\"name\":\"c\",\"shape\":[33],\"dtype\":\"bf16\"},"
+    "{\"name\":\"d\",\"shape\":[1],\"dtype\":\"u8\"}],\"layers\":["
+    "{\"name\":\"1\",\"forward_us\":1000,\"backward_us\":1000,\"variables\":[\"a\",\"b\"]},"
+    "{\"name\":\"2\",\"forward_us\":1000,\"backward_us\":1000,\"variables\":[\"c\",\"d\"]}]}";
+enum { COMPUTE_US = 4000, WORKERS = 3, ROUNDS = 30, SLOW = 5 };
+
+/* The last of three nodes is SLOW times as slow. */
+#define CLUSTER(nic)                                                                                                   \
+    "{\"schema\":\"syncopate.cluster/1\",\"name\":\"c\",\"nodes\":[{\"name\":\"n\",\"count\":2,\"devices\":1,"         \
+    "\"device\":\"cpu\",\"nic_gbit_per_s\":" nic "},{\"name\":\"slow\",\"devices\":1,\"device\":\"cpu\","              \
+    "\"nic_gbit_per_s\":" nic ",\"compute_scale\":5}]}"
+#define SERVED(name, server, push)                                                                                     \
+    "{\"name\":\"" name "\",\"sync\":{\"kind\":\"parameter_server\",\"servers\":[\"" server                            \
+    "\"],\"local_reduction\":false" push "}}"
+#define SHARED ",\"push\":1"
+#define ON(server, member)                                                                                             \
+    "{\"schema\":\"syncopate.strategy/1\",\"name\":\"s\",\"schedule\":{\"policy\":\"fifo\",\"cross_iteration\":false}" \
+    ",\"consistency\":{" member "},\"groups\":[],\"variables\":[" SERVED("a", server, SHARED) "," SERVED(              \
+        "b", server, SHARED) "," SERVED("c", "n1", "") "," SERVED("d", "n1", "") "]}"
+#define ASYNCHRONOUS "\"kind\":\"asynchronous\""
+#define BOUNDED      ASYNCHRONOUS ",\"delay_bound\":1"
+#define STALE(k)     "\"kind\":\"stale_synchronous\",\"staleness\":" k
+
+struct subject {
+    struct model model;
+    struct cluster cluster;
+    struct strategy strategy;
+};
+
+static cJSON *parse(const char *text) {
+    struct error err = {0};
+    cJSON *json;
+    assert_ok(json_parse(text, strlen(text), "text", &json, &err));
+    return json;
+}
+
+static void subject_init(struct subject *s, const char *cluster, const char *strategy) {
+    struct error err = {0};
+    cJSON *json = parse(model_text);
+    assert_ok(model_read(json, "model", &s->model, &err));
+    cJSON_Delete(json);
+    json = parse(cluster);
+    assert_ok(cluster_read(json, "cluster", &s->cluster, &err));
+    cJSON_Delete(json);
+    json = parse(strategy);
+    assert_ok(strategy_read(json, "strategy", &s->model, &s->cluster, &s->strategy, &err));
+    cJSON_Delete(json);
+}
+
+static void subject_release(struct subject *s) {
+    strategy_release(&s->strategy);
+    cluster_release(&s->cluster);
+    model_release(&s->model);
+}
+
+static char worker[4096]; /* the program */
+
+static struct trial_request request_for(const struct subject *s) {
+    return (struct trial_request){.model = &s->model,
+                                  .cluster = &s->cluster,
+                                  .strategy = &s->strategy,
+                                  .launcher = {.kind = LAUNCHER_LOCAL, .program = worker},
+                                  .iterations = ROUNDS,
+                                  .warmup = 2,
+                                  .time_limit_s = 60};
+}
+
+static void run_on(const char *cluster, const char *strategy, void (*change)(struct trial_request *),
+                   struct trial_result *out) {
+    struct subject subject;
+    struct error err = {0};
+    subject_init(&subject, cluster, strategy);
+    struct trial_request request = request_for(&subject);
+    if (change)
+        change(&request);
+    assert_ok(trial_run(&request, out, &err));
+    assert_true(no_descendants());
+    assert_int_equal(entries_with(getenv("TMPDIR"), "syncopate-"), 0);
+    subject_release(&subject);
+}
+
+static void run(const char *strategy, void (*change)(struct trial_request *), struct trial_result *out) {
+    run_on(CLUSTER("1"), strategy, change, out);
+}
+
+static double sum_of_delays(const struct trial_updates *u) {
+    double sum = 0;
+    for (int d = 0; d < TRIAL_DELAYS; d++)
+        sum += u->of_delay[d];
+    return sum;
+}
+
+/* What holds of every trial that is complete; the caller releases the result. */
+static void complete(const char *strategy, struct trial_result *out) {
+    run(strategy, NULL, out);
+    assert_string_equal(out->reason, "");
+    assert_int_equal(out->ending, TRIAL_COMPLETE);
+    assert_int_equal(out->n, ROUNDS);
+    const struct trial_updates *u = out->updates;
+    assert_non_null(u);
+    assert_int_equal(u->n_workers, WORKERS);
+    assert_true(u->window_us > 0);
+    double window_us = 0;
+    for (uint32_t i = 0; i < out->n; i++)
+        window_us += out->time_us[i];
+    assert_close(u->window_us, window_us, 1e-3);
+    assert_close(trial_updates_each_us(u) * trial_updates_rate(u), 1e6, 1e-9);
+    /* 16 samples of a, 16 of c and 1 of d with every model that a worker got. */
+    uint32_t iterations = 0;
+    for (uint32_t w = 0; w < WORKERS; w++) {
+        iterations += u->workers[w].iterations;
+        assert_true(u->workers[w].mean_us >= COMPUTE_US * (w + 1 == WORKERS ? SLOW : 1));
+    }
+    assert_int_equal(out->checked, iterations * 33);
+}
+
+static bool worker_is_there(void **state) {
+    return *(bool *)*state;
+}
+
+#define NEED_WORKER(state)                                                                                             \
+    if (!worker_is_there(state))                                                                                       \
+    skip()
+
+static void fast_workers_do_not_wait_for_a_slow_one(void **state) {
+    NEED_WORKER(state);
+    struct trial_result result;
+    complete(ON("n1", ASYNCHRONOUS), &result);
+    const struct trial_updates *u = result.updates;
+    assert_true(u->workers[0].iterations > 2 * u->workers[2].iterations);
+    assert_int_equal(u->dropped, 0);
+    assert_close(u->useful, ROUNDS * WORKERS, 1e-9);
+    assert_close(sum_of_delays(u), 3 * ROUNDS * WORKERS, 1e-9); /* each of three messages has a delay */
+    assert_true(u->delay_largest >= SLOW);                      /* of the slow one: two others go on meanwhile */
+    trial_result_release(&result);
+}
+
+static void an_update_over_the_bound_is_dropped(void **state) {
+    NEED_WORKER(state);
+    struct trial_result result;
+    complete(ON("n1", BOUNDED), &result);
+    const struct trial_updates *u = result.updates;
+    assert_true(u->dropped > 0);
+    assert_true(u->delay_largest <= 1);
+    assert_close(u->of_delay[0] + u->of_delay[1], sum_of_delays(u), 1e-9);
+    assert_close(trial_updates_dropped(u), u->dropped / (u->dropped + u->useful), 1e-9);
+    trial_result_release(&result);
+}
+
+static void staleness_0_is_a_round_of_all_workers(void **state) {
+    NEED_WORKER(state);
+    struct trial_result result;
+    complete(ON("n1", STALE("0")), &result);
+    const struct trial_updates *u = result.updates;
+    for (int d = 0; d < WORKERS; d++)
+        assert_close(u->of_delay[d] / sum_of_delays(u), 1.0 / WORKERS, 1e-9);
+    assert_true(u->delay_largest == WORKERS - 1);
+    for (uint32_t w = 0; w < WORKERS; w++)
+        assert_int_equal(u->workers[w].iterations, ROUNDS + 2);
+    assert_true(result.median_us >= COMPUTE_US * SLOW * 0.99);
+    trial_result_release(&result);
+}
+
+/* The slow worker sets the pace; none gets further ahead than K, nor its updates older than that allows. */
+static void staleness_bounds_the_lead_and_the_delay(void **state) {
+    NEED_WORKER(state);
+    struct trial_result result;
+    enum { K = 2 };
+    complete(ON("n1", STALE("2")), &result);
+    const struct trial_updates *u = result.updates;
+    for (uint32_t w = 0; w + 1 < WORKERS; w++) {
+        assert_true(u->workers[w].iterations <= u->workers[WORKERS - 1].iterations + K + 1);
+        assert_true(u->workers[w].iterations >= u->workers[WORKERS - 1].iterations);
+    }
+    assert_true(u->delay_largest <= (2 * K + 1) * (WORKERS - 1));
+    assert_int_equal(u->dropped, 0);
+    trial_result_release(&result);
+}
+
+/* Each of two servers applies its parts in its own order, and the first one's count ends the run. */
+static void two_servers_end_together(void **state) {
+    NEED_WORKER(state);
+    static const char *const members[] = {ON("slow", ASYNCHRONOUS), ON("slow", BOUNDED), ON("slow", STALE("0")),
+                                          ON("slow", STALE("1"))};
+    for (int i = 0; i < 4; i++) {
+        struct trial_result result;
+        complete(members[i], &result);
+        trial_result_release(&result);
+    }
+}
+
+static void fault_sum(struct trial_request *request) {
+    request->fault = "sum";
+}
+
+static void a_wrong_update_fails_the_trial(void **state) {
+    NEED_WORKER(state);
+    struct trial_result result;
+    run(ON("n1", ASYNCHRONOUS), fault_sum, &result);
+    assert_int_equal(result.ending, TRIAL_FAILED);
+    assert_contains(result.reason, "wrong update: message 0, iteration 1 of device 2");
+    trial_result_release(&result);
+}
+
+static void fault_kill(struct trial_request *request) {
+    request->fault = "kill";
+}
+
+static void a_killed_worker_fails_the_trial_with_a_reason(void **state) {
+    NEED_WORKER(state);
+    struct trial_result result;
+    run(ON("n1", STALE("1")), fault_kill, &result);
+    assert_int_equal(result.ending, TRIAL_FAILED);
+    assert_contains(result.reason, "signal 9");
+    trial_result_release(&result);
+}
+
+static void fault_hang(struct trial_request *request) {
+    request->fault = "hang";
+    request->time_limit_s = 4;
+}
+
+/* Of stale-synchronous workers the others wait for it; the asynchronous ones would go on without. */
+static void a_hung_worker_fails_the_trial_when_its_time_is_up(void **state) {
+    NEED_WORKER(state);
+    struct trial_result result;
+    run(ON("n1", STALE("1")), fault_hang, &result);
+    assert_int_equal(result.ending, TRIAL_FAILED);
+    assert_true(result.wall_s >= 4 && result.wall_s < 20);
+    trial_result_release(&result);
+}
+
+static void ask_for_the_impossible(struct trial_request *request) {
+    request->stop_if_slower_than_us = COMPUTE_US / 4;
+    request->iterations = 2000;
+}
+
+static void a_hopeless_trial_stops_early(void **state) {
+    NEED_WORKER(state);
+    struct trial_result result;
+    run(ON("n1", STALE("0")), ask_for_the_impossible, &result);
+    assert_int_equal(result.ending, TRIAL_STOPPED_EARLY);
+    assert_int_equal(result.n, TRIAL_HOPELESS_AFTER);
+    trial_result_release(&result);
+}
+
+static void refused(const char *strategy, void (*change)(struct trial_request *), const char *why) {
+    struct subject subject;
+    struct trial_result result;
+    struct error err = {0};
+    subject_init(&subject, CLUSTER("1"), strategy);
+    struct trial_request request = request_for(&subject);
+    if (change)
+        change(&request);
+    assert_fails(trial_run(&request, &result, &err), ST_INVALID, why);
+    subject_release(&subject);
+}
+
+static void use_nccl(struct trial_request *request) {
+    request->launcher.worker = TRIAL_WORKER_NCCL;
+}
+
+static void take_interval(void *context, const struct trial_interval *interval) {
+    (void)context, (void)interval;
+}
+
+static void ask_for_a_trace(struct trial_request *request) {
+    request->on_interval = take_interval;
+}
+
+static void what_no_worker_runs_is_refused_before_it_starts(void **state) {
+    (void)state;
+    refused(ON("n1", "\"kind\":\"synchronous\",\"scheduler\":{}"), NULL, "trials run those without one");
+    refused(ON("n1", ASYNCHRONOUS ",\"scheduler\":{}"), NULL, "s has a \"scheduler\" in its \"consistency\"");
+    refused(ON("n1", ASYNCHRONOUS), use_nccl, "which the MPI worker alone runs");
+    refused(ON("n1", STALE("1")), ask_for_a_trace, "whose trials are not traced");
+}
+
+static void use_slow_lab(struct trial_request *request) {
+    request->launcher.kind = LAUNCHER_LAB;
+    request->iterations = 15;
+}
+
+/* With K = 0 the updates of n2 and of the slow node pass the server's NIC in every round: of `a` alone 25,600 bytes
+ * each, at 0.625 bytes a us. The shaper lets a burst of 256 KB pass. */
+static void a_lab_takes_as_long_as_its_server_must(void **state) {
+    NEED_WORKER(state);
+    struct trial_result result;
+    if (!test_lab_possible())
+        skip();
+    run_on(CLUSTER("0.005"), ON("n1", STALE("0")), use_slow_lab, &result);
+    assert_string_equal(result.reason, "");
+    assert_true(result.updates->window_us > (15 * 2 * 25600 - 256000) / 0.625);
+    trial_result_release(&result);
+}
+
+/* In a process of its own, which dies by SIGKILL in the middle. */
+static void nothing_is_left_when_its_owner_is_killed(void **state) {
+    NEED_WORKER(state);
+    int ready[2];
+    struct subject subject;
+    subject_init(&subject, CLUSTER("1"), ON("n1", ASYNCHRONOUS));
+    struct trial_request request = request_for(&subject);
+    request.iterations = 100000;
+    assert_int_equal(pipe(ready), 0);
+    pid_t child = fork();
+    if (child == 0) {
+        struct trial_result result;
+        (void)!write(ready[1], "y", 1);
+        trial_run(&request, &result, NULL);
+        _exit(1);
+    }
+    char byte = 0;
+    assert_int_equal(read(ready[0], &byte, 1), 1);
+    for (int i = 0; i < 1000 && entries_with(getenv("TMPDIR"), "syncopate-") == 0; i++)
+        clock_sleep_us(1000);
+    clock_sleep_us(700000);
+    kill(child, SIGKILL);
+    waitpid(child, NULL, 0);
+    assert_true(descendants_vanish());
+    assert_int_equal(entries_with(getenv("TMPDIR"), "syncopate-"), 0);
+    close(ready[0]);
+    close(ready[1]);
+    subject_release(&subject);
+}
+
+static void lines_that_make_no_sense_change_nothing(void **state) {
+    (void)state;
+    struct trial_updates *u = trial_updates_new(2);
+    static const char *const lines[] = {"{\"device\":2,\"iterations\":7,\"mean_us\":1}",
+                                        "{\"device\":-1,\"iterations\":1e300}", "{}", "[]", "7"};
+    for (int i = 0; i < 5; i++) {
+        cJSON *line = parse(lines[i]);
+        trial_updates_take(u, "worker", line);
+        trial_updates_take(u, "updates", line);
+        trial_updates_take(u, "other", line);
+        cJSON_Delete(line);
+    }
+    assert_int_equal(u->workers[0].iterations + u->workers[1].iterations, 0);
+    assert_close(trial_updates_rate(u) + trial_updates_each_us(u) + trial_updates_dropped(u), 0, 0);
+    char text[2048] = "{\"useful\":6,\"dropped\":2,\"window_us\":3000,\"delays\":[";
+    for (int d = 0; d < TRIAL_DELAYS + 9; d++)
+        strcat(text, "1,");
+    strcat(text, "\"x\"]}");
+    cJSON *line = parse(text);
+    trial_updates_take(u, "updates", line);
+    cJSON_Delete(line);
+    assert_close(trial_updates_rate(u), 2000, 1e-12);
+    assert_close(trial_updates_each_us(u), 500, 1e-12);
+    assert_close(trial_updates_dropped(u), 0.25, 1e-12);
+    assert_close(sum_of_delays(u), TRIAL_DELAYS, 0);
+    trial_updates_free(u);
+}
+
+/* The worker lies in bin/ beside tests/: OUT/tests/unit/trial-runner/test_updates; SYNCOPATE_WORKER names another. */
+static int setup(void **state) {
+    static bool possible;
+    assert_int_equal(adopt_orphans(state), 0);
+    const char *other = getenv("SYNCOPATE_WORKER");
+    ssize_t n = readlink("/proc/self/exe", worker, sizeof worker - 64);
+    for (int i = 0; i < 4 && n > 0; i++)
+        *strrchr(worker, '/') = '\0';
+    strcat(worker, "/bin/syncopate-worker-mpi");
+    if (other)
+        snprintf(worker, sizeof worker, "%s", other);
+    possible = access(worker, X_OK) == 0 && system("command -v mpirun >/dev/null") == 0;
+    if (!possible)
+        print_message("# no worker program or no mpirun\n");
+    setenv("TMPDIR", test_dir(), 1);
+    *state = &possible;
+    return 0;
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(fast_workers_do_not_wait_for_a_slow_one),
+        cmocka_unit_test(an_update_over_the_bound_is_dropped),
+        cmocka_unit_test(staleness_0_is_a_round_of_all_workers),
+        cmocka_unit_test(staleness_bounds_the_lead_and_the_delay),
+        cmocka_unit_test(two_servers_end_together),
+        cmocka_unit_test(a_wrong_update_fails_the_trial),
+        cmocka_unit_test(a_killed_worker_fails_the_trial_with_a_reason),
+        cmocka_unit_test(a_hung_worker_fails_the_trial_when_its_time_is_up),
+        cmocka_unit_test(a_hopeless_trial_stops_early),
+        cmocka_unit_test(what_no_worker_runs_is_refused_before_it_starts),
+        cmocka_unit_test(a_lab_takes_as_long_as_its_server_must),
+        cmocka_unit_test(nothing_is_left_when_its_owner_is_killed),
+        cmocka_unit_test(lines_that_make_no_sense_change_nothing),
+    };
+    return cmocka_run_group_tests_name("updates", tests, setup, NULL);
+}

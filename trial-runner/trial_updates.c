@@ -1,0 +1,72 @@
+/* Lines come from processes that we started, but what they say is checked as far as it could do harm here. */
+#include "trial-runner/trial_updates.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+struct trial_updates *trial_updates_new(uint32_t n_workers) {
+    struct trial_updates *updates = calloc(1, sizeof *updates);
+    if (!updates)
+        return NULL;
+    updates->n_workers = n_workers;
+    updates->workers = calloc(n_workers ? n_workers : 1, sizeof *updates->workers);
+    if (updates->workers)
+        return updates;
+    free(updates);
+    return NULL;
+}
+
+void trial_updates_free(struct trial_updates *updates) {
+    if (!updates)
+        return;
+    free(updates->workers);
+    free(updates);
+}
+
+/* The member's number where it is one and not below 0; else 0. */
+static double number(const cJSON *line, const char *key) {
+    const cJSON *item = cJSON_GetObjectItemCaseSensitive(line, key);
+    return cJSON_IsNumber(item) && item->valuedouble > 0 ? item->valuedouble : 0;
+}
+
+static void take_counts(struct trial_updates *updates, const cJSON *line) {
+    const cJSON *count;
+    size_t d = 0;
+    updates->useful = number(line, "useful");
+    updates->dropped = number(line, "dropped");
+    updates->window_us = number(line, "window_us");
+    updates->delay_mean = number(line, "delay_mean");
+    updates->delay_variance = number(line, "delay_variance");
+    updates->delay_largest = number(line, "delay_largest");
+    cJSON_ArrayForEach(count, cJSON_GetObjectItemCaseSensitive(line, "delays")) {
+        if (d < TRIAL_DELAYS && cJSON_IsNumber(count))
+            updates->of_delay[d++] = count->valuedouble;
+    }
+}
+
+static void take_worker(struct trial_updates *updates, const cJSON *line) {
+    const double device = number(line, "device"), iterations = number(line, "iterations");
+    if (device < updates->n_workers && iterations <= UINT32_MAX)
+        updates->workers[(uint32_t)device] =
+            (struct trial_update_worker){.iterations = (uint32_t)iterations, .mean_us = number(line, "mean_us")};
+}
+
+void trial_updates_take(struct trial_updates *updates, const char *event, const cJSON *line) {
+    if (strcmp(event, "updates") == 0)
+        take_counts(updates, line);
+    else if (strcmp(event, "worker") == 0)
+        take_worker(updates, line);
+}
+
+double trial_updates_rate(const struct trial_updates *updates) {
+    return updates->window_us > 0 ? updates->useful / updates->window_us * 1e6 : 0;
+}
+
+double trial_updates_each_us(const struct trial_updates *updates) {
+    return updates->useful > 0 ? updates->window_us / updates->useful : 0;
+}
+
+double trial_updates_dropped(const struct trial_updates *updates) {
+    const double all = updates->useful + updates->dropped;
+    return all > 0 ? updates->dropped / all : 0;
+}

@@ -1,0 +1,43 @@
+/* What a trial tells of its updates, where the strategy has a "consistency" (strategy/consistency.h), from the worker's
+ * lines. All is of measured rounds: an iteration of such a trial is a round of so many applied updates as there are
+ * workers, whoever they came from.
+ * Units: microseconds (_us). */
+#ifndef TRIAL_RUNNER_TRIAL_UPDATES_H
+#define TRIAL_RUNNER_TRIAL_UPDATES_H
+
+#include <cjson/cJSON.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/error.h"
+
+enum { TRIAL_DELAYS = 64 };
+
+struct trial_update_worker {
+    uint32_t iterations; /* that it computed, also those that warm up */
+    double mean_us;      /* from one to the next */
+};
+
+struct trial_updates {
+    double useful, dropped;                           /* applied updates, and those whose delay was over the bound */
+    double window_us;                                 /* in which they came */
+    double delay_mean, delay_variance, delay_largest; /* of applied updates */
+    /* How many had delay 0, 1, ..., TRIAL_DELAYS - 1 or more; of several messages, the updates of each. */
+    double of_delay[TRIAL_DELAYS];
+    uint32_t n_workers;
+    struct trial_update_worker *workers; /* [n_workers], by device */
+};
+
+/* NULL when memory is out. */
+struct trial_updates *trial_updates_new(uint32_t n_workers);
+void trial_updates_free(struct trial_updates *updates); /* NULL is allowed */
+
+/* Take the line if its event is one of updates; a line that makes no sense changes nothing. */
+void trial_updates_take(struct trial_updates *updates, const char *event, const cJSON *line);
+
+/* Useful updates a second, the time between two of them, and the share of updates that were dropped; 0 of none. */
+double trial_updates_rate(const struct trial_updates *updates);
+double trial_updates_each_us(const struct trial_updates *updates);
+double trial_updates_dropped(const struct trial_updates *updates);
+
+#endif

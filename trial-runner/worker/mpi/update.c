@@ -1,0 +1,53 @@
+/* Samples are the first element, the last and evenly between, as in trial-runner/worker/layout.h. */
+#include "trial-runner/worker/mpi/update.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "trial-runner/worker/elements.h"
+#include "trial-runner/worker/report.h"
+
+static void form_init(struct update_form *form, const struct plan *plan, uint32_t number) {
+    const struct message *message = &plan->messages[number];
+    const uint64_t width = dtype_bytes(message->dtype), elements = message->bytes / width;
+    *form = (struct update_form){.message = message, .number = number};
+    form->n_samples = elements < UPDATE_SAMPLES ? (uint32_t)elements : UPDATE_SAMPLES;
+    for (uint32_t k = 0; k < form->n_samples; k++)
+        form->samples[k] = width * (form->n_samples > 1 ? (elements - 1) * k / (form->n_samples - 1) : 0);
+    form->units = UPDATE_HEAD_UNITS + (int)((message->bytes + UPDATE_UNIT - 1) / UPDATE_UNIT);
+}
+
+void update_run_init(struct update_run *run, const struct plan *plan, const struct world *world,
+                     const struct execute_options *options) {
+    *run = (struct update_run){.plan = plan, .world = world, .options = options};
+    MPI_Type_contiguous(UPDATE_UNIT, MPI_BYTE, &run->unit);
+    MPI_Type_commit(&run->unit);
+    run->forms = report_alloc(plan->n_messages, sizeof *run->forms);
+    for (uint32_t m = 0; m < plan->n_messages; m++)
+        form_init(&run->forms[m], plan, m);
+}
+
+void update_run_release(struct update_run *run) {
+    free(run->forms);
+    MPI_Type_free(&run->unit);
+}
+
+uint64_t update_target(const struct update_run *run) {
+    return (uint64_t)(run->options->warmup + run->options->iterations) * run->world->cluster->n_devices;
+}
+
+uint32_t update_value(const struct update_run *run, const struct update_form *form, uint32_t worker, uint32_t iteration,
+                      uint32_t k) {
+    return kernel_value(worker, run->world->cluster->n_devices, iteration, form->number, k, form->message->dtype);
+}
+
+/* Little endian: the first bytes of a number's bits are those of the narrower types. */
+void update_store(const struct update_form *form, void *buffer, uint32_t k, uint32_t value) {
+    const uint64_t bits = kernel_bits(form->message->dtype, value);
+    memcpy(update_body(buffer) + form->samples[k], &bits, dtype_bytes(form->message->dtype));
+}
+
+bool update_holds(const struct update_form *form, void *buffer, uint32_t k, uint32_t value) {
+    const uint64_t bits = kernel_bits(form->message->dtype, value);
+    return memcmp(update_body(buffer) + form->samples[k], &bits, dtype_bytes(form->message->dtype)) == 0;
+}

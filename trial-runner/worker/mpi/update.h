@@ -1,0 +1,84 @@
+/* What travels between a worker and a server of updates (strategy/consistency.h), and the proof that nothing is lost,
+ * torn or applied twice.
+ *
+ * A message of the plan travels as a head and the message's bytes, from a worker as its update and from a server as a
+ * version of the model. All bytes are zero except at up to UPDATE_SAMPLES elements, where an update has small numbers
+ * that only the worker, the iteration and the place determine. Both ends know them. The server checks an update's
+ * numbers as it comes, adds all of the update to the model, and knows what must stand there then. A model's head
+ * carries these sums, so the worker sees whether the model that it got is whole. */
+#ifndef TRIAL_RUNNER_WORKER_MPI_UPDATE_H
+#define TRIAL_RUNNER_WORKER_MPI_UPDATE_H
+
+#include <mpi.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "strategy/plan.h"
+#include "trial-runner/worker/execute.h"
+#include "trial-runner/worker/world.h"
+
+enum { UPDATE_SAMPLES = 16 };
+
+enum update_kind {
+    UPDATE_PUSH,
+    UPDATE_MODEL,
+    UPDATE_BYE, /* a head alone: the worker sends no more */
+};
+
+struct update_head {
+    enum update_kind kind;
+    uint32_t worker, iteration;    /* of a push */
+    uint64_t version;              /* of a push: of the model that it was computed from */
+    uint32_t sums[UPDATE_SAMPLES]; /* of a model: what its samples hold */
+};
+
+/* How a message travels: in units of UPDATE_UNIT bytes, the head first. */
+enum { UPDATE_UNIT = 64, UPDATE_HEAD_UNITS = 2, UPDATE_HEAD_BYTES = UPDATE_UNIT * UPDATE_HEAD_UNITS };
+_Static_assert(sizeof(struct update_head) <= UPDATE_HEAD_BYTES, "a head has room");
+
+struct update_form {
+    const struct message *message;
+    uint32_t number; /* of the message, and its tag */
+    uint32_t n_samples;
+    uint64_t samples[UPDATE_SAMPLES]; /* where they lie behind the head */
+    int units;
+};
+
+/* What worker and server of a run share. */
+struct update_run {
+    const struct plan *plan;
+    const struct world *world;
+    const struct execute_options *options;
+    MPI_Datatype unit;
+    struct update_form *forms; /* [n_messages] */
+};
+
+/* Release with update_run_release. Ends the job when memory is out. */
+void update_run_init(struct update_run *run, const struct plan *plan, const struct world *world,
+                     const struct execute_options *options);
+void update_run_release(struct update_run *run);
+
+/* So many updates of all workers together are applied, the last of which ends the run. */
+uint64_t update_target(const struct update_run *run);
+
+static inline uint64_t update_bytes(const struct update_form *form) {
+    return (uint64_t)form->units * UPDATE_UNIT;
+}
+
+static inline struct update_head *update_head_of(void *buffer) {
+    return buffer;
+}
+
+static inline char *update_body(void *buffer) {
+    return (char *)buffer + UPDATE_HEAD_BYTES;
+}
+
+/* The number of a worker's update at sample k. */
+uint32_t update_value(const struct update_run *run, const struct update_form *form, uint32_t worker, uint32_t iteration,
+                      uint32_t k);
+
+/* Write a number at sample k, and whether one is there. */
+void update_store(const struct update_form *form, void *buffer, uint32_t k, uint32_t value);
+bool update_holds(const struct update_form *form, void *buffer, uint32_t k, uint32_t value);
+
+#endif

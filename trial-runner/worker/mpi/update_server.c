@@ -1,0 +1,289 @@
+/* A version that is on its way to a worker does not change: the next update goes into a copy. */
+#include "trial-runner/worker/mpi/update_server.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "trial-runner/worker/elements.h"
+#include "trial-runner/worker/mpi/collective.h"
+#include "trial-runner/worker/mpi/pool.h"
+#include "trial-runner/worker/pause.h"
+#include "trial-runner/worker/report.h"
+#include "trial-runner/worker/requests.h"
+
+/* A version of a part of the model. */
+struct copy {
+    char *buffer;
+    uint32_t sending;
+    bool newest;
+};
+
+struct client {
+    uint32_t ended;   /* iterations whose update came */
+    uint64_t version; /* the last one sent to it */
+    bool waits, gone;
+};
+
+struct part {
+    const struct update_form *form;
+    struct copy *model;
+    struct client *clients; /* [n_devices] */
+    uint32_t n_gone;
+    double began_us; /* the iteration that is going on */
+};
+
+struct update_server {
+    const struct update_run *run;
+    struct requests requests;
+    struct pool pool;
+    struct part *parts; /* [n_messages]; those of others have no model */
+    uint32_t n_open;    /* parts whose workers have not all gone */
+    struct update_counts counts;
+};
+
+static struct copy *copy_new(struct update_server *s, const struct update_form *form) {
+    struct copy *copy = report_alloc(1, sizeof *copy);
+    *copy = (struct copy){.buffer = pool_take(&s->pool, update_bytes(form)), .newest = true};
+    return copy;
+}
+
+static void copy_end(struct update_server *s, struct copy *copy) {
+    if (copy->newest || copy->sending > 0)
+        return;
+    pool_give(&s->pool, copy->buffer);
+    free(copy);
+}
+
+static void server_init(struct update_server *s, const struct update_run *run) {
+    const struct plan *plan = run->plan;
+    *s = (struct update_server){.run = run};
+    s->parts = report_alloc(plan->n_messages, sizeof *s->parts);
+    for (uint32_t m = 0; m < plan->n_messages; m++) {
+        struct part *part = &s->parts[m];
+        part->form = &run->forms[m];
+        if (plan->messages[m].server != run->world->node)
+            continue;
+        part->model = copy_new(s, part->form);
+        memset(part->model->buffer, 0, update_bytes(part->form));
+        update_head_of(part->model->buffer)->kind = UPDATE_MODEL;
+        part->clients = report_alloc(run->world->cluster->n_devices, sizeof *part->clients);
+        part->began_us = clock_now_us();
+        s->n_open++;
+    }
+}
+
+static void server_release(struct update_server *s) {
+    for (uint32_t m = 0; m < s->run->plan->n_messages; m++) {
+        free(s->parts[m].clients);
+        if (!s->parts[m].model)
+            continue;
+        s->parts[m].model->newest = false;
+        copy_end(s, s->parts[m].model);
+    }
+    free(s->parts);
+    requests_release(&s->requests);
+    pool_release(&s->pool);
+}
+
+static uint32_t workers(const struct update_server *s) {
+    return s->run->world->cluster->n_devices;
+}
+
+static struct update_head *head_of(const struct part *part) {
+    return update_head_of(part->model->buffer);
+}
+
+/* ---- sending ---- */
+
+static bool is_over(const struct update_server *s) {
+    const struct part *first = &s->parts[0];
+    return first->model && head_of(first)->version >= update_target(s->run);
+}
+
+static void send_model(struct update_server *s, struct part *part, uint32_t worker) {
+    const struct world *world = s->run->world;
+    part->clients[worker].waits = false;
+    part->clients[worker].version = head_of(part)->version;
+    part->model->sending++;
+    MPI_Isend(part->model->buffer, part->form->units, s->run->unit, world->worker_rank[worker], (int)part->form->number,
+              world->pushes,
+              requests_add(&s->requests, (struct completion){.kind = DONE_ANSWER, .buffer = part->model}));
+}
+
+/* Iterations that every worker has ended; those that left the run do not count. */
+static uint32_t ended_by_all(const struct update_server *s, const struct part *part) {
+    uint32_t least = UINT32_MAX;
+    for (uint32_t w = 0; w < workers(s); w++)
+        if (!part->clients[w].gone && part->clients[w].ended < least)
+            least = part->clients[w].ended;
+    return least;
+}
+
+static void answer(struct update_server *s, struct part *part) {
+    const struct consistency *c = &s->run->plan->consistency;
+    const bool bounded = c->kind == CONSISTENCY_stale_synchronous && !is_over(s);
+    const uint64_t most = bounded ? (uint64_t)ended_by_all(s, part) + c->staleness : UINT64_MAX;
+    for (uint32_t w = 0; w < workers(s); w++)
+        if (part->clients[w].waits && part->clients[w].ended <= most)
+            send_model(s, part, w);
+}
+
+/* ---- applying ---- */
+
+static void check_update(const struct update_server *s, const struct part *part, char *update) {
+    const struct update_head *head = update_head_of(update);
+    const struct update_form *form = part->form;
+    const struct client *client = &part->clients[head->worker];
+    bool right = head->kind == UPDATE_PUSH && head->iteration == client->ended && head->version == client->version;
+    for (uint32_t k = 0; k < form->n_samples && right; k++)
+        right = update_holds(form, update, k, update_value(s->run, form, head->worker, head->iteration, k));
+    if (!right)
+        report_abort(ST_TRIAL,
+                     "wrong update: message %u, iteration %u of device %u from version %llu, where iteration %u from "
+                     "version %llu is due",
+                     form->number, head->iteration, head->worker, (unsigned long long)head->version, client->ended,
+                     (unsigned long long)client->version);
+}
+
+/* A version that nobody is being sent. */
+static void make_free(struct update_server *s, struct part *part) {
+    struct copy *old = part->model;
+    if (old->sending == 0)
+        return;
+    part->model = copy_new(s, part->form);
+    memcpy(part->model->buffer, old->buffer, update_bytes(part->form));
+    old->newest = false;
+}
+
+/* What sample k will hold. Sums that would leave the exact numbers of their type begin again at 0. */
+static void expect_sum(const struct update_server *s, const struct part *part, const struct update_head *update,
+                       uint32_t k) {
+    const struct update_form *form = part->form;
+    uint32_t *sum = &head_of(part)->sums[k];
+    const uint32_t value = update_value(s->run, form, update->worker, update->iteration, k);
+    if (*sum + value > kernel_exact_limit(form->message->dtype)) {
+        update_store(form, part->model->buffer, k, 0);
+        *sum = 0;
+    }
+    *sum += value;
+}
+
+static void add(struct update_server *s, struct part *part, char *update) {
+    const struct message *message = part->form->message;
+    make_free(s, part);
+    for (uint32_t k = 0; k < part->form->n_samples; k++)
+        expect_sum(s, part, update_head_of(update), k);
+    MPI_Reduce_local(update_body(update), update_body(part->model->buffer),
+                     collective_count(message->bytes, message->dtype), collective_type(message->dtype),
+                     collective_sum(message->dtype));
+    head_of(part)->version++;
+    for (uint32_t k = 0; k < part->form->n_samples; k++)
+        if (!update_holds(part->form, part->model->buffer, k, head_of(part)->sums[k]))
+            report_abort(ST_TRIAL, "wrong sum: message %u, sample %u, after %llu updates", part->form->number, k,
+                         (unsigned long long)head_of(part)->version);
+}
+
+static bool is_measured(const struct update_server *s, const struct part *part) {
+    const uint64_t version = head_of(part)->version;
+    return version >= (uint64_t)s->run->options->warmup * workers(s) && version < update_target(s->run);
+}
+
+static void count_delay(struct update_counts *counts, uint64_t delay) {
+    counts->useful++;
+    counts->delays += (double)delay;
+    counts->squares += (double)delay * (double)delay;
+    counts->largest = delay > counts->largest ? delay : counts->largest;
+    counts->of_delay[delay < UPDATE_DELAYS ? delay : UPDATE_DELAYS - 1]++;
+}
+
+/* Of the part of the first message: an iteration ends when so many updates were applied as there are workers. */
+static void tell_iteration(struct update_server *s, struct part *part) {
+    const struct execute_options *options = s->run->options;
+    const uint64_t version = head_of(part)->version;
+    if (part->form->number != 0 || version % workers(s) != 0 || version > update_target(s->run))
+        return;
+    const uint32_t iteration = (uint32_t)(version / workers(s)) - 1;
+    const double now_us = clock_now_us(), time_us = now_us - part->began_us;
+    part->began_us = now_us;
+    if (iteration < options->warmup)
+        return;
+    s->counts.window_us += time_us;
+    report_iteration(iteration - options->warmup, time_us);
+}
+
+static void apply(struct update_server *s, struct part *part, char *update) {
+    const uint32_t bound = s->run->plan->consistency.delay_bound;
+    const uint64_t delay = head_of(part)->version - update_head_of(update)->version;
+    const bool counts = is_measured(s, part);
+    if (bound > 0 && delay > bound) {
+        s->counts.dropped += counts;
+        return;
+    }
+    add(s, part, update);
+    if (counts)
+        count_delay(&s->counts, delay);
+    tell_iteration(s, part);
+}
+
+/* ---- arrivals ---- */
+
+static bool take_arrivals(struct update_server *s) {
+    const struct world *world = s->run->world;
+    for (bool any = false;; any = true) {
+        int found;
+        MPI_Message handle;
+        MPI_Status status;
+        MPI_Improbe(MPI_ANY_SOURCE, MPI_ANY_TAG, world->pushes, &found, &handle, &status);
+        if (!found)
+            return any;
+        const uint32_t m = (uint32_t)status.MPI_TAG;
+        const struct update_form *form = &s->run->forms[m];
+        char *buffer = pool_take(&s->pool, update_bytes(form));
+        MPI_Imrecv(buffer, form->units, s->run->unit, &handle,
+                   requests_add(&s->requests, (struct completion){DONE_ARRIVAL, m, status.MPI_SOURCE, buffer}));
+    }
+}
+
+static void take_update(struct update_server *s, struct part *part, char *update) {
+    const struct update_head *head = update_head_of(update);
+    struct client *client = &part->clients[head->worker];
+    if (head->kind == UPDATE_BYE) {
+        client->gone = true;
+        s->n_open -= ++part->n_gone == workers(s);
+    } else {
+        check_update(s, part, update);
+        apply(s, part, update);
+        client->ended++;
+        client->waits = true;
+    }
+    pool_give(&s->pool, update);
+    answer(s, part);
+}
+
+static bool take_completions(struct update_server *s) {
+    const int n = requests_poll(&s->requests);
+    for (int i = 0; i < n; i++) {
+        const struct completion done = s->requests.done[i];
+        if (done.kind == DONE_ARRIVAL) {
+            take_update(s, &s->parts[done.message], done.buffer);
+            continue;
+        }
+        struct copy *copy = done.buffer;
+        copy->sending--;
+        copy_end(s, copy);
+    }
+    return n > 0;
+}
+
+void update_server_run(const struct update_run *run, struct update_counts *out) {
+    struct update_server s;
+    server_init(&s, run);
+    while (s.n_open > 0 || s.requests.n > 0) {
+        const bool any = take_arrivals(&s);
+        if (!take_completions(&s) && !any)
+            pause_for_us(PAUSE_US);
+    }
+    *out = s.counts;
+    server_release(&s);
+}

@@ -1,0 +1,164 @@
+/* An iteration is a wait for the end of the compute, a push to every server and the models that come back. The servers
+ * hold a model back where this worker has to wait for others. */
+#include "trial-runner/worker/mpi/update_worker.h"
+
+#include <signal.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "strategy/weather.h"
+#include "trial-runner/worker/pause.h"
+#include "trial-runner/worker/report.h"
+#include "trial-runner/worker/requests.h"
+
+struct update_worker {
+    const struct update_run *run;
+    struct requests requests;
+    char **pushes, **models; /* [n_messages] */
+    double compute_us;       /* of an iteration, on a device with compute_scale 1 */
+    double measured_us;      /* when the first measured iteration began */
+    struct update_worker_result result;
+};
+
+static void worker_init(struct update_worker *w, const struct update_run *run) {
+    const struct plan *plan = run->plan;
+    *w = (struct update_worker){.run = run};
+    w->pushes = report_alloc(plan->n_messages, sizeof *w->pushes);
+    w->models = report_alloc(plan->n_messages, sizeof *w->models);
+    for (uint32_t m = 0; m < plan->n_messages; m++) {
+        w->pushes[m] = report_alloc(update_bytes(&run->forms[m]), 1);
+        w->models[m] = report_alloc(update_bytes(&run->forms[m]), 1);
+    }
+    for (uint32_t k = 0; k < plan->n_steps; k++)
+        w->compute_us += plan->step_us[k];
+}
+
+static void worker_release(struct update_worker *w) {
+    for (uint32_t m = 0; m < w->run->plan->n_messages; m++) {
+        free(w->pushes[m]);
+        free(w->models[m]);
+    }
+    free(w->pushes);
+    free(w->models);
+    requests_release(&w->requests);
+}
+
+static bool strikes_here(const struct update_worker *w) {
+    const struct world *world = w->run->world;
+    return w->result.iterations == 1 && world->device + 1 == world->cluster->n_devices;
+}
+
+static void strike(const struct update_worker *w) {
+    if (w->run->options->fault == FAULT_KILL)
+        raise(SIGKILL);
+    while (w->run->options->fault == FAULT_HANG)
+        pause();
+}
+
+static double scale(const struct update_worker *w) {
+    const struct world *world = w->run->world;
+    const uint64_t seed = w->run->options->weather;
+    const double slowness =
+        seed ? weather_device_slowness(world->cluster, seed, world->device, w->result.iterations) : 1;
+    return world_node(world)->compute_scale * slowness;
+}
+
+static void compute(const struct update_worker *w, double start_us) {
+    const double end_us = start_us + w->compute_us * scale(w);
+    for (double left; (left = end_us - clock_now_us()) > 0;)
+        clock_sleep_us(left);
+}
+
+static void fill(struct update_worker *w, const struct update_form *form) {
+    enum { MORE_THAN_ANY_VALUE = 50 };
+    const struct update_run *run = w->run;
+    char *push = w->pushes[form->number];
+    *update_head_of(push) = (struct update_head){.kind = UPDATE_PUSH,
+                                                 .worker = run->world->device,
+                                                 .iteration = w->result.iterations,
+                                                 .version = update_head_of(w->models[form->number])->version};
+    for (uint32_t k = 0; k < form->n_samples; k++)
+        update_store(form, push, k, update_value(run, form, run->world->device, w->result.iterations, k));
+    if (run->options->fault == FAULT_SUM && strikes_here(w))
+        update_store(form, push, 0, MORE_THAN_ANY_VALUE);
+}
+
+static void send(struct update_worker *w, const struct update_form *form, int units) {
+    const struct world *world = w->run->world;
+    MPI_Isend(w->pushes[form->number], units, w->run->unit, world->server_rank[form->message->server],
+              (int)form->number, world->pushes,
+              requests_add(&w->requests, (struct completion){.kind = DONE_PUSH, .message = form->number}));
+}
+
+static void receive(struct update_worker *w, const struct update_form *form) {
+    const struct world *world = w->run->world;
+    MPI_Irecv(w->models[form->number], form->units, w->run->unit, world->server_rank[form->message->server],
+              (int)form->number, world->pushes,
+              requests_add(&w->requests, (struct completion){.kind = DONE_PULL, .message = form->number}));
+}
+
+static void wait_all(struct update_worker *w) {
+    while (w->requests.n > 0)
+        if (requests_poll(&w->requests) == 0)
+            pause_for_us(PAUSE_US);
+}
+
+static void check_model(struct update_worker *w, const struct update_form *form) {
+    char *model = w->models[form->number];
+    const struct update_head *head = update_head_of(model);
+    for (uint32_t k = 0; k < form->n_samples; k++)
+        if (head->kind != UPDATE_MODEL || !update_holds(form, model, k, head->sums[k]))
+            report_abort(ST_TRIAL, "wrong sum: message %u, sample %u of %u, in version %llu of the model, device %u",
+                         form->number, k, form->n_samples, (unsigned long long)head->version, w->run->world->device);
+    w->result.checked += form->n_samples;
+}
+
+static void exchange(struct update_worker *w) {
+    const struct update_run *run = w->run;
+    for (uint32_t m = 0; m < run->plan->n_messages; m++) {
+        fill(w, &run->forms[m]);
+        receive(w, &run->forms[m]);
+        send(w, &run->forms[m], run->forms[m].units);
+    }
+    wait_all(w);
+    for (uint32_t m = 0; m < run->plan->n_messages; m++)
+        check_model(w, &run->forms[m]);
+}
+
+static void leave(struct update_worker *w) {
+    for (uint32_t m = 0; m < w->run->plan->n_messages; m++) {
+        update_head_of(w->pushes[m])->kind = UPDATE_BYE;
+        send(w, &w->run->forms[m], UPDATE_HEAD_UNITS);
+    }
+    wait_all(w);
+}
+
+/* The version of the first message's part says when the run ends: one server decides for all. */
+static bool goes_on(const struct update_worker *w) {
+    return update_head_of(w->models[0])->version < update_target(w->run);
+}
+
+void update_worker_run(const struct update_run *run, struct update_worker_result *out) {
+    struct update_worker w;
+    worker_init(&w, run);
+    const uint32_t warmup = run->options->warmup;
+    const double first_us = clock_now_us();
+    double now_us = first_us;
+    while (goes_on(&w)) {
+        if (w.result.iterations == warmup)
+            w.measured_us = now_us;
+        if (strikes_here(&w))
+            strike(&w);
+        compute(&w, now_us);
+        exchange(&w);
+        w.result.iterations++;
+        now_us = clock_now_us();
+    }
+    leave(&w);
+    const bool short_run = w.result.iterations <= warmup;
+    w.result.iteration_us =
+        (now_us - (short_run ? first_us : w.measured_us)) / (w.result.iterations - (short_run ? 0 : warmup));
+    *out = w.result;
+    worker_release(&w);
+}

@@ -1,0 +1,93 @@
+/* Servers and workers count on their own. At the end device 0 gathers what they counted and tells it. */
+#include "trial-runner/worker/mpi/updates.h"
+
+#include <stddef.h>
+#include <stdlib.h>
+
+#include "trial-runner/worker/mpi/update.h"
+#include "trial-runner/worker/mpi/update_server.h"
+#include "trial-runner/worker/mpi/update_worker.h"
+#include "trial-runner/worker/report.h"
+
+/* Numbers that are added up over all servers, and those of which the largest counts. */
+enum {
+    SUM_USEFUL,
+    SUM_DROPPED,
+    SUM_DELAYS,
+    SUM_SQUARES,
+    SUM_CHECKED,
+    SUM_OF_DELAY,
+    SUMS = SUM_OF_DELAY + UPDATE_DELAYS
+};
+enum { MOST_DELAY, MOST_WINDOW, MOSTS };
+
+static void add_delays(cJSON *line, const double *of_delay) {
+    cJSON *list = cJSON_AddArrayToObject(line, "delays");
+    for (int d = 0; d < UPDATE_DELAYS; d++)
+        cJSON_AddItemToArray(list, cJSON_CreateNumber(of_delay[d]));
+}
+
+/* Updates are counted by their parts, each of which is applied or dropped on its own. */
+static void tell_updates(const struct update_run *run, const double *sums, const double *mosts) {
+    const double parts = run->plan->n_messages, useful = sums[SUM_USEFUL] > 0 ? sums[SUM_USEFUL] : 1;
+    const double mean = sums[SUM_DELAYS] / useful;
+    cJSON *line = report_event("updates");
+    cJSON_AddNumberToObject(line, "useful", sums[SUM_USEFUL] / parts);
+    cJSON_AddNumberToObject(line, "dropped", sums[SUM_DROPPED] / parts);
+    cJSON_AddNumberToObject(line, "window_us", mosts[MOST_WINDOW]);
+    cJSON_AddNumberToObject(line, "delay_mean", mean);
+    cJSON_AddNumberToObject(line, "delay_variance", sums[SUM_SQUARES] / useful - mean * mean);
+    cJSON_AddNumberToObject(line, "delay_largest", mosts[MOST_DELAY]);
+    add_delays(line, sums + SUM_OF_DELAY);
+    report_send(line);
+}
+
+static void gather_counts(const struct update_run *run, const struct update_counts *c, uint64_t checked,
+                          struct execute_result *out) {
+    const struct world *world = run->world;
+    const bool tells = !world->is_server && world->device == 0;
+    double sums[SUMS] = {(double)c->useful, (double)c->dropped, c->delays, c->squares, (double)checked};
+    double mosts[MOSTS] = {(double)c->largest, c->window_us}, all[SUMS], most[MOSTS];
+    for (int d = 0; d < UPDATE_DELAYS; d++)
+        sums[SUM_OF_DELAY + d] = (double)c->of_delay[d];
+    MPI_Reduce(sums, all, SUMS, MPI_DOUBLE, MPI_SUM, world->worker_rank[0], MPI_COMM_WORLD);
+    MPI_Reduce(mosts, most, MOSTS, MPI_DOUBLE, MPI_MAX, world->worker_rank[0], MPI_COMM_WORLD);
+    if (!tells)
+        return;
+    tell_updates(run, all, most);
+    out->checked = (uint64_t)all[SUM_CHECKED];
+}
+
+static void tell_workers(const struct world *world, const struct update_worker_result *mine) {
+    enum { ITERATIONS, TIME, FIELDS };
+    const double own[FIELDS] = {mine->iterations, mine->iteration_us};
+    const bool tells = world->device == 0;
+    double *all = report_alloc(tells ? world->cluster->n_devices : 0, sizeof own);
+    MPI_Gather(own, FIELDS, MPI_DOUBLE, all, FIELDS, MPI_DOUBLE, 0, world->workers);
+    for (uint32_t d = 0; d < world->cluster->n_devices && tells; d++) {
+        cJSON *line = report_event("worker");
+        cJSON_AddNumberToObject(line, "device", d);
+        cJSON_AddNumberToObject(line, "iterations", all[d * FIELDS + ITERATIONS]);
+        cJSON_AddNumberToObject(line, "mean_us", all[d * FIELDS + TIME]);
+        report_send(line);
+    }
+    free(all);
+}
+
+void updates_run(const struct plan *plan, const struct world *world, const struct execute_options *options,
+                 struct execute_result *out) {
+    struct update_run run;
+    struct update_counts counts = {0};
+    struct update_worker_result mine = {0};
+    update_run_init(&run, plan, world, options);
+    MPI_Barrier(MPI_COMM_WORLD);
+    if (world->is_server)
+        update_server_run(&run, &counts);
+    else
+        update_worker_run(&run, &mine);
+    MPI_Barrier(MPI_COMM_WORLD);
+    gather_counts(&run, &counts, mine.checked, out);
+    if (!world->is_server)
+        tell_workers(world, &mine);
+    update_run_release(&run);
+}
