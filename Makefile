@@ -53,6 +53,9 @@ link     = $(foreach f,$(call closure,$(1)),$(call lib,$(f))) $(foreach f,$(call
 
 WORKER_COMMON  := $(wildcard trial-runner/worker/*.c)
 WORKER_SOURCES := $(WORKER_COMMON) $(wildcard trial-runner/worker/mpi/*.c)
+# Of trial-runner the workers use what trains, which needs base alone.
+WORKER_LIBS := $(call lib,trial-runner) $(call lib,strategy) $(call lib,base)
+WORKER_LINK := $(WORKER_LIBS) $(LIBS.strategy) $(LIBS.base)
 # The NCCL worker is built where nvcc, the CUDA runtime and NCCL are; elsewhere the build goes on without it. NCCL may also lie
 # in build/nccl, where .ci/nccl puts it. The code for compute_75 runs on every later GPU as well; for an older one: NVCC_ARCH='-gencode arch=compute_70,code=compute_70'.
 CUDA_HOME ?= /usr/local/cuda
@@ -115,16 +118,16 @@ $(OUT)/bin/syncopate: $$(foreach f,$$(call closure,cli),$$(call lib,$$(f)))
 	$(call say,LINK,$@)
 	@mkdir -p $(@D)
 	$(Q)$(CC) $(LDFLAGS_ALL) -o $@ -Wl,--whole-archive $(call lib,cli) -Wl,--no-whole-archive $(call link,cli)
-$(OUT)/bin/syncopate-worker-mpi: $(patsubst %.c,$(OUT)/obj/%.o,$(WORKER_SOURCES)) $(call lib,strategy) $(call lib,base)
+$(OUT)/bin/syncopate-worker-mpi: $(patsubst %.c,$(OUT)/obj/%.o,$(WORKER_SOURCES)) $(WORKER_LIBS)
 	$(call say,LINK,$@)
 	@mkdir -p $(@D)
-	$(Q)OMPI_CC="$(CC)" $(MPICC) $(LDFLAGS_ALL) -o $@ $(filter %.o,$^) $(call link,strategy)
+	$(Q)OMPI_CC="$(CC)" $(MPICC) $(LDFLAGS_ALL) -o $@ $(filter %.o,$^) $(WORKER_LINK)
 
 NCCL_OBJECTS := $(patsubst %.c,$(OUT)/obj/%.o,$(WORKER_COMMON) $(NCCL_SOURCES))
-$(OUT)/bin/syncopate-worker-nccl: $(NCCL_OBJECTS) $(OUT)/obj/trial-runner/worker/nccl/kernels.o $(call lib,strategy) $(call lib,base)
+$(OUT)/bin/syncopate-worker-nccl: $(NCCL_OBJECTS) $(OUT)/obj/trial-runner/worker/nccl/kernels.o $(WORKER_LIBS)
 	$(call say,LINK,$@)
 	@mkdir -p $(@D)
-	$(Q)OMPI_CC="$(CC)" $(MPICC) $(LDFLAGS_ALL) -Wl,--no-undefined -o $@ $(filter %.o,$^) $(call link,strategy) $(CUDART) $(NCCL) \
+	$(Q)OMPI_CC="$(CC)" $(MPICC) $(LDFLAGS_ALL) -Wl,--no-undefined -o $@ $(filter %.o,$^) $(WORKER_LINK) $(CUDART) $(NCCL) \
 	    $(addprefix -Wl$(comma)-rpath$(comma),$(sort $(dir $(CUDART) $(NCCL))))
 # The same worker on stand-ins for CUDA and NCCL (tests/support/nccl/double.h), for tests where there is no GPU.
 NCCL_DOUBLE := $(if $(NCCL_SOURCES),$(addprefix $(OUT)/tests/support/,syncopate-worker-nccl nccl-order))
@@ -133,10 +136,10 @@ $(OUT)/tests/support/nccl-order: $(OUT)/obj/tests/cli/nccl_order.o $(NCCL_DOUBLE
 	$(call say,LINK,$@)
 	@mkdir -p $(@D)
 	$(Q)$(CC) $(LDFLAGS_ALL) -o $@ $^ $(LIBS.base) -pthread
-$(OUT)/tests/support/syncopate-worker-nccl: $(NCCL_OBJECTS) $(NCCL_DOUBLES) $(call lib,strategy) $(call lib,base)
+$(OUT)/tests/support/syncopate-worker-nccl: $(NCCL_OBJECTS) $(NCCL_DOUBLES) $(WORKER_LIBS)
 	$(call say,LINK,$@)
 	@mkdir -p $(@D)
-	$(Q)OMPI_CC="$(CC)" $(MPICC) $(LDFLAGS_ALL) -o $@ $(filter %.o,$^) $(call link,strategy) -pthread
+	$(Q)OMPI_CC="$(CC)" $(MPICC) $(LDFLAGS_ALL) -o $@ $(filter %.o,$^) $(WORKER_LINK) -pthread
 
 # NCCL loads this into training processes: the C library and what is listed here, no symbols but NCCL's two.
 NCCL_TUNER_OBJECTS := $(patsubst %.c,$(OUT)/pic/%.o,$(wildcard interop/export/nccl/*.c) base/error.c)

@@ -27,6 +27,8 @@
 
 struct trial_command_options {
     const char *strategy, *baseline, *dataset, *trace;
+    const char *train;
+    double rate, momentum, target;
     uint64_t iterations, warmup, seed;
     bool json;
     struct runner_options launch;
@@ -80,7 +82,7 @@ static enum status report(const struct strategy *strategy, const struct trial_co
     if (!st && words->json)
         st = print_json(strategy, &summary, predicted_us, words->seed, outcome, updates, err);
     else if (!st && updates)
-        updates_print(strategy->name, &summary, words->seed, updates);
+        updates_print(strategy->name, &summary, words->seed, words->train, updates);
     else if (!st && words->seed)
         print_weather(strategy, &summary, predicted_us, words->seed);
     else if (!st)
@@ -175,6 +177,13 @@ static enum status expect(const struct inputs *inputs, const struct strategy *st
     return words->seed ? predict_in_weather(inputs, strategy, words, out, err) : predict(inputs, strategy, out, err);
 }
 
+static struct training_options training_of(const struct trial_command_options *words) {
+    struct training_options options = {.rate = words->rate, .momentum = words->momentum, .target = words->target};
+    if (words->train)
+        training_parse(words->train, &options.task);
+    return options;
+}
+
 static enum status run_trial(const struct inputs *inputs, const struct strategy *strategy,
                              const struct trial_command_options *words, struct store *store, struct error *err) {
     struct runner runner;
@@ -187,6 +196,7 @@ static enum status run_trial(const struct inputs *inputs, const struct strategy 
         st = job_runner_init(&setup, &words->job, &words->launch, inputs, interrupt_flag(), &runner, err);
     if (st)
         return st;
+    runner.training = training_of(words);
     if (!runner.job)
         runner_tell(&runner.place);
     if (setup.limits.n)
@@ -220,7 +230,25 @@ static enum status run_trial(const struct inputs *inputs, const struct strategy 
     return st;
 }
 
+static enum status check_training(const struct trial_command_options *words, struct error *err) {
+    enum training_task task;
+    if (!words->train)
+        return ST_OK;
+    if (!training_parse(words->train, &task) || task == TRAINING_NONE)
+        return error_set(err, ST_USAGE, "--train: \"%s\" is neither softmax nor two-layer", words->train);
+    if (words->job.command)
+        return error_set(err, ST_USAGE, "--train is for a runner's trial; a command trains what it likes");
+    if (!(words->rate > 0 && words->rate <= 1e6))
+        return error_set(err, ST_USAGE, "--learning-rate must be above 0, and at most 1000000");
+    if (!(words->momentum >= 0 && words->momentum < 1) || !(words->target > 0 && words->target < 1))
+        return error_set(err, ST_USAGE, "--momentum must be from 0 to below 1, --target above 0%% and below 100%%");
+    return ST_OK;
+}
+
 static enum status check_options(struct trial_command_options *words, struct error *err) {
+    enum status st = check_training(words, err);
+    if (st)
+        return st;
     if (words->iterations < 1 || words->iterations > 100000 || words->warmup > 100000)
         return error_set(err, ST_USAGE, "--iterations must be 1 to 100000, --warmup at most 100000");
     if (words->job.command && words->launch.runner)
@@ -266,7 +294,7 @@ static enum status read_and_run(const struct arguments *arguments, struct trial_
 }
 
 enum status cmd_trial(int argc, char **argv, struct error *err) {
-    struct trial_command_options words = {.iterations = 10, .warmup = 2};
+    struct trial_command_options words = {.iterations = 10, .warmup = 2, .rate = 0.05, .momentum = 0.9, .target = 0.05};
     const struct option options[] = {
         {"strategy", OPTION_TEXT, &words.strategy, "FILE", "run this strategy"},
         {"baseline", OPTION_TEXT, &words.baseline, "BASELINE", "or this baseline"},
@@ -280,6 +308,12 @@ enum status cmd_trial(int argc, char **argv, struct error *err) {
          "which weather, where CLUSTER has \"variability\" (default 1): syncopate weather"},
         {"trace", OPTION_TEXT, &words.trace, "FILE",
          "write a Chrome trace of the first device: predicted, and next to it measured"},
+        {"train", OPTION_TEXT, &words.train, "softmax|two-layer",
+         "let the workers learn a small task with known least loss, where the strategy has a \"consistency\""},
+        {"learning-rate", OPTION_NUMBER, &words.rate, "RATE", "how far an update goes (default 0.05)"},
+        {"momentum", OPTION_NUMBER, &words.momentum, "SHARE", "how much of the last change is added (default 0.9)"},
+        {"target", OPTION_PERCENT, &words.target, "PERCENT",
+         "tell when so much of the way from the first loss to the least is left (default 5%)"},
         {"dataset", OPTION_TEXT, &words.dataset, "FILE", "record it there (default: not recorded)"},
         {"json", OPTION_FLAG, &words.json, NULL, "print one JSON object with every iteration's time"},
         {0}};
@@ -288,10 +322,15 @@ enum status cmd_trial(int argc, char **argv, struct error *err) {
         .about =
             "Run one strategy for real: compute is replayed, communication is real MPI traffic between processes.\n"
             "The lab emulates CLUSTER's links on this machine; it needs root. Where CLUSTER says how its NICs and\n"
-            "workers vary, the lab plays that weather: the same seed is the same weather for every strategy.",
+            "workers vary, the lab plays that weather: the same seed is the same weather for every strategy.\n"
+            "Where the strategy has a \"consistency\" its workers send whole updates to their servers. An iteration "
+            "is\n"
+            "then a round of so many applied updates as there are workers, and the trial also tells how many updates\n"
+            "came a second, their delays, and how many were dropped.",
         .examples =
             "  syncopate trial cnn-small lab-4x1g --baseline pytorch-ddp\n"
             "  syncopate trial cnn-small lab-4x1g --strategy best.json --trace trace.json\n"
+            "  syncopate trial mlp-small lab-4x1g-weather --baseline ssp --train softmax --iterations 200\n"
             "  syncopate trial model.json cluster.json --baseline horovod --command ./train.sh --export-env horovod",
         .options = options,
         .min_arguments = 2,

@@ -1,8 +1,10 @@
 /* A line each for the rate, what was dropped, the delays and the workers. */
 #include "cli/updates_output.h"
 
+#include <math.h>
 #include <stdio.h>
 
+#include "base/json.h"
 #include "base/text.h"
 #include "base/units.h"
 
@@ -33,7 +35,20 @@ static void print_workers(const struct trial_updates *u) {
     text_print(stdout, "\n");
 }
 
-void updates_print(const char *strategy, const struct summary *rounds, uint64_t seed, const struct trial_updates *u) {
+static void print_training(const char *task, const struct trial_training *t) {
+    char last[32] = "no finite number", time[32];
+    if (!isnan(t->last))
+        snprintf(last, sizeof last, "%.4g", t->last);
+    text_print(stdout, "%s: loss from %.4g to %s; the least is %.4g; ", task, t->first, last, t->least);
+    if (t->reached)
+        text_print(stdout, "%.4g was reached after %.0f updates and %s\n", t->target, t->reached_update,
+                   units_format_time(t->reached_us, time, sizeof time));
+    else
+        text_print(stdout, "%.4g was not reached\n", t->target);
+}
+
+void updates_print(const char *strategy, const struct summary *rounds, uint64_t seed, const char *task,
+                   const struct trial_updates *u) {
     char each[32], mean[32], weather[64] = "";
     if (seed > 0)
         snprintf(weather, sizeof weather, "in weather %llu ", (unsigned long long)seed);
@@ -44,6 +59,8 @@ void updates_print(const char *strategy, const struct summary *rounds, uint64_t 
                trial_updates_dropped(u) * 100);
     print_delays(u);
     print_workers(u);
+    if (u->training.given)
+        print_training(task, &u->training);
 }
 
 static bool add_delays(cJSON *json, const struct trial_updates *u) {
@@ -69,6 +86,29 @@ static bool add_workers(cJSON *json, const struct trial_updates *u) {
     return ok;
 }
 
+static bool add_losses(cJSON *json, const struct trial_updates *u) {
+    cJSON *list = cJSON_AddArrayToObject(json, "losses");
+    bool ok = list;
+    for (size_t i = 0; i < u->n_losses && ok; i++) {
+        cJSON *loss = cJSON_CreateObject();
+        ok = cJSON_AddItemToArray(list, loss) && cJSON_AddNumberToObject(loss, "update", u->losses[i].update) &&
+             cJSON_AddNumberToObject(loss, "time_us", u->losses[i].time_us) &&
+             json_add_known(loss, "loss", u->losses[i].loss);
+    }
+    return ok;
+}
+
+static bool add_training(cJSON *root, const struct trial_updates *u) {
+    const struct trial_training *t = &u->training;
+    cJSON *json = cJSON_AddObjectToObject(root, "training");
+    return json && cJSON_AddNumberToObject(json, "first", t->first) &&
+           cJSON_AddNumberToObject(json, "least", t->least) && cJSON_AddNumberToObject(json, "target", t->target) &&
+           json_add_known(json, "last", t->last) &&
+           (!t->reached || (cJSON_AddNumberToObject(json, "reached_update", t->reached_update) &&
+                            cJSON_AddNumberToObject(json, "reached_us", t->reached_us))) &&
+           add_losses(json, u);
+}
+
 bool updates_add(cJSON *root, const struct trial_updates *u) {
     cJSON *json = cJSON_AddObjectToObject(root, "updates");
     return json && cJSON_AddNumberToObject(json, "useful", u->useful) &&
@@ -79,5 +119,5 @@ bool updates_add(cJSON *root, const struct trial_updates *u) {
            cJSON_AddNumberToObject(json, "delay_mean", u->delay_mean) &&
            cJSON_AddNumberToObject(json, "delay_variance", u->delay_variance) &&
            cJSON_AddNumberToObject(json, "delay_largest", u->delay_largest) && add_delays(json, u) &&
-           add_workers(json, u);
+           add_workers(json, u) && (!u->training.given || add_training(root, u));
 }

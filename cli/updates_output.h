@@ -8,12 +8,12 @@
 #include "base/statistics.h"
 #include "trial-runner/trial_updates.h"
 
-/* A few lines on standard output; `rounds` are the times of rounds (trial-runner/trial_updates.h), seed 0: no weather.
- */
-void updates_print(const char *strategy, const struct summary *rounds, uint64_t seed,
+/* A few lines on standard output. `rounds` are the times of rounds (trial-runner/trial_updates.h); seed 0: no weather;
+ * task: what was learned, if anything was. */
+void updates_print(const char *strategy, const struct summary *rounds, uint64_t seed, const char *task,
                    const struct trial_updates *updates);
 
-/* Add the member "updates". False when memory is out. */
+/* Add the member "updates" and, where something was learned, "training". False when memory is out. */
 bool updates_add(cJSON *root, const struct trial_updates *updates);
 
 #endif

@@ -126,36 +126,56 @@ struct inputs {
     char model[SCRATCH_FILE], cluster[SCRATCH_FILE], strategy[SCRATCH_FILE];
 };
 
+/* The worker's command line. */
+struct arguments {
+    const char *words[32];
+    size_t n;
+    char iterations[16], warmup[16], weather[32], rate[32], momentum[32], target[32];
+};
+
+static void say(struct arguments *a, const char *option, const char *value) {
+    a->words[a->n++] = option;
+    if (value)
+        a->words[a->n++] = value;
+}
+
+static void list_arguments(struct arguments *a, const struct trial_request *request, const struct inputs *inputs) {
+    const struct training_options *training = &request->training;
+    *a = (struct arguments){0};
+    snprintf(a->weather, sizeof a->weather, "%llu", (unsigned long long)request->weather);
+    snprintf(a->iterations, sizeof a->iterations, "%u", request->iterations);
+    snprintf(a->warmup, sizeof a->warmup, "%u", request->warmup);
+    snprintf(a->rate, sizeof a->rate, "%.17g", training->rate);
+    snprintf(a->momentum, sizeof a->momentum, "%.17g", training->momentum);
+    snprintf(a->target, sizeof a->target, "%.17g", training->target);
+    say(a, "run", NULL);
+    say(a, "--model", inputs->model);
+    say(a, "--cluster", inputs->cluster);
+    say(a, "--strategy", inputs->strategy);
+    say(a, "--iterations", a->iterations);
+    say(a, "--warmup", a->warmup);
+    say(a, "--verify", NULL);
+    say(a, "--fault", request->fault ? request->fault : "none");
+    if (request->weather)
+        say(a, "--weather", a->weather);
+    if (request->on_interval)
+        say(a, "--trace", NULL);
+    if (training->task == TRAINING_NONE)
+        return;
+    say(a, "--train", training_name(training->task));
+    say(a, "--rate", a->rate);
+    say(a, "--momentum", a->momentum);
+    say(a, "--target", a->target);
+}
+
 static enum status launch(struct trial *trial, const struct inputs *inputs, const bool *serves, struct error *err) {
     const struct trial_request *request = trial->request;
-    char iterations[16], warmup[16], weather[32];
-    snprintf(weather, sizeof weather, "%llu", (unsigned long long)request->weather);
-    snprintf(iterations, sizeof iterations, "%u", request->iterations);
-    snprintf(warmup, sizeof warmup, "%u", request->warmup);
-    const char *const arguments[] = {"run",
-                                     "--model",
-                                     inputs->model,
-                                     "--cluster",
-                                     inputs->cluster,
-                                     "--strategy",
-                                     inputs->strategy,
-                                     "--iterations",
-                                     iterations,
-                                     "--warmup",
-                                     warmup,
-                                     "--verify",
-                                     "--fault",
-                                     request->fault ? request->fault : "none",
-                                     request->weather       ? "--weather"
-                                     : request->on_interval ? "--trace"
-                                                            : NULL,
-                                     request->weather ? weather : NULL,
-                                     request->on_interval ? "--trace" : NULL,
-                                     NULL};
+    struct arguments arguments;
+    list_arguments(&arguments, request, inputs);
     const struct launch_options launch = {.cluster = request->cluster,
                                           .serves = serves,
                                           .launcher = &request->launcher,
-                                          .arguments = arguments,
+                                          .arguments = arguments.words,
                                           .weather = request->weather,
                                           .title = request->strategy->name,
                                           .number = request->number,
@@ -193,6 +213,9 @@ static enum status write_and_run(struct trial *trial, const bool *serves, struct
 /* The MPI worker runs updates, but no scheduler's. No timeline of device 0 shows them. */
 static enum status check_consistency(const struct trial_request *request, struct error *err) {
     const struct consistency *c = &request->strategy->consistency;
+    if (consistency_is_plain(c) && request->training.task != TRAINING_NONE)
+        return error_set(err, ST_INVALID, "%s has no \"consistency\"; only workers that send whole updates learn",
+                         request->strategy->name);
     if (consistency_is_plain(c))
         return ST_OK;
     if (c->scheduled)
@@ -216,6 +239,14 @@ static enum status find_servers(const struct trial_request *request, bool **out,
         status = plan_lower(request->model, request->cluster, request->strategy, &plan, err);
     if (status)
         return status;
+    const uint64_t weights_bytes = training_weights(request->training.task) * sizeof(double);
+    if (weights_bytes > plan.max_bytes) {
+        status = error_set(err, ST_INFEASIBLE, "the largest message has %llu bytes, and %s has %llu bytes of weights",
+                           (unsigned long long)plan.max_bytes, training_name(request->training.task),
+                           (unsigned long long)weights_bytes);
+        plan_release(&plan);
+        return status;
+    }
     bool *serves = calloc(request->cluster->n_nodes, sizeof *serves);
     for (uint32_t i = 0; serves && i < plan.n_messages; i++)
         if (plan.messages[i].kind == SYNC_PARAMETER_SERVER)

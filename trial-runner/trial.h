@@ -15,6 +15,7 @@
 #include "base/error.h"
 #include "strategy/plan.h"
 #include "trial-runner/launch.h"
+#include "trial-runner/training.h"
 #include "trial-runner/trial_updates.h"
 
 /* How a trial ended. */
@@ -50,8 +51,9 @@ struct trial_request {
     void (*on_iteration)(void *context, uint32_t index, double time_us);       /* may be NULL */
     void (*on_interval)(void *context, const struct trial_interval *interval); /* after the run; NULL: not traced */
     void *context;
-    const char *fault; /* worker's --fault, for tests; NULL */
-    uint64_t weather;  /* seed of the cluster's weather, in the lab; 0: none */
+    const char *fault;                /* worker's --fault, for tests; NULL */
+    uint64_t weather;                 /* seed of the cluster's weather, in the lab, and of the batches; 0: none */
+    struct training_options training; /* what workers learn; only where the strategy has a "consistency" */
 };
 
 struct trial_result {

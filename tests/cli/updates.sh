@@ -1,7 +1,7 @@
 #!/bin/bash
 # Trials of strategies with a "consistency" from outside: what they say in words and as JSON, and what is refused.
 # Alone: real trials are timed.
-# Plan: 12
+# Plan: 20
 set -u
 cd "$(dirname "$0")/../.."
 source tests/cli/check.bash
@@ -45,3 +45,19 @@ PY
 check a_scheduler_is_refused 2 'has a "scheduler" in its "consistency"' trial lab-4x1g --baseline mlfabric-a --runner local
 check a_trace_is_refused 2 'whose trials are not traced' trial lab-4x1g --baseline ssp --runner local --trace t.json
 check nccl_is_refused 2 'which the MPI worker alone runs' trial lab-4x1g --baseline ssp --runner local --worker nccl --log warn
+
+check workers_learn 0 'softmax: loss from 1.609 to ' trial lab-4x1g --baseline async-ps --runner local --train softmax --iterations 100 --target 20%
+cp out said
+check a_target_is_reached 0 'was reached after ' cat said
+check losses_are_told 0 '"reached_update":' trial lab-4x1g --baseline ssp --runner local --train two-layer --momentum 0.5 --target 50% --iterations 100 --json
+check losses_fall 0 '' python3 - <<'PY'
+import json
+t = json.load(open("out"))["training"]
+losses = [l["loss"] for l in t["losses"]]
+assert losses[-1] < t["target"] < losses[0] <= t["first"] * 1.01 and t["least"] == 0, t
+assert t["losses"] == sorted(t["losses"], key=lambda l: (l["update"], l["time_us"])) and t["reached_us"] > 0, t
+PY
+check an_unknown_task_is_refused 2 '"xor" is neither softmax nor two-layer' trial lab-4x1g --baseline ssp --train xor
+check a_bad_momentum_is_refused 2 '--momentum must be from 0 to below 1' trial lab-4x1g --baseline ssp --train softmax --momentum 1
+check a_bad_rate_is_refused 2 '--learning-rate must be above 0' trial lab-4x1g --baseline ssp --train softmax --learning-rate 0
+check sums_learn_nothing 2 'only workers that send whole updates learn' trial lab-4x1g --baseline wfbp --runner local --train softmax

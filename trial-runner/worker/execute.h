@@ -11,6 +11,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "trial-runner/training.h"
 #include "trial-runner/worker/world.h"
 
 /* Failures on purpose, for tests of what the trial does then. */
@@ -18,10 +19,11 @@ enum execute_fault { FAULT_NONE, FAULT_SUM, FAULT_KILL, FAULT_HANG };
 
 struct execute_options {
     uint32_t iterations, warmup;
-    bool trace, verify, report; /* report: JSON lines from device 0 */
-    bool time_messages;         /* as the result's messages_us says */
-    enum execute_fault fault;   /* strikes on the last device at the second iteration */
-    uint64_t weather;           /* seed of the weather (strategy/weather.h) in which devices compute; 0: none */
+    bool trace, verify, report;       /* report: JSON lines from device 0 */
+    bool time_messages;               /* as the result's messages_us says */
+    enum execute_fault fault;         /* strikes on the last device at the second iteration */
+    uint64_t weather;                 /* seed of the weather (strategy/weather.h) in which devices compute; 0: none */
+    struct training_options training; /* what workers that send updates learn */
 };
 
 struct execute_result {

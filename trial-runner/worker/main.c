@@ -1,15 +1,16 @@
 /* A worker program: one rank of a real run. Started by mpirun or the like, once a device and once a server.
  *
  *   syncopate-worker-X run --model FILE --cluster FILE --strategy FILE --iterations K --warmup W [--trace] [--verify]
+ *                      [--weather SEED] [--train TASK --rate X --momentum X --target X]
  *   syncopate-worker-X bench --cluster FILE [--max-bytes N] [--time-limit S]
  *   syncopate-worker-X probe
  *
  * X is mpi or nccl: trial-runner/worker/backend.h says what differs. Rank 0 reads the files and shares their text;
  * every rank lowers the strategy itself. Device 0 reports by JSON lines on standard output: ready, iteration, step and
  * message (--trace), point, measurement, agreement, interference, runtime, updates, worker, done. A server that applies
- * updates reports iteration. Any rank may report infeasible or error, with a reason. probe says in one line what this
- * machine has for the program; it is run alone. --fault sum|kill|hang makes the last device fail at the second
- * iteration and is there for tests. Exit codes are the program syncopate's. */
+ * updates reports iteration and, where workers learn, loss and training. Any rank may report infeasible or error, with
+ * a reason. probe says in one line what this machine has for the program; it is run alone. --fault sum|kill|hang makes
+ * the last device fail at the second iteration and is there for tests. Exit codes are the program syncopate's. */
 #include <errno.h>
 #include <malloc.h>
 #include <mpi.h>
@@ -78,6 +79,28 @@ static enum status parse_fault(const char *text, enum execute_fault *out, struct
     return error_set(err, ST_USAGE, "--fault is none, sum, kill or hang, not \"%s\"", text);
 }
 
+static enum status parse_share(const char *text, double most, double *out, struct error *err) {
+    char *end;
+    *out = strtod(text, &end);
+    if (end == text || *end || !(*out >= 0 && *out <= most))
+        return error_set(err, ST_USAGE, "expected a number from 0 to %g, not \"%s\"", most, text);
+    return ST_OK;
+}
+
+static enum status parse_training(const char *name, const char *value, struct training_options *out,
+                                  struct error *err) {
+    if (strcmp(name, "--train") == 0)
+        return training_parse(value, &out->task) ? ST_OK
+                                                 : error_set(err, ST_USAGE, "--train is a task, not \"%s\"", value);
+    if (strcmp(name, "--rate") == 0)
+        return parse_share(value, 1e6, &out->rate, err);
+    if (strcmp(name, "--momentum") == 0)
+        return parse_share(value, 1, &out->momentum, err);
+    if (strcmp(name, "--target") == 0)
+        return parse_share(value, 1, &out->target, err);
+    return error_set(err, ST_USAGE, "unknown option %s", name);
+}
+
 static enum status parse_seconds(const char *text, double *out, struct error *err) {
     double us;
     enum status status = units_parse_time(text, &us, err);
@@ -117,7 +140,7 @@ static enum status parse_option(const char *name, const char *value, struct opti
         return units_parse_bytes(value, &out->measure.max_bytes, err);
     if (strcmp(name, "--time-limit") == 0)
         return parse_seconds(value, &out->measure.time_limit_s, err);
-    return error_set(err, ST_USAGE, "unknown option %s", name);
+    return parse_training(name, value, &out->execute.training, err);
 }
 
 static enum status parse_options(int argc, char **argv, struct options *out, struct error *err) {

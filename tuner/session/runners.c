@@ -177,6 +177,7 @@ static enum status run(void *context, const struct tune_order *order, struct tun
                                           .stop_if_slower_than_us = order->give_up_us,
                                           .cancel = runner->cancel,
                                           .weather = order->weather,
+                                          .training = runner->training,
                                           .on_iteration = runner->on_iteration,
                                           .on_interval = runner->on_interval,
                                           .context = runner->context};

@@ -20,6 +20,7 @@ struct runner {
     const struct model *model;
     const struct cluster *cluster;
     const atomic_int *cancel;
+    struct training_options training;                                    /* as in trial_request */
     struct trial_result last;                                            /* what the session's outcome borrows */
     void (*on_iteration)(void *context, uint32_t index, double time_us); /* as in trial_request; NULL, both */
     void (*on_interval)(void *context, const struct trial_interval *interval);

@@ -1,7 +1,11 @@
 /* Trials whose workers send whole updates: who waits for whom, which delays can be, what is dropped, and how they end.
  *
  * With n workers and staleness K, an update's delay is at most (2K + 1)(n - 1): while a worker has its model, each
- * other begins at most 2K + 1 iterations. With K = 0 a round has each of the delays 0 to n - 1 once. */
+ * other begins at most 2K + 1 iterations. With K = 0 a round has each of the delays 0 to n - 1 once.
+ *
+ * One worker that learns is plain gradient descent with momentum, so its losses are known; so are those of several
+ * workers with K = 0 and without momentum, since their order does not matter then. */
+#include <math.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -34,6 +38,7 @@ enum { COMPUTE_US = 4000, WORKERS = 3, ROUNDS = 30, SLOW = 5 };
     "{\"name\":\"" name "\",\"sync\":{\"kind\":\"parameter_server\",\"servers\":[\"" server                            \
     "\"],\"local_reduction\":false" push "}}"
 #define SHARED ",\"push\":1"
+/* c and d are pushed to n1. */
 #define ON(server, member)                                                                                             \
     "{\"schema\":\"syncopate.strategy/1\",\"name\":\"s\",\"schedule\":{\"policy\":\"fifo\",\"cross_iteration\":false}" \
     ",\"consistency\":{" member "},\"groups\":[],\"variables\":[" SERVED("a", server, SHARED) "," SERVED(              \
@@ -55,9 +60,9 @@ static cJSON *parse(const char *text) {
     return json;
 }
 
-static void subject_init(struct subject *s, const char *cluster, const char *strategy) {
+static void subject_init_of(struct subject *s, const char *model, const char *cluster, const char *strategy) {
     struct error err = {0};
-    cJSON *json = parse(model_text);
+    cJSON *json = parse(model);
     assert_ok(model_read(json, "model", &s->model, &err));
     cJSON_Delete(json);
     json = parse(cluster);
@@ -66,6 +71,10 @@ static void subject_init(struct subject *s, const char *cluster, const char *str
     json = parse(strategy);
     assert_ok(strategy_read(json, "strategy", &s->model, &s->cluster, &s->strategy, &err));
     cJSON_Delete(json);
+}
+
+static void subject_init(struct subject *s, const char *cluster, const char *strategy) {
+    subject_init_of(s, model_text, cluster, strategy);
 }
 
 static void subject_release(struct subject *s) {
@@ -265,6 +274,121 @@ static void a_hopeless_trial_stops_early(void **state) {
     trial_result_release(&result);
 }
 
+/* ---- learning ---- */
+
+enum { MOST_WEIGHTS = 256 };
+static struct training_options learns;
+
+static void learn(struct trial_request *request) {
+    request->training = learns;
+    request->warmup = 0;
+}
+
+/* `w` after a round of `workers` updates from the same weights. */
+static void descend(const struct training *t, uint32_t workers, uint32_t round, double *change, double *w) {
+    double gradients[WORKERS][MOST_WEIGHTS];
+    for (uint32_t d = 0; d < workers; d++) {
+        uint32_t batch[TRAINING_BATCH];
+        training_draw(t, 0, d, round, batch);
+        training_loss(t, TRAINING_BATCH, batch, w, gradients[d]);
+    }
+    for (uint32_t d = 0; d < workers; d++)
+        for (uint32_t k = 0; k < t->n_weights; k++) {
+            change[k] = learns.momentum * change[k] - learns.rate * gradients[d][k];
+            w[k] += change[k];
+        }
+}
+
+static void check_losses(const struct trial_updates *u, uint32_t workers) {
+    struct training t;
+    struct error err = {0};
+    double w[MOST_WEIGHTS], change[MOST_WEIGHTS] = {0}, best[MOST_WEIGHTS], least;
+    uint32_t reached = 0;
+    assert_ok(training_init(&t, learns.task, &err));
+    assert_true(u->training.given && u->n_losses > 0);
+    training_begin(&t, w);
+    assert_close(u->training.first, training_loss(&t, 0, NULL, w, NULL), 1e-12);
+    assert_ok(training_solve(&t, best, &least, &err));
+    assert_true(fabs(u->training.least - least) < 1e-12);
+    for (uint32_t round = 0; round < ROUNDS; round++) {
+        descend(&t, workers, round, change, w);
+        const double loss = training_loss(&t, 0, NULL, w, NULL);
+        const struct trial_loss *told = &u->losses[(round + 1) * workers - 1];
+        assert_close(told->update, (round + 1) * workers, 0);
+        assert_close(told->loss, loss, 1e-9);
+        if (reached == 0 && loss <= u->training.target)
+            reached = round + 1;
+    }
+    assert_close(u->training.last, u->losses[u->n_losses - 1].loss, 1e-12);
+    assert_int_equal(u->training.reached, reached > 0);
+    if (workers == 1)
+        assert_close(u->training.reached_update, reached, 0);
+    training_release(&t);
+}
+
+static void one_worker_descends_as_gradient_descent_with_momentum(void **state) {
+    NEED_WORKER(state);
+    static const char alone[] =
+        "{\"schema\":\"syncopate.cluster/1\",\"name\":\"c\",\"nodes\":[{\"name\":\"n1\",\"devices\":1,"
+        "\"device\":\"cpu\",\"nic_gbit_per_s\":1}]}";
+    static const enum training_task tasks[] = {TRAINING_SOFTMAX, TRAINING_TWO_LAYER};
+    for (int i = 0; i < 2; i++) {
+        struct trial_result result;
+        learns = (struct training_options){.task = tasks[i], .rate = 0.05, .momentum = 0.5, .target = 0.7};
+        run_on(alone, ON("n1", ASYNCHRONOUS), learn, &result);
+        assert_string_equal(result.reason, "");
+        assert_true(result.updates->delay_largest == 0);
+        check_losses(result.updates, 1);
+        trial_result_release(&result);
+    }
+}
+
+static void synchronous_workers_descend_by_the_sum_of_their_gradients(void **state) {
+    NEED_WORKER(state);
+    struct trial_result result;
+    learns = (struct training_options){.task = TRAINING_SOFTMAX, .rate = 0.1, .target = 0.01};
+    run(ON("slow", STALE("0")), learn, &result);
+    assert_string_equal(result.reason, "");
+    check_losses(result.updates, WORKERS);
+    assert_false(result.updates->training.reached);
+    trial_result_release(&result);
+}
+
+/* The trial goes well; what it learned is no number. */
+static void a_rate_that_is_too_high_goes_astray(void **state) {
+    NEED_WORKER(state);
+    struct trial_result result;
+    learns = (struct training_options){.task = TRAINING_TWO_LAYER, .rate = 1e6, .momentum = 0.99, .target = 0.01};
+    run(ON("n1", ASYNCHRONOUS), learn, &result);
+    assert_int_equal(result.ending, TRIAL_COMPLETE);
+    assert_false(result.updates->training.reached);
+    assert_true(!(result.updates->training.last < 1e6));
+    trial_result_release(&result);
+}
+
+static void weights_need_room_in_the_largest_message(void **state) {
+    (void)state;
+    static const char small[] =
+        "{\"schema\":\"syncopate.model/1\",\"name\":\"m\",\"batch_per_device\":1,\"variables\":["
+        "{\"name\":\"a\",\"shape\":[209],\"dtype\":\"f32\"}],\"layers\":[{\"name\":\"1\","
+        "\"forward_us\":1,\"backward_us\":1,\"variables\":[\"a\"]}]}";
+    static const char strategy[] =
+        "{\"schema\":\"syncopate.strategy/"
+        "1\",\"name\":\"s\",\"schedule\":{\"policy\":\"fifo\",\"cross_iteration\":false}"
+        ",\"consistency\":{" ASYNCHRONOUS "},\"groups\":[],\"variables\":[" SERVED("a", "n1", "") "]}";
+    struct subject subject;
+    struct trial_result result;
+    struct error err = {0};
+    subject_init_of(&subject, small, CLUSTER("1"), strategy);
+    struct trial_request request = request_for(&subject);
+    request.training = (struct training_options){.task = TRAINING_SOFTMAX, .rate = 1, .target = 0.1};
+    assert_ok(trial_run(&request, &result, &err));
+    assert_int_equal(result.ending, TRIAL_INFEASIBLE);
+    assert_string_equal(result.reason, "the largest message has 836 bytes, and softmax has 840 bytes of weights");
+    trial_result_release(&result);
+    subject_release(&subject);
+}
+
 static void refused(const char *strategy, void (*change)(struct trial_request *), const char *why) {
     struct subject subject;
     struct trial_result result;
@@ -354,6 +478,7 @@ static void lines_that_make_no_sense_change_nothing(void **state) {
         cJSON *line = parse(lines[i]);
         trial_updates_take(u, "worker", line);
         trial_updates_take(u, "updates", line);
+        trial_updates_take(u, "loss", line);
         trial_updates_take(u, "other", line);
         cJSON_Delete(line);
     }
@@ -370,6 +495,11 @@ static void lines_that_make_no_sense_change_nothing(void **state) {
     assert_close(trial_updates_each_us(u), 500, 1e-12);
     assert_close(trial_updates_dropped(u), 0.25, 1e-12);
     assert_close(sum_of_delays(u), TRIAL_DELAYS, 0);
+    for (int i = 0; i < TRIAL_LOSSES + 9; i++)
+        trial_updates_take(u, "loss", NULL);
+    assert_int_equal(u->n_losses, TRIAL_LOSSES);
+    trial_updates_take(u, "training", NULL);
+    assert_true(u->training.given && !u->training.reached && isnan(u->training.last));
     trial_updates_free(u);
 }
 
@@ -403,6 +533,10 @@ int main(void) {
         cmocka_unit_test(a_killed_worker_fails_the_trial_with_a_reason),
         cmocka_unit_test(a_hung_worker_fails_the_trial_when_its_time_is_up),
         cmocka_unit_test(a_hopeless_trial_stops_early),
+        cmocka_unit_test(one_worker_descends_as_gradient_descent_with_momentum),
+        cmocka_unit_test(synchronous_workers_descend_by_the_sum_of_their_gradients),
+        cmocka_unit_test(a_rate_that_is_too_high_goes_astray),
+        cmocka_unit_test(weights_need_room_in_the_largest_message),
         cmocka_unit_test(what_no_worker_runs_is_refused_before_it_starts),
         cmocka_unit_test(a_lab_takes_as_long_as_its_server_must),
         cmocka_unit_test(nothing_is_left_when_its_owner_is_killed),

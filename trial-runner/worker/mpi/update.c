@@ -7,13 +7,14 @@
 #include "trial-runner/worker/elements.h"
 #include "trial-runner/worker/report.h"
 
-static void form_init(struct update_form *form, const struct plan *plan, uint32_t number) {
+static void form_init(struct update_form *form, const struct plan *plan, uint32_t number, uint64_t weights_bytes) {
     const struct message *message = &plan->messages[number];
-    const uint64_t width = dtype_bytes(message->dtype), elements = message->bytes / width;
-    *form = (struct update_form){.message = message, .number = number};
+    const uint64_t width = dtype_bytes(message->dtype), elements = (message->bytes - weights_bytes) / width;
+    *form = (struct update_form){.message = message, .number = number, .weights_bytes = weights_bytes};
     form->n_samples = elements < UPDATE_SAMPLES ? (uint32_t)elements : UPDATE_SAMPLES;
     for (uint32_t k = 0; k < form->n_samples; k++)
-        form->samples[k] = width * (form->n_samples > 1 ? (elements - 1) * k / (form->n_samples - 1) : 0);
+        form->samples[k] =
+            weights_bytes + width * (form->n_samples > 1 ? (elements - 1) * k / (form->n_samples - 1) : 0);
     form->units = UPDATE_HEAD_UNITS + (int)((message->bytes + UPDATE_UNIT - 1) / UPDATE_UNIT);
 }
 
@@ -23,11 +24,22 @@ void update_run_init(struct update_run *run, const struct plan *plan, const stru
     MPI_Type_contiguous(UPDATE_UNIT, MPI_BYTE, &run->unit);
     MPI_Type_commit(&run->unit);
     run->forms = report_alloc(plan->n_messages, sizeof *run->forms);
+    struct error err = {.status = ST_OK};
+    if (training_init(&run->training, options->training.task, &err))
+        report_abort(err.status, "%s", ERROR_TEXT(&err));
+    const uint64_t weights_bytes = run->training.n_weights * sizeof(double);
+    for (uint32_t m = 1; m < plan->n_messages; m++)
+        if (plan->messages[m].bytes > plan->messages[run->largest].bytes)
+            run->largest = m;
+    if (plan->n_messages == 0 || plan->max_bytes < weights_bytes)
+        report_abort(ST_INFEASIBLE, "the largest message has no room for %llu bytes of weights",
+                     (unsigned long long)weights_bytes);
     for (uint32_t m = 0; m < plan->n_messages; m++)
-        form_init(&run->forms[m], plan, m);
+        form_init(&run->forms[m], plan, m, m == run->largest ? weights_bytes : 0);
 }
 
 void update_run_release(struct update_run *run) {
+    training_release(&run->training);
     free(run->forms);
     MPI_Type_free(&run->unit);
 }

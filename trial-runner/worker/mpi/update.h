@@ -5,7 +5,10 @@
  * version of the model. All bytes are zero except at up to UPDATE_SAMPLES elements, where an update has small numbers
  * that only the worker, the iteration and the place determine. Both ends know them. The server checks an update's
  * numbers as it comes, adds all of the update to the model, and knows what must stand there then. A model's head
- * carries these sums, so the worker sees whether the model that it got is whole. */
+ * carries these sums, so the worker sees whether the model that it got is whole.
+ *
+ * Where workers learn (trial-runner/training.h) the largest message's bytes begin with the weights, or their changes,
+ * as doubles. The samples lie behind these. */
 #ifndef TRIAL_RUNNER_WORKER_MPI_UPDATE_H
 #define TRIAL_RUNNER_WORKER_MPI_UPDATE_H
 
@@ -38,7 +41,8 @@ _Static_assert(sizeof(struct update_head) <= UPDATE_HEAD_BYTES, "a head has room
 
 struct update_form {
     const struct message *message;
-    uint32_t number; /* of the message, and its tag */
+    uint32_t number;        /* of the message, and its tag */
+    uint64_t weights_bytes; /* at the front */
     uint32_t n_samples;
     uint64_t samples[UPDATE_SAMPLES]; /* where they lie behind the head */
     int units;
@@ -51,6 +55,8 @@ struct update_run {
     const struct execute_options *options;
     MPI_Datatype unit;
     struct update_form *forms; /* [n_messages] */
+    uint32_t largest;          /* message, the first of them: its server ends the run, and keeps the weights */
+    struct training training;
 };
 
 /* Release with update_run_release. Ends the job when memory is out. */
@@ -71,6 +77,11 @@ static inline struct update_head *update_head_of(void *buffer) {
 
 static inline char *update_body(void *buffer) {
     return (char *)buffer + UPDATE_HEAD_BYTES;
+}
+
+/* Of the largest message, where workers learn. */
+static inline double *update_weights(void *buffer) {
+    return (double *)(void *)update_body(buffer);
 }
 
 /* The number of a worker's update at sample k. */

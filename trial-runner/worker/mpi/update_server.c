@@ -38,7 +38,8 @@ struct update_server {
     struct requests requests;
     struct pool pool;
     struct part *parts; /* [n_messages]; those of others have no model */
-    uint32_t n_open;    /* parts whose workers have not all gone */
+    struct learned *learned;
+    uint32_t n_open; /* parts whose workers have not all gone */
     struct update_counts counts;
 };
 
@@ -55,9 +56,9 @@ static void copy_end(struct update_server *s, struct copy *copy) {
     free(copy);
 }
 
-static void server_init(struct update_server *s, const struct update_run *run) {
+static void server_init(struct update_server *s, const struct update_run *run, struct learned *learned) {
     const struct plan *plan = run->plan;
-    *s = (struct update_server){.run = run};
+    *s = (struct update_server){.run = run, .learned = learned};
     s->parts = report_alloc(plan->n_messages, sizeof *s->parts);
     for (uint32_t m = 0; m < plan->n_messages; m++) {
         struct part *part = &s->parts[m];
@@ -70,6 +71,8 @@ static void server_init(struct update_server *s, const struct update_run *run) {
         part->clients = report_alloc(run->world->cluster->n_devices, sizeof *part->clients);
         part->began_us = clock_now_us();
         s->n_open++;
+        if (part->form->weights_bytes > 0)
+            learned_init(learned, run, update_weights(part->model->buffer));
     }
 }
 
@@ -97,8 +100,8 @@ static struct update_head *head_of(const struct part *part) {
 /* ---- sending ---- */
 
 static bool is_over(const struct update_server *s) {
-    const struct part *first = &s->parts[0];
-    return first->model && head_of(first)->version >= update_target(s->run);
+    const struct part *largest = &s->parts[s->run->largest];
+    return largest->model && head_of(largest)->version >= update_target(s->run);
 }
 
 static void send_model(struct update_server *s, struct part *part, uint32_t worker) {
@@ -171,13 +174,16 @@ static void expect_sum(const struct update_server *s, const struct part *part, c
 
 static void add(struct update_server *s, struct part *part, char *update) {
     const struct message *message = part->form->message;
+    const uint64_t front = part->form->weights_bytes;
     make_free(s, part);
     for (uint32_t k = 0; k < part->form->n_samples; k++)
         expect_sum(s, part, update_head_of(update), k);
-    MPI_Reduce_local(update_body(update), update_body(part->model->buffer),
-                     collective_count(message->bytes, message->dtype), collective_type(message->dtype),
+    MPI_Reduce_local(update_body(update) + front, update_body(part->model->buffer) + front,
+                     collective_count(message->bytes - front, message->dtype), collective_type(message->dtype),
                      collective_sum(message->dtype));
     head_of(part)->version++;
+    if (front > 0)
+        learned_apply(s->learned, head_of(part)->version, update_weights(update), update_weights(part->model->buffer));
     for (uint32_t k = 0; k < part->form->n_samples; k++)
         if (!update_holds(part->form, part->model->buffer, k, head_of(part)->sums[k]))
             report_abort(ST_TRIAL, "wrong sum: message %u, sample %u, after %llu updates", part->form->number, k,
@@ -197,11 +203,11 @@ static void count_delay(struct update_counts *counts, uint64_t delay) {
     counts->of_delay[delay < UPDATE_DELAYS ? delay : UPDATE_DELAYS - 1]++;
 }
 
-/* Of the part of the first message: an iteration ends when so many updates were applied as there are workers. */
+/* Of the part of the largest message: an iteration ends when so many updates were applied as there are workers. */
 static void tell_iteration(struct update_server *s, struct part *part) {
     const struct execute_options *options = s->run->options;
     const uint64_t version = head_of(part)->version;
-    if (part->form->number != 0 || version % workers(s) != 0 || version > update_target(s->run))
+    if (part->form->number != s->run->largest || version % workers(s) != 0 || version > update_target(s->run))
         return;
     const uint32_t iteration = (uint32_t)(version / workers(s)) - 1;
     const double now_us = clock_now_us(), time_us = now_us - part->began_us;
@@ -276,9 +282,9 @@ static bool take_completions(struct update_server *s) {
     return n > 0;
 }
 
-void update_server_run(const struct update_run *run, struct update_counts *out) {
+void update_server_run(const struct update_run *run, struct update_counts *out, struct learned *learned) {
     struct update_server s;
-    server_init(&s, run);
+    server_init(&s, run, learned);
     while (s.n_open > 0 || s.requests.n > 0) {
         const bool any = take_arrivals(&s);
         if (!take_completions(&s) && !any)

@@ -4,13 +4,15 @@
  *   stale_synchronous  a worker goes on when no other has ended more than `staleness` iterations fewer
  *   asynchronous       at once; an update whose delay is over the bound is dropped
  *
- * Each message of the plan is a part of the model with versions of its own. The server of the first one ends the run:
- * update_target says when, and the version that it sends tells the workers. */
+ * Each message of the plan is a part of the model with versions of its own. The server of the largest ends the run:
+ * update_target says when, and the version that it sends tells the workers. Where workers learn, it keeps the weights
+ * of up to LEARNED_MOST versions, at equal distances, and after the run tells their losses. */
 #ifndef TRIAL_RUNNER_WORKER_MPI_UPDATE_SERVER_H
 #define TRIAL_RUNNER_WORKER_MPI_UPDATE_SERVER_H
 
 #include <stdint.h>
 
+#include "trial-runner/worker/mpi/learned.h"
 #include "trial-runner/worker/mpi/update.h"
 
 enum { UPDATE_DELAYS = 64 }; /* the last one counts all that are larger, too */
@@ -20,11 +22,12 @@ struct update_counts {
     uint64_t useful, dropped, largest; /* updates; largest: delay of one that was applied */
     double delays, squares;            /* sums over applied updates */
     uint64_t of_delay[UPDATE_DELAYS];  /* applied updates */
-    double window_us;                  /* in which the part of the first message was measured; else 0 */
+    double window_us;                  /* in which the part of the largest message was measured; else 0 */
 };
 
 /* To be called on every server, while workers run update_worker_run. Prints a line an iteration: so many updates as
- * there are workers. A wrong update ends the job. */
-void update_server_run(const struct update_run *run, struct update_counts *out);
+ * there are workers. A wrong update ends the job. *learned is on the server of the largest message alone, and for its
+ * owner to release. */
+void update_server_run(const struct update_run *run, struct update_counts *out, struct learned *learned);
 
 #endif

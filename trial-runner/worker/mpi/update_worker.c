@@ -1,5 +1,6 @@
-/* An iteration is a wait for the end of the compute, a push to every server and the models that come back. The servers
- * hold a model back where this worker has to wait for others. */
+/* An iteration is a wait for the end of the compute, in which the gradient of what is learned is computed, a push to
+ * every server and the models that come back. The servers hold a model back where this worker has to wait for others.
+ */
 #include "trial-runner/worker/mpi/update_worker.h"
 
 #include <signal.h>
@@ -16,6 +17,7 @@ struct update_worker {
     const struct update_run *run;
     struct requests requests;
     char **pushes, **models; /* [n_messages] */
+    double *gradient;        /* [n_weights] */
     double compute_us;       /* of an iteration, on a device with compute_scale 1 */
     double measured_us;      /* when the first measured iteration began */
     struct update_worker_result result;
@@ -30,6 +32,9 @@ static void worker_init(struct update_worker *w, const struct update_run *run) {
         w->pushes[m] = report_alloc(update_bytes(&run->forms[m]), 1);
         w->models[m] = report_alloc(update_bytes(&run->forms[m]), 1);
     }
+    w->gradient = report_alloc(run->training.n_weights, sizeof *w->gradient);
+    if (run->training.n_weights > 0)
+        training_begin(&run->training, update_weights(w->models[run->largest]));
     for (uint32_t k = 0; k < plan->n_steps; k++)
         w->compute_us += plan->step_us[k];
 }
@@ -41,6 +46,7 @@ static void worker_release(struct update_worker *w) {
     }
     free(w->pushes);
     free(w->models);
+    free(w->gradient);
     requests_release(&w->requests);
 }
 
@@ -64,8 +70,22 @@ static double scale(const struct update_worker *w) {
     return world_node(world)->compute_scale * slowness;
 }
 
-static void compute(const struct update_worker *w, double start_us) {
+/* Equation 1: what the weights should change by, in front of the largest message. */
+static void learn(struct update_worker *w) {
+    const struct update_run *run = w->run;
+    const struct training *training = &run->training;
+    uint32_t batch[TRAINING_BATCH];
+    if (training->n_weights == 0)
+        return;
+    training_draw(training, run->options->weather, run->world->device, w->result.iterations, batch);
+    training_loss(training, TRAINING_BATCH, batch, update_weights(w->models[run->largest]), w->gradient);
+    for (uint32_t k = 0; k < training->n_weights; k++)
+        update_weights(w->pushes[run->largest])[k] = -run->options->training.rate * w->gradient[k];
+}
+
+static void compute(struct update_worker *w, double start_us) {
     const double end_us = start_us + w->compute_us * scale(w);
+    learn(w);
     for (double left; (left = end_us - clock_now_us()) > 0;)
         clock_sleep_us(left);
 }
@@ -134,9 +154,10 @@ static void leave(struct update_worker *w) {
     wait_all(w);
 }
 
-/* The version of the first message's part says when the run ends: one server decides for all. */
+/* The version of the largest message's part says when the run ends: one server decides for all. */
 static bool goes_on(const struct update_worker *w) {
-    return update_head_of(w->models[0])->version < update_target(w->run);
+    const struct update_run *run = w->run;
+    return update_head_of(w->models[run->largest])->version < update_target(run);
 }
 
 void update_worker_run(const struct update_run *run, struct update_worker_result *out) {

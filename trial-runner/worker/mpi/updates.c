@@ -4,6 +4,7 @@
 #include <stddef.h>
 #include <stdlib.h>
 
+#include "trial-runner/worker/mpi/learned.h"
 #include "trial-runner/worker/mpi/update.h"
 #include "trial-runner/worker/mpi/update_server.h"
 #include "trial-runner/worker/mpi/update_worker.h"
@@ -79,15 +80,19 @@ void updates_run(const struct plan *plan, const struct world *world, const struc
     struct update_run run;
     struct update_counts counts = {0};
     struct update_worker_result mine = {0};
+    struct learned learned = {0};
     update_run_init(&run, plan, world, options);
     MPI_Barrier(MPI_COMM_WORLD);
     if (world->is_server)
-        update_server_run(&run, &counts);
+        update_server_run(&run, &counts, &learned);
     else
         update_worker_run(&run, &mine);
     MPI_Barrier(MPI_COMM_WORLD);
     gather_counts(&run, &counts, mine.checked, out);
     if (!world->is_server)
         tell_workers(world, &mine);
+    if (learned.run)
+        learned_tell(&learned);
+    learned_release(&learned);
     update_run_release(&run);
 }

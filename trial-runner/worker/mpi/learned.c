@@ -1,0 +1,87 @@
+/* Losses are found after the run, so that they take no time of it. */
+#include "trial-runner/worker/mpi/learned.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/json.h"
+#include "trial-runner/worker/report.h"
+
+void learned_init(struct learned *l, const struct update_run *run, double *weights) {
+    const uint32_t n = run->training.n_weights;
+    const uint64_t versions = update_target(run);
+    *l = (struct learned){.run = run, .every = (versions + LEARNED_MOST - 1) / LEARNED_MOST};
+    l->change = report_alloc(n, sizeof *l->change);
+    l->at_us = report_alloc(LEARNED_MOST, sizeof *l->at_us);
+    l->weights = report_alloc((size_t)LEARNED_MOST * n, sizeof *l->weights);
+    l->began_us = clock_now_us();
+    training_begin(&run->training, weights);
+}
+
+void learned_apply(struct learned *l, uint64_t version, const double *update, double *weights) {
+    const uint32_t n = l->run->training.n_weights;
+    for (uint32_t k = 0; k < n; k++) {
+        l->change[k] = update[k] + l->run->options->training.momentum * l->change[k];
+        weights[k] += l->change[k];
+    }
+    if (version % l->every != 0 || version > update_target(l->run) || l->n == LEARNED_MOST)
+        return;
+    l->at_us[l->n] = clock_now_us() - l->began_us;
+    memcpy(l->weights + l->n++ * n, weights, n * sizeof *weights);
+}
+
+static double loss_of(const struct learned *l, size_t i) {
+    const struct training *t = &l->run->training;
+    return training_loss(t, 0, NULL, l->weights + i * t->n_weights, NULL);
+}
+
+/* Training that went astray has losses that JSON cannot say; they are left out. */
+static void tell_loss(const struct learned *l, size_t i, double loss) {
+    cJSON *line = report_event("loss");
+    cJSON_AddNumberToObject(line, "update", (double)((i + 1) * l->every));
+    cJSON_AddNumberToObject(line, "time_us", l->at_us[i]);
+    json_add_known(line, "loss", isfinite(loss) ? loss : NAN);
+    report_send(line);
+}
+
+/* The first of the kept versions whose loss is at most the target; n: none. */
+static size_t find(const struct learned *l, double target) {
+    size_t i = 0;
+    while (i < l->n && !(loss_of(l, i) <= target))
+        i++;
+    return i;
+}
+
+void learned_tell(const struct learned *l) {
+    const struct training_options *options = &l->run->options->training;
+    const struct training *t = &l->run->training;
+    struct error err = {.status = ST_OK};
+    double *weights = report_alloc(t->n_weights, sizeof *weights), least;
+    training_begin(t, weights);
+    const double first = training_loss(t, 0, NULL, weights, NULL);
+    if (training_solve(t, weights, &least, &err))
+        report_abort(err.status, "%s", ERROR_TEXT(&err));
+    free(weights);
+    const double target = least + options->target * (first - least), last = l->n > 0 ? loss_of(l, l->n - 1) : first;
+    const size_t reached = find(l, target), step = l->n / LEARNED_LINES + 1;
+    for (size_t i = 0; i < l->n; i += step)
+        tell_loss(l, i, loss_of(l, i));
+    cJSON *line = report_event("training");
+    cJSON_AddNumberToObject(line, "first", first);
+    cJSON_AddNumberToObject(line, "least", least);
+    cJSON_AddNumberToObject(line, "target", target);
+    json_add_known(line, "last", isfinite(last) ? last : NAN);
+    if (reached < l->n) {
+        cJSON_AddNumberToObject(line, "reached_update", (double)((reached + 1) * l->every));
+        cJSON_AddNumberToObject(line, "reached_us", l->at_us[reached]);
+    }
+    report_send(line);
+}
+
+void learned_release(struct learned *l) {
+    free(l->change);
+    free(l->at_us);
+    free(l->weights);
+}

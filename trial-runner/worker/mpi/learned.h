@@ -1,0 +1,35 @@
+/* What the server of updates learns: the weights' changes with momentum, and their losses after the run.
+ * Threads: one. */
+#ifndef TRIAL_RUNNER_WORKER_MPI_LEARNED_H
+#define TRIAL_RUNNER_WORKER_MPI_LEARNED_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "trial-runner/worker/mpi/update.h"
+
+/* Weights of more versions are not kept: the loss of each takes about a millisecond. */
+enum { LEARNED_MOST = 2000, LEARNED_LINES = 100 };
+
+/* Zeroed: nothing is learned here. */
+struct learned {
+    const struct update_run *run;
+    double *change; /* [n_weights] the last one */
+    uint64_t every; /* version is kept */
+    size_t n;
+    double *at_us;   /* [LEARNED_MOST] from the start of the run */
+    double *weights; /* [LEARNED_MOST] rows of n_weights */
+    double began_us;
+};
+
+/* Write the first weights, and begin. Ends the job when memory is out. */
+void learned_init(struct learned *learned, const struct update_run *run, double *weights);
+
+/* Equation 2, which makes `version`. */
+void learned_apply(struct learned *learned, uint64_t version, const double *update, double *weights);
+
+/* After the run: {"event":"loss",...} of up to LEARNED_LINES versions, and {"event":"training",...}. */
+void learned_tell(const struct learned *learned);
+void learned_release(struct learned *learned);
+
+#endif
