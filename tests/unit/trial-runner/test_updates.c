@@ -27,13 +27,13 @@ static const char model_text[] =
     "{\"name\":\"d\",\"shape\":[1],\"dtype\":\"u8\"}],\"layers\":["
     "{\"name\":\"1\",\"forward_us\":1000,\"backward_us\":1000,\"variables\":[\"a\",\"b\"]},"
     "{\"name\":\"2\",\"forward_us\":1000,\"backward_us\":1000,\"variables\":[\"c\",\"d\"]}]}";
-enum { COMPUTE_US = 4000, WORKERS = 3, ROUNDS = 30, SLOW = 5 };
+enum { COMPUTE_US = 4000, WORKERS = 3, ROUNDS = 30, SLOW = 10 };
 
 /* The last of three nodes is SLOW times as slow. */
 #define CLUSTER(nic)                                                                                                   \
     "{\"schema\":\"syncopate.cluster/1\",\"name\":\"c\",\"nodes\":[{\"name\":\"n\",\"count\":2,\"devices\":1,"         \
     "\"device\":\"cpu\",\"nic_gbit_per_s\":" nic "},{\"name\":\"slow\",\"devices\":1,\"device\":\"cpu\","              \
-    "\"nic_gbit_per_s\":" nic ",\"compute_scale\":5}]}"
+    "\"nic_gbit_per_s\":" nic ",\"compute_scale\":10}]}"
 #define SERVED(name, server, push)                                                                                     \
     "{\"name\":\"" name "\",\"sync\":{\"kind\":\"parameter_server\",\"servers\":[\"" server                            \
     "\"],\"local_reduction\":false" push "}}"
@@ -161,7 +161,7 @@ static void fast_workers_do_not_wait_for_a_slow_one(void **state) {
     assert_int_equal(u->dropped, 0);
     assert_close(u->useful, ROUNDS * WORKERS, 1e-9);
     assert_close(sum_of_delays(u), 3 * ROUNDS * WORKERS, 1e-9); /* each of three messages has a delay */
-    assert_true(u->delay_largest >= SLOW);                      /* of the slow one: two others go on meanwhile */
+    assert_true(u->delay_largest > WORKERS - 1);                /* of the slow one: two others go on meanwhile */
     trial_result_release(&result);
 }
 
