@@ -439,6 +439,28 @@ static void a_lab_takes_as_long_as_its_server_must(void **state) {
     trial_result_release(&result);
 }
 
+static void play_weather(struct trial_request *request) {
+    request->launcher.kind = LAUNCHER_LAB;
+    request->iterations = 10;
+    request->weather = 1;
+}
+
+/* Each worker takes three times as long in each iteration. */
+static void weather_slows_workers_down(void **state) {
+    NEED_WORKER(state);
+    static const char in_weather[] =
+        "{\"schema\":\"syncopate.cluster/1\",\"name\":\"c\",\"nodes\":[{\"name\":\"n\",\"count\":2,\"devices\":1,"
+        "\"device\":\"cpu\",\"nic_gbit_per_s\":1}],\"variability\":{\"compute\":{\"share\":1,\"factor\":3}}}";
+    struct trial_result result;
+    if (!test_lab_possible())
+        skip();
+    run_on(in_weather, ON("n1", ASYNCHRONOUS), play_weather, &result);
+    assert_string_equal(result.reason, "");
+    assert_true(result.updates->workers[0].mean_us >= 3 * COMPUTE_US);
+    assert_contains(result.environment, "\"weather\":1");
+    trial_result_release(&result);
+}
+
 /* In a process of its own, which dies by SIGKILL in the middle. */
 static void nothing_is_left_when_its_owner_is_killed(void **state) {
     NEED_WORKER(state);
@@ -539,6 +561,7 @@ int main(void) {
         cmocka_unit_test(weights_need_room_in_the_largest_message),
         cmocka_unit_test(what_no_worker_runs_is_refused_before_it_starts),
         cmocka_unit_test(a_lab_takes_as_long_as_its_server_must),
+        cmocka_unit_test(weather_slows_workers_down),
         cmocka_unit_test(nothing_is_left_when_its_owner_is_killed),
         cmocka_unit_test(lines_that_make_no_sense_change_nothing),
     };
