@@ -16,7 +16,6 @@ void learned_init(struct learned *l, const struct update_run *run, double *weigh
     l->change = report_alloc(n, sizeof *l->change);
     l->at_us = report_alloc(LEARNED_MOST, sizeof *l->at_us);
     l->weights = report_alloc((size_t)LEARNED_MOST * n, sizeof *l->weights);
-    l->began_us = clock_now_us();
     training_begin(&run->training, weights);
 }
 

@@ -19,7 +19,7 @@ struct learned {
     size_t n;
     double *at_us;   /* [LEARNED_MOST] from the start of the run */
     double *weights; /* [LEARNED_MOST] rows of n_weights */
-    double began_us;
+    double began_us; /* the run: the owner's to set */
 };
 
 /* Write the first weights, and begin. Ends the job when memory is out. */

