@@ -35,18 +35,25 @@ struct trial_command_options {
     struct job_options job;
 };
 
-static enum status print_json(const struct strategy *strategy, const struct summary *m, double predicted_us,
+/* What simulation says of the trial. */
+struct expected {
+    double us; /* an iteration, or a round of updates */
+    struct updates_prediction updates;
+};
+
+static enum status print_json(const struct strategy *strategy, const struct summary *m, const struct expected *expected,
                               uint64_t seed, const struct tune_outcome *outcome, const struct trial_updates *updates,
                               struct error *err) {
     cJSON *root = cJSON_CreateObject();
     bool ok = root && cJSON_AddStringToObject(root, "schema", "syncopate.trial/1") &&
               cJSON_AddStringToObject(root, "strategy", strategy->id.hex) &&
-              (updates || cJSON_AddNumberToObject(root, "predicted_us", predicted_us)) &&
+              cJSON_AddNumberToObject(root, "predicted_us", expected->us) &&
               cJSON_AddNumberToObject(root, "measured_us", m->median_us) &&
               cJSON_AddNumberToObject(root, "mean_us", m->mean_us) &&
               (!seed || cJSON_AddNumberToObject(root, "weather", (double)seed)) &&
               cJSON_AddNumberToObject(root, "low_us", m->low_us) &&
-              cJSON_AddNumberToObject(root, "high_us", m->high_us) && (!updates || updates_add(root, updates));
+              cJSON_AddNumberToObject(root, "high_us", m->high_us) &&
+              (!updates || (updates_add(root, updates) && updates_add_predicted(root, &expected->updates)));
     cJSON *times = ok ? cJSON_AddArrayToObject(root, "iterations_us") : NULL;
     ok = ok && times;
     for (size_t i = 0; i < outcome->n && ok; i++)
@@ -73,20 +80,20 @@ static void print_words(const struct strategy *strategy, const struct summary *m
 }
 
 static enum status report(const struct strategy *strategy, const struct trial_command_options *words,
-                          double predicted_us, const struct tune_outcome *outcome, const struct trial_updates *updates,
-                          struct error *err) {
+                          const struct expected *expected, const struct tune_outcome *outcome,
+                          const struct trial_updates *updates, struct error *err) {
     struct summary summary;
     if (outcome->state != RECORD_COMPLETE)
         return error_set(err, outcome->state == RECORD_INFEASIBLE ? ST_INFEASIBLE : ST_TRIAL, "%s", outcome->reason);
     enum status st = summary_of_copy(outcome->n, outcome->iterations_us, &summary, err);
     if (!st && words->json)
-        st = print_json(strategy, &summary, predicted_us, words->seed, outcome, updates, err);
+        st = print_json(strategy, &summary, expected, words->seed, outcome, updates, err);
     else if (!st && updates)
-        updates_print(strategy->name, &summary, words->seed, words->train, updates);
+        updates_print(strategy->name, &summary, words->seed, words->train, updates, expected->us, &expected->updates);
     else if (!st && words->seed)
-        print_weather(strategy, &summary, predicted_us, words->seed);
+        print_weather(strategy, &summary, expected->us, words->seed);
     else if (!st)
-        print_words(strategy, &summary, predicted_us);
+        print_words(strategy, &summary, expected->us);
     return st;
 }
 
@@ -151,30 +158,33 @@ static enum status predict_in_weather(const struct inputs *inputs, const struct 
     return st;
 }
 
-/* Nothing predicts trials with a "consistency" yet. So that the time limit has something to stand on: all of an
- * iteration's compute and, one by one, all of its updates and models over the slowest NIC. */
-static enum status guess(const struct inputs *inputs, const struct strategy *strategy, double *out, struct error *err) {
+/* Of so many rounds of updates, in the weather of this seed where there is one. */
+static enum status predict_updates(const struct inputs *inputs, const struct strategy *strategy,
+                                   const struct trial_command_options *words, struct expected *out, struct error *err) {
+    const struct expectation_options options = {
+        .first_seed = words->seed, .seeds = 1, .iterations = (uint32_t)(words->warmup + words->iterations)};
+    struct expectation expected;
+    struct cost cost = {0};
     struct plan plan;
     enum status st = plan_lower(&inputs->model, &inputs->cluster, strategy, &plan, err);
-    double us = 0, slowest = INFINITY, scale = 1;
     if (st)
         return st;
-    for (uint32_t i = 0; i < inputs->cluster.n_nodes; i++) {
-        slowest = fmin(slowest, inputs->cluster.nodes[i].nic_gbit_per_s);
-        scale = fmax(scale, inputs->cluster.nodes[i].compute_scale);
-    }
-    for (uint32_t k = 0; k < plan.n_steps; k++)
-        us += plan.step_us[k] * scale;
-    *out = us + 2.0 * inputs->cluster.n_devices * (double)plan.bytes / units_gbit_per_s(slowest);
+    st = cost_init(&cost, &inputs->cluster, err);
+    if (!st)
+        st = expectation_run_updates(&plan, &cost, &options, &expected, &out->updates, err);
+    if (!st)
+        out->us = expected.mean_us;
+    cost_release(&cost);
     plan_release(&plan);
-    return ST_OK;
+    return st;
 }
 
 static enum status expect(const struct inputs *inputs, const struct strategy *strategy,
-                          const struct trial_command_options *words, double *out, struct error *err) {
+                          const struct trial_command_options *words, struct expected *out, struct error *err) {
     if (!consistency_is_plain(&strategy->consistency))
-        return guess(inputs, strategy, out, err);
-    return words->seed ? predict_in_weather(inputs, strategy, words, out, err) : predict(inputs, strategy, out, err);
+        return predict_updates(inputs, strategy, words, out, err);
+    return words->seed ? predict_in_weather(inputs, strategy, words, &out->us, err)
+                       : predict(inputs, strategy, &out->us, err);
 }
 
 static struct training_options training_of(const struct trial_command_options *words) {
@@ -190,8 +200,8 @@ static enum status run_trial(const struct inputs *inputs, const struct strategy 
     struct job_setup setup;
     struct tune_outcome outcome;
     struct measured_trace trace = {0};
-    double predicted_us;
-    enum status st = expect(inputs, strategy, words, &predicted_us, err);
+    struct expected expected = {0};
+    enum status st = expect(inputs, strategy, words, &expected, err);
     if (!st)
         st = job_runner_init(&setup, &words->job, &words->launch, inputs, interrupt_flag(), &runner, err);
     if (st)
@@ -208,7 +218,7 @@ static enum status run_trial(const struct inputs *inputs, const struct strategy 
     const struct tune_order order = {.strategy = strategy,
                                      .iterations = words->iterations,
                                      .warmup = words->warmup,
-                                     .expected_us = predicted_us,
+                                     .expected_us = expected.us,
                                      .number = 1,
                                      .weather = words->seed};
     const struct tune_runner run = runner_for_session(&runner);
@@ -217,11 +227,11 @@ static enum status run_trial(const struct inputs *inputs, const struct strategy 
                                       .strategy = strategy,
                                       .proposer = words->baseline ? words->baseline : "user",
                                       .runner = run.name,
-                                      .predicted_us = consistency_is_plain(&strategy->consistency) ? predicted_us : 0};
+                                      .predicted_us = expected.us};
     if (!st)
         st = run_recorded(&start, &run, &order, store, &outcome, err);
     if (!st)
-        st = report(strategy, words, predicted_us, &outcome, runner.last.updates, err);
+        st = report(strategy, words, &expected, &outcome, runner.last.updates, err);
     if (!st && words->trace)
         st = write_trace(&trace, inputs, strategy, words->trace, err);
     measured_trace_release(&trace);

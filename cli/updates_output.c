@@ -47,8 +47,33 @@ static void print_training(const char *task, const struct trial_training *t) {
         text_print(stdout, "%.4g was not reached\n", t->target);
 }
 
+static double share_dropped(const struct updates_prediction *p) {
+    const double lost = p->dropped + p->late;
+    return lost > 0 ? lost / (p->applied + lost) : 0;
+}
+
+static void print_predicted(double measured_us, double us, const struct updates_prediction *p) {
+    char round[32];
+    text_print(stdout,
+               "predicted: %u of them in %s (%+.1f%%); %.1f%% dropped; delays: mean %.2f, variance %.2f, largest %lu\n",
+               p->workers, units_format_time(us, round, sizeof round), (us / measured_us - 1) * 100,
+               share_dropped(p) * 100, updates_delay_mean(p), updates_delay_variance(p), (unsigned long)p->delay_most);
+}
+
+bool updates_add_predicted(cJSON *root, const struct updates_prediction *p) {
+    int n = UPDATES_DELAYS;
+    while (n > 0 && p->delays[n - 1] <= 0)
+        n--;
+    cJSON *json = cJSON_AddObjectToObject(root, "predicted_updates"), *delays = cJSON_CreateDoubleArray(p->delays, n);
+    return json && delays && cJSON_AddItemToObject(json, "delays", delays) &&
+           cJSON_AddNumberToObject(json, "dropped_share", share_dropped(p)) &&
+           cJSON_AddNumberToObject(json, "delay_mean", updates_delay_mean(p)) &&
+           cJSON_AddNumberToObject(json, "delay_variance", updates_delay_variance(p)) &&
+           cJSON_AddNumberToObject(json, "delay_largest", (double)p->delay_most);
+}
+
 void updates_print(const char *strategy, const struct summary *rounds, uint64_t seed, const char *task,
-                   const struct trial_updates *u) {
+                   const struct trial_updates *u, double predicted_us, const struct updates_prediction *predicted) {
     char each[32], mean[32], weather[64] = "";
     if (seed > 0)
         snprintf(weather, sizeof weather, "in weather %llu ", (unsigned long long)seed);
@@ -59,6 +84,7 @@ void updates_print(const char *strategy, const struct summary *rounds, uint64_t 
                trial_updates_dropped(u) * 100);
     print_delays(u);
     print_workers(u);
+    print_predicted(rounds->mean_us, predicted_us, predicted);
     if (u->training.given)
         print_training(task, &u->training);
 }

@@ -6,10 +6,10 @@
  * the model and computes its next update from it (equation 1). The delay of an update is how many versions were made
  * between the one it was computed from and its own. The member is an object:
  *   "kind"         synchronous: an iteration's updates are added up, and make one version;
- *                  stale_synchronous: a worker may begin an iteration when the slowest has ended the one `staleness`
- *                  before it (Ho et al. 2013);
+ *                  stale_synchronous: a worker that has ended c iterations begins the next one when the slowest has
+ *                  ended c - K (Ho et al. 2013);
  *                  asynchronous: nobody waits
- *   "staleness"    of stale_synchronous alone, which requires it: 0 to 1000 iterations
+ *   "staleness"    K, of stale_synchronous alone, which requires it: 0 to 1000 iterations
  *   "delay_bound"  of asynchronous alone: an update of a larger delay is dropped; at least 1; default: none is
  *   "scheduler"    MLfabric's scheduler gives every update its turn on the network. synchronous requires it; default:
  *                  none, updates share the NICs as they come. An object:
