@@ -237,6 +237,7 @@ static void stream_group(struct lowering *low, uint32_t g) {
     close_message(low);
 }
 
+/* What all messages of a served part have in common. */
 static struct message like_served(const struct lowering *low, const struct part *part) {
     return (struct message){.kind = SYNC_PARAMETER_SERVER,
                             .server = part->sync->servers[0],

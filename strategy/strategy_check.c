@@ -182,30 +182,21 @@ enum status strategy_check_push(const struct strategy *strategy, const struct mo
                      sync->push, model->variables[*first].name, model->variables[i].name, difference);
 }
 
-/* The element type of variable v's first part in a group. */
-static enum dtype type_in_group(const struct strategy *strategy, const struct model *model, uint32_t v,
-                                uint32_t group) {
-    const struct variable_sync *sync = &strategy->variables[v];
-    uint32_t k = 0;
-    while (sync_part(sync, k)->kind != SYNC_ALL_REDUCE || sync_part(sync, k)->group != group)
-        k++;
-    return strategy_wire_dtype(&model->variables[v], sync_part(sync, k));
-}
-
-/* One dtype on the wire a merge group. `first` has a slot a group, UINT32_MAX when no member was seen yet. */
+/* One dtype on the wire a merge group. `first` has a slot a group: its first member times DTYPE_COUNT, plus that one's
+ * type, or UINT32_MAX when no member was seen yet. */
 static enum status check_group(const struct strategy *strategy, const struct model *model, uint32_t i,
                                const struct variable_sync *part, uint32_t *first, struct error *err) {
     if (part->group >= strategy->n_groups)
         return error_set(err, ST_INVALID, "variable \"%s\" is in group %u of %u", model->variables[i].name, part->group,
                          strategy->n_groups);
-    uint32_t *other = &first[part->group];
-    if (*other == UINT32_MAX)
-        *other = i;
+    uint32_t *slot = &first[part->group];
     enum dtype mine = strategy_wire_dtype(&model->variables[i], part);
-    enum dtype theirs = type_in_group(strategy, model, *other, part->group);
+    if (*slot == UINT32_MAX)
+        *slot = i * DTYPE_COUNT + mine;
+    enum dtype theirs = (enum dtype)(*slot % DTYPE_COUNT);
     if (mine != theirs)
         return error_set(err, ST_INVALID, "group %lu mixes \"%s\" (%s) and \"%s\" (%s): one dtype a merge group",
-                         (unsigned long)strategy->groups[part->group].id, model->variables[*other].name,
+                         (unsigned long)strategy->groups[part->group].id, model->variables[*slot / DTYPE_COUNT].name,
                          dtype_name(theirs), model->variables[i].name, dtype_name(mine));
     return ST_OK;
 }
