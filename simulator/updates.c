@@ -9,6 +9,7 @@
 #include "base/grow.h"
 #include "base/work.h"
 #include "simulator/updates_internal.h"
+#include "strategy/cost/transport.h"
 #include "strategy/updates/replicate.h"
 
 enum { WARM_UP = 10 }; /* a tenth of the updates does not count */
@@ -499,7 +500,8 @@ static enum status set_out(struct updates *u, struct error *err) {
     list_servers(u);
     for (uint32_t p = 0; p < cluster->n_nodes * DIRECTION_COUNT; p++)
         u->reported_rates[p] = u->cost->nic_bytes_per_us[p / DIRECTION_COUNT];
-    enum status st = wire_init(&u->wire, cluster->n_nodes, !u->consistency->scheduled, u->reported_rates,
+    const double spread = transport_of(cluster) == TRANSPORT_ideal ? 1 : WIRE_SPREAD_OF_CONNECTIONS;
+    enum status st = wire_init(&u->wire, cluster->n_nodes, !u->consistency->scheduled, spread, u->reported_rates,
                                u->cost->device_link_bytes_per_us, err);
     u->weather.cluster = u->reported.cluster = cluster;
     u->weather.seed = u->reported.seed = u->options->seed;

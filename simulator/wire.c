@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/grow.h"
+#include "base/rng.h"
 #include "strategy/cluster.h"
 
 static const double NOTHING = 1e-6; /* bytes: what rounding leaves */
@@ -42,10 +43,10 @@ static bool init_flows(struct wire *w) {
     return true;
 }
 
-enum status wire_init(struct wire *out, uint32_t n_nodes, bool fair, const double *rates, const double *local,
-                      struct error *err) {
+enum status wire_init(struct wire *out, uint32_t n_nodes, bool fair, double spread, const double *rates,
+                      const double *local, struct error *err) {
     const size_t ports = (size_t)n_nodes * DIRECTION_COUNT;
-    struct wire w = {.fair = fair, .n_nodes = n_nodes, .local = local};
+    struct wire w = {.fair = fair, .spread = spread, .n_nodes = n_nodes, .local = local};
     w.rates = calloc(ports, sizeof *w.rates);
     w.free = calloc(ports, sizeof *w.free);
     bool ok = w.rates && w.free;
@@ -72,16 +73,23 @@ static uint32_t class_of(const struct wire *w, const struct wire_transfer *t) {
     return w->n_nodes * t->from + t->to;
 }
 
+static double weight_of(const struct wire *w, const struct wire_transfer *t) {
+    struct rng rng;
+    rng_split(&rng, 1, t->turn);
+    return w->spread > 1 ? rng_log_between(&rng, 1 / w->spread, w->spread) : 1;
+}
+
 enum status wire_add(struct wire *w, struct wire_transfer transfer, struct error *err) {
     if (!GROW(&w->list, &w->room, w->n + 1))
         return error_no_memory(err);
     size_t at = w->n++;
     for (; at > 0 && w->list[at - 1].turn > transfer.turn; at--)
         w->list[at] = w->list[at - 1];
+    transfer.weight = weight_of(w, &transfer);
     w->list[at] = transfer;
     w->changed = true;
     if (w->fair && transfer.from != transfer.to)
-        flows_add(&w->flows, class_of(w, &transfer), 1);
+        flows_add(&w->flows, class_of(w, &transfer), transfer.weight);
     return ST_OK;
 }
 
@@ -97,7 +105,7 @@ void wire_set_rate(struct wire *w, uint32_t port, double rate) {
 static void share_fairly(struct wire *w) {
     flows_settle(&w->flows);
     for (size_t i = 0; i < w->n; i++)
-        w->list[i].rate = w->flows.class[class_of(w, &w->list[i])].rate;
+        w->list[i].rate = w->list[i].weight * w->flows.class[class_of(w, &w->list[i])].rate;
 }
 
 static void share_in_turn(struct wire *w) {
@@ -154,7 +162,7 @@ bool wire_pop(struct wire *w, struct wire_transfer *out) {
         memmove(w->list + i, w->list + i + 1, (--w->n - i) * sizeof *w->list);
         w->changed = true;
         if (w->fair && out->from != out->to)
-            flows_add(&w->flows, class_of(w, out), -1);
+            flows_add(&w->flows, class_of(w, out), -out->weight);
         return true;
     }
     return false;

@@ -198,7 +198,7 @@ static void transfers_in_turn_end_as_the_calendar_reserves_them(void **state) {
             rates[p] = rng_log_between(&rng, 1, 100);
         for (int p = 0; p < NODES; p++)
             local[p] = INFINITY;
-        assert_ok(wire_init(&wire, NODES, false, rates, local, &err));
+        assert_ok(wire_init(&wire, NODES, false, 1, rates, local, &err));
         assert_ok(calendar_init(&calendar, NODES, rates, 0, &err));
         uint32_t n = 1 + (uint32_t)rng_below(&rng, MOST);
         for (uint32_t k = 0; k < n; k++) {
