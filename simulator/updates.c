@@ -12,7 +12,8 @@
 #include "strategy/cost/transport.h"
 #include "strategy/updates/replicate.h"
 
-enum { WARM_UP = 10 }; /* a tenth of the updates does not count */
+enum { MOST_ENDED = 50 };
+static const double WARM_UP = 10; /* a tenth of the updates does not count */
 
 /* ---- what counts ---- */
 
@@ -22,6 +23,7 @@ static bool counts(const struct updates *u) {
 
 static void count_delay(struct updates *u, uint64_t delay, double share) {
     struct updates_prediction *out = u->out;
+    u->applied += share;
     if (!counts(u))
         return;
     out->applied += share;
@@ -433,19 +435,25 @@ static enum status step(struct updates *u, double schedule_us, double us, struct
     return !st && schedule_us <= us ? updates_schedule(u, err) : st;
 }
 
+/* So many rounds of applied updates are through; or next to all are dropped. */
+static bool through(const struct updates *u, double rounds) {
+    const double updates = rounds * u->n_workers;
+    return u->applied >= updates * (1 - 1e-9) || (double)u->ended >= MOST_ENDED * updates;
+}
+
 static enum status loop(struct updates *u, struct error *err) {
-    const uint64_t rounds = u->options->rounds > 0 ? u->options->rounds : UPDATES_ROUNDS;
+    const double rounds = u->options->rounds > 0 ? u->options->rounds : UPDATES_ROUNDS;
     enum status st = ST_OK;
     for (uint32_t w = 0; w < u->n_workers; w++)
         begin_iteration(u, w);
-    for (uint64_t n = 0; !st && (u->ended < rounds * u->n_workers || u->now_us < u->options->until_us); n++) {
+    for (uint64_t n = 0; !st && (!through(u, rounds) || u->now_us < u->options->until_us); n++) {
         double schedule_us = next_schedule_us(u);
         double us = fmin(fmin(wire_next_us(&u->wire), next_landing_us(u)), fmin(next_ready_us(u), schedule_us));
         assert(isfinite(us)); /* somebody always computes, sends or waits for the scheduler */
         st = n % 1024 ? ST_OK : work_check(err);
         if (!st)
             st = step(u, schedule_us, fmin(us, next_weather_us(u)), err);
-        if (!counts(u) && u->ended * WARM_UP >= rounds * u->n_workers)
+        if (!counts(u) && through(u, rounds / WARM_UP))
             u->counts_from_us = u->now_us;
     }
     return st;

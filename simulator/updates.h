@@ -36,8 +36,8 @@ enum { UPDATES_DELAYS = 512, UPDATES_MAX_NODES = 512 };
 struct updates_options {
     bool weather; /* of this seed; else NICs and workers are quiet */
     uint64_t seed;
-    uint32_t rounds; /* how many updates of each worker are simulated, in the mean; 0: UPDATES_ROUNDS. The first tenth
-                        does not count */
+    uint32_t rounds; /* of so many applied updates as there are workers; 0: UPDATES_ROUNDS. The first tenth does not
+                        count */
     double until_us; /* and at least for so long */
     void (*iteration)(void *context, double us); /* for every iteration of a worker that counts; NULL: none */
     void *context;

@@ -99,6 +99,7 @@ struct updates {
     struct weather weather, reported;
     double *reported_rates; /* bytes per microsecond, as the monitor has them */
     uint64_t ended;         /* updates applied or dropped, since time 0 */
+    double applied;         /* updates, since time 0 */
     double counts_from_us;  /* INFINITY: not yet */
     struct updates_prediction *out;
 };

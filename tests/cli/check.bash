@@ -6,7 +6,8 @@ verdict() {
 }
 
 # check NAME STATUS PART COMMAND...: it ends with STATUS and says PART ("": anything); a refusal, status 2 and more, says
-# so on one line of standard error and leaves standard output empty. What it said stays in the files out and err.
+# so on one line of standard error and leaves standard output empty. What it said stays in the files out and err. COMMAND
+# reads nothing: a program from a here-document goes without check, before a verdict.
 check() {
     local name=$1 status=$2 part=$3 got
     shift 3

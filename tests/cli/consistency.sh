@@ -15,7 +15,7 @@ check a_table_has_what_updates_do 0 'WORKER'"'"'S ITERATION' "$syncopate" simula
 check what_a_round_is_is_said 0 'the time in which 16 updates' "$syncopate" simulate resnet50 v100-16x10g --baseline ssp
 check weather_counts_for_all 0 'IN WEATHER' "$syncopate" simulate cnn-small lab-4x1g-weather --baseline mlfabric-a,ssp,wfbp --seeds 2
 "$syncopate" simulate resnet50 v100-16x10g --baseline async-ps,ssp,mlfabric-a,mlfabric-s --json >all 2>err
-check delays_and_drops_add_up 0 '' python3 - <<'PY'
+python3 - <<'PY' 2>err
 import json
 rows = {r["strategy"]["name"]: r for r in map(json.loads, open("all"))}
 assert len(rows) == 4
@@ -28,6 +28,7 @@ assert rows["mlfabric-s"]["updates"]["delay_most"] == 0
 assert rows["mlfabric-a"]["updates"]["delay_most"] <= 16 < rows["async-ps"]["updates"]["delay_most"]
 assert rows["async-ps"]["updates"]["dropped"] == rows["async-ps"]["updates"]["late"] == 0 < rows["mlfabric-a"]["updates"]["dropped"]
 PY
+verdict delays_and_drops_add_up $? "$(tail -n 1 err)"
 "$syncopate" strategy show resnet50 v100-16x10g --baseline mlfabric-a --json >s.json 2>err || cat err
 "$syncopate" simulate resnet50 v100-16x10g --baseline mlfabric-a --json >built 2>err
 check a_description_is_read_back 0 '"mlfabric-a"' "$syncopate" simulate resnet50 v100-16x10g --strategy s.json --json
