@@ -12,6 +12,7 @@
 #include "simulator/closed_form.h"
 #include "simulator/trace.h"
 #include "simulator/tuned.h"
+#include "simulator/updates_trace.h"
 
 enum status simulation_init(struct simulation *out, const struct model *model, const struct cluster *cluster,
                             bool autosync, struct error *err) {
@@ -54,11 +55,24 @@ bool simulation_expects(const struct simulation *s) {
     return s->cluster->variability.given && !s->autosync;
 }
 
+/* A few rounds of the first seed. */
+static enum status write_updates_trace(struct simulation *s, const struct plan *plan, const char *path,
+                                       struct error *err) {
+    enum { ROUNDS = 5 };
+    const struct updates_options options = {.weather = s->cluster->variability.given,
+                                            .seed = s->weather.first_seed > 0 ? s->weather.first_seed : 1,
+                                            .rounds = ROUNDS};
+    char *text;
+    size_t size;
+    FILE *memory = stream_open(&text, &size);
+    enum status st = memory ? updates_trace_write(memory, plan, &s->cost, &options, err) : ST_OK;
+    return output_stream(memory, st, &text, &size, path, err);
+}
+
 static enum status predict_updates(struct simulation *s, const struct plan *plan, const char *trace, struct row *out,
                                    struct error *err) {
-    if (s->autosync || trace)
-        return error_set(err, ST_USAGE, "a strategy with \"consistency\" has no %s",
-                         trace ? "--timeline yet" : "closed form: drop --model autosync");
+    if (s->autosync)
+        return error_set(err, ST_USAGE, "a strategy with \"consistency\" has no closed form: drop --model autosync");
     enum status st = expectation_run_updates(plan, &s->cost, &s->weather, &out->expected, &out->updates, err);
     if (st)
         return st;
@@ -68,7 +82,7 @@ static enum status predict_updates(struct simulation *s, const struct plan *plan
                                           .lossy = plan->lossy,
                                           .samples_per_s = plan->model->batch_per_device * s->cluster->n_devices /
                                                            out->expected.mean_us * 1e6};
-    return ST_OK;
+    return trace ? write_updates_trace(s, plan, trace, err) : ST_OK;
 }
 
 static enum status predict_iterations(struct simulation *s, const struct plan *plan, const char *trace, struct row *out,

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "base/grow.h"
-#include "base/text.h"
+#include "simulator/trace_file.h"
 
 enum { PASSES = 2, MAX_ROWS = 4096 };
 
@@ -32,88 +32,51 @@ static int by_start(const void *a, const void *b) {
     return x->index < y->index ? -1 : x->index > y->index;
 }
 
-static void write_text(FILE *out, const char *text) {
-    fputc('"', out);
-    char shown[TEXT_SHOWN];
-    for (size_t i = 0, n = strlen(text); i < n;) {
-        const bool special = text[i] == '"' || text[i] == '\\';
-        i += text_show_json(text + i, n - i, shown);
-        fprintf(out, "%s%s", special ? "\\" : "", shown);
-    }
-    fputc('"', out);
-}
-
 struct writer {
-    FILE *out;
+    struct trace_file file;
     const struct plan *plan;
     const struct cost *cost;
-    bool any;
     uint32_t pid; /* of the node that is being written */
     bool measured;
 };
-
-static void begin_event(struct writer *w) {
-    fputs(w->any ? ",\n" : "\n", w->out);
-    w->any = true;
-}
-
-static void write_name(struct writer *w, const char *what, unsigned row, const char *name) {
-    begin_event(w);
-    fprintf(w->out, "{\"ph\":\"M\",\"name\":\"%s\",\"pid\":%u,\"tid\":%u,\"args\":{\"name\":", what, w->pid, row);
-    write_text(w->out, name);
-    fputs("}}", w->out);
-}
 
 static void write_message(struct writer *w, const struct interval *i) {
     static const char *const verbs[] = {"compute", "all-reduce", "push", "pull"};
     const char *verb = w->measured && i->kind == INTERVAL_PUSH ? "push and pull" : verbs[i->kind];
     const struct message *message = &w->plan->messages[i->index];
     const struct piece *piece = &w->plan->pieces[message->first_piece];
-    fputs(",\"name\":", w->out);
-    write_text(w->out, w->plan->model->variables[piece->variable].name);
-    fprintf(w->out, ",\"cat\":\"%s\",\"args\":{\"message\":%u,\"bytes\":%llu,\"variables\":%u", verb, i->index,
+    fputs(",\"name\":", w->file.out);
+    trace_file_text(&w->file, w->plan->model->variables[piece->variable].name);
+    fprintf(w->file.out, ",\"cat\":\"%s\",\"args\":{\"message\":%u,\"bytes\":%llu,\"variables\":%u", verb, i->index,
             (unsigned long long)message->bytes, message->n_pieces);
     if (message->kind == SYNC_PARAMETER_SERVER) {
-        fputs(",\"server\":", w->out);
-        write_text(w->out, w->cost->cluster->nodes[message->server].name);
+        fputs(",\"server\":", w->file.out);
+        trace_file_text(&w->file, w->cost->cluster->nodes[message->server].name);
     }
-    fputc('}', w->out);
+    fputc('}', w->file.out);
 }
 
 static void write_event(struct writer *w, unsigned row, const struct interval *i) {
-    begin_event(w);
-    fprintf(w->out, "{\"ph\":\"X\",\"pid\":%u,\"tid\":%u,\"ts\":%.3f,\"dur\":%.3f", w->pid, row, i->start_us,
+    trace_file_event(&w->file);
+    fprintf(w->file.out, "{\"ph\":\"X\",\"pid\":%u,\"tid\":%u,\"ts\":%.3f,\"dur\":%.3f", w->pid, row, i->start_us,
             i->end_us - i->start_us);
     if (i->kind == INTERVAL_COMPUTE)
-        fprintf(w->out, ",\"name\":\"%s %u\",\"cat\":\"compute\"",
+        fprintf(w->file.out, ",\"name\":\"%s %u\",\"cat\":\"compute\"",
                 i->index < w->plan->n_forward_steps ? "forward" : "backward", i->index);
     else
         write_message(w, i);
-    fputc('}', w->out);
+    fputc('}', w->file.out);
 }
 
 /* Rows of device d: d * MAX_ROWS for compute, then its communication rows. */
 static void write_rows(struct writer *w, uint32_t device, unsigned n_rows) {
     char name[64];
     snprintf(name, sizeof name, "device %u compute", device);
-    write_name(w, "thread_name", device * MAX_ROWS, name);
+    trace_file_name(&w->file, "thread_name", w->pid, device * MAX_ROWS, name);
     for (unsigned r = 1; r <= n_rows; r++) {
         snprintf(name, sizeof name, r == 1 ? "device %u communication" : "device %u communication %u", device, r);
-        write_name(w, "thread_name", device * MAX_ROWS + r, name);
+        trace_file_name(&w->file, "thread_name", w->pid, device * MAX_ROWS + r, name);
     }
-}
-
-/* The first row that is free at `start_us`; a new one if none is, and the last when they run out. */
-static unsigned take_row(double *free_us, unsigned *n_rows, const struct interval *i) {
-    unsigned row = 0;
-    while (row < *n_rows && free_us[row] > i->start_us + 1e-6)
-        row++;
-    if (row == *n_rows && row < MAX_ROWS - 1)
-        ++*n_rows;
-    else if (row == *n_rows)
-        row--;
-    free_us[row] = i->end_us;
-    return row + 1;
 }
 
 /* The intervals of one node, and the all-reduces, as a process called `name`. */
@@ -121,12 +84,14 @@ static void write_node(struct writer *w, uint32_t node, uint32_t devices, const 
     double free_us[MAX_ROWS];
     unsigned n_rows = 1;
     free_us[0] = 0;
-    write_name(w, "process_name", 0, name);
+    trace_file_name(&w->file, "process_name", w->pid, 0, name);
     for (size_t k = 0; k < trace->n; k++) {
         const struct interval *i = &trace->intervals[k];
         if (i->node != node && i->node != UINT32_MAX)
             continue;
-        unsigned row = i->kind == INTERVAL_COMPUTE ? 0 : take_row(free_us, &n_rows, i);
+        unsigned row = i->kind == INTERVAL_COMPUTE
+                           ? 0
+                           : 1 + trace_file_row(free_us, &n_rows, MAX_ROWS - 1, i->start_us, i->end_us);
         for (uint32_t d = 0; d < devices; d++)
             write_event(w, d * MAX_ROWS + row, i);
     }
@@ -146,30 +111,19 @@ static enum status simulate(struct timeline *timeline, const struct plan *plan, 
     return status;
 }
 
-static void begin_file(struct writer *w) {
-    fputs("{\"displayTimeUnit\":\"ms\",\"traceEvents\":[", w->out);
-}
-
-static enum status end_file(struct writer *w, struct error *err) {
-    fputs("\n]}\n", w->out);
-    if (fflush(w->out) != 0 || ferror(w->out))
-        return error_set(err, ST_ENVIRONMENT, "the trace could not be written; is the disk full?");
-    return ST_OK;
-}
-
 enum status trace_write(FILE *out, struct timeline *timeline, const struct plan *plan, const struct cost *cost,
                         struct error *err) {
     struct trace trace = {0};
-    struct writer writer = {.out = out, .plan = plan, .cost = cost};
+    struct writer writer = {.file = {.out = out}, .plan = plan, .cost = cost};
     enum status status = simulate(timeline, plan, cost, PASSES, &trace, err);
     if (!status) {
-        begin_file(&writer);
+        trace_file_begin(&writer.file);
         for (uint32_t c = 0; c < cost->n_workers; c++) {
             const struct node *node = &cost->cluster->nodes[cost->workers[c]];
             writer.pid = cost->workers[c];
             write_node(&writer, writer.pid, node->devices, node->name, &trace);
         }
-        status = end_file(&writer, err);
+        status = trace_file_end(&writer.file, err);
     }
     free(trace.intervals);
     return status;
@@ -215,17 +169,17 @@ enum status trace_write_beside(FILE *out, struct timeline *timeline, const struc
                                uint32_t passes, size_t n, struct interval *measured, struct error *err) {
     struct trace predicted = {0};
     struct trace real = {.intervals = measured, .n = n};
-    struct writer writer = {.out = out, .plan = plan, .cost = cost};
+    struct writer writer = {.file = {.out = out}, .plan = plan, .cost = cost};
     enum status status = simulate(timeline, plan, cost, passes > PASSES ? passes : PASSES, &predicted, err);
     if (!status) {
         align(&real, &predicted, cost->workers[0]);
         if (real.n)
             qsort(real.intervals, real.n, sizeof *real.intervals, by_start);
-        begin_file(&writer);
+        trace_file_begin(&writer.file);
         write_process(&writer, 0, "predicted", &predicted);
         writer.measured = true;
         write_process(&writer, 1, "measured", &real);
-        status = end_file(&writer, err);
+        status = trace_file_end(&writer.file, err);
     }
     free(predicted.intervals);
     return status;

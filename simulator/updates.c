@@ -68,11 +68,54 @@ static void count_iteration(struct updates *u, double us) {
         u->options->iteration(u->options->context, us);
 }
 
+/* ---- what is recorded ---- */
+
+static void record(const struct updates *u, struct updates_event event) {
+    if (u->options->record)
+        u->options->record(u->options->context, &event);
+}
+
+static void record_transfer(const struct updates *u, const struct wire_transfer *t) {
+    static const char *const names[] = {[TRANSFER_PUSH] = "update",
+                                        [TRANSFER_TO_AGGREGATOR] = "update",
+                                        [TRANSFER_SUM] = "sum of updates",
+                                        [TRANSFER_COPY] = "copy",
+                                        [TRANSFER_SUM_OF_COPIES] = "sum of copies",
+                                        [TRANSFER_PULL] = "model",
+                                        [TRANSFER_TO_DISTRIBUTOR] = "model",
+                                        [TRANSFER_TO_NODE] = "model"};
+    const bool part = t->kind == TRANSFER_PUSH || t->kind == TRANSFER_PULL;
+    record(u, (struct updates_event){.kind = UPDATES_TRANSFER,
+                                     .what = names[t->kind],
+                                     .worker = part ? t->what / u->n_servers : UINT32_MAX,
+                                     .from = t->from,
+                                     .to = t->to,
+                                     .bytes = t->bytes,
+                                     .start_us = t->began_us,
+                                     .end_us = u->now_us});
+}
+
+static void record_rates(const struct updates *u) {
+    for (uint32_t p = 0; p < u->cost->cluster->n_nodes * DIRECTION_COUNT; p++)
+        record(u, (struct updates_event){.kind = UPDATES_RATE,
+                                         .from = p / DIRECTION_COUNT,
+                                         .direction = p % DIRECTION_COUNT,
+                                         .gbit_per_s = u->weather.gbit_per_s[p],
+                                         .start_us = u->now_us});
+}
+
 /* ---- sending ---- */
 
 enum status updates_send(struct updates *u, enum transfer_kind kind, uint32_t what, uint32_t from, uint32_t to,
                          double bytes, uint64_t turn, struct error *err) {
-    struct wire_transfer t = {.turn = turn, .from = from, .to = to, .left = bytes, .kind = kind, .what = what};
+    struct wire_transfer t = {.turn = turn,
+                              .from = from,
+                              .to = to,
+                              .left = bytes,
+                              .kind = kind,
+                              .what = what,
+                              .bytes = bytes,
+                              .began_us = u->now_us};
     count_transfer(u, &t);
     return wire_add(&u->wire, t, err);
 }
@@ -349,6 +392,7 @@ static void follow_weather(struct updates *u) {
         wire_set_rate(&u->wire, p, bytes_per_us(u, &u->weather, p));
         u->reported_rates[p] = bytes_per_us(u, &u->reported, p);
     }
+    record_rates(u);
 }
 
 static double next_weather_us(const struct updates *u) {
@@ -395,8 +439,10 @@ static double next_schedule_us(const struct updates *u) {
 static enum status take_transfers(struct updates *u, struct error *err) {
     struct wire_transfer t;
     enum status st = ST_OK;
-    while (!st && wire_pop(&u->wire, &t))
+    while (!st && wire_pop(&u->wire, &t)) {
+        record_transfer(u, &t);
         st = arrive(u, t, err);
+    }
     return st;
 }
 
@@ -417,8 +463,14 @@ static enum status take_landings(struct updates *u, struct error *err) {
 static enum status take_ready(struct updates *u, struct error *err) {
     enum status st = ST_OK;
     for (uint32_t w = 0; w < u->n_workers && !st; w++)
-        if (u->workers[w].state == WORKER_COMPUTES && u->workers[w].ready_us <= u->now_us)
+        if (u->workers[w].state == WORKER_COMPUTES && u->workers[w].ready_us <= u->now_us) {
+            record(u, (struct updates_event){.kind = UPDATES_COMPUTE,
+                                             .worker = w,
+                                             .from = u->workers[w].node,
+                                             .start_us = u->workers[w].began_us,
+                                             .end_us = u->workers[w].ready_us});
             st = push(u, w, err);
+        }
     return st;
 }
 

@@ -33,6 +33,20 @@
 
 enum { UPDATES_DELAYS = 512, UPDATES_MAX_NODES = 512 };
 
+/* What happened: a worker's computing, a transfer, or a port's new rate. */
+enum updates_event_kind { UPDATES_COMPUTE, UPDATES_TRANSFER, UPDATES_RATE };
+
+struct updates_event {
+    enum updates_event_kind kind;
+    const char *what;  /* of a transfer: "update", "sum of updates", "model", "copy", "sum of copies" */
+    uint32_t worker;   /* of computing; of an update or a model, or UINT32_MAX */
+    uint32_t from, to; /* nodes of a transfer; of computing and of a rate: from */
+    double bytes;
+    uint32_t direction; /* of a rate: enum direction (strategy/cluster.h) */
+    double gbit_per_s;
+    double start_us, end_us; /* of a rate: from when on */
+};
+
 struct updates_options {
     bool weather; /* of this seed; else NICs and workers are quiet */
     uint64_t seed;
@@ -40,6 +54,7 @@ struct updates_options {
                         count */
     double until_us; /* and at least for so long */
     void (*iteration)(void *context, double us); /* for every iteration of a worker that counts; NULL: none */
+    void (*record)(void *context, const struct updates_event *event); /* at its end; NULL: none */
     void *context;
 };
 enum { UPDATES_ROUNDS = 60 };

@@ -2,7 +2,7 @@
 # Strategies whose workers do not all wait for each other, predicted: what the table and the JSON say, and who refuses
 # such a strategy. Needs OUT; prints ok and not ok lines (tests/README.md).
 # Computes: it waits for nothing and times nothing.
-# Plan: 14
+# Plan: 15
 set -u
 cd "$(dirname "$0")/../.."
 source tests/cli/check.bash
@@ -36,7 +36,18 @@ verdict and_predicted_the_same "$(cmp -s out built; echo $?)"
 check show_says_it_in_words 0 'consistency: asynchronous, delay at most 16; batches of 100 ms' "$syncopate" strategy show resnet50 v100-16x10g --strategy s.json
 check diff_too 1 'stale-synchronous, at most 2 iterations ahead' "$syncopate" strategy diff resnet50 v100-16x10g s.json ssp
 check no_framework_can_be_given_it 3 'which no framework here can be given' "$syncopate" strategy export ssp --model resnet50 --cluster v100-16x10g --to horovod
-check it_has_no_timeline_yet 2 'no --timeline yet' "$syncopate" simulate resnet50 v100-16x10g --baseline ssp --timeline t.json
+check it_has_a_timeline 0 'timeline written' "$syncopate" simulate cnn-small lab-4x1g-weather --baseline mlfabric-a --seeds 1 --timeline t.json
+python3 - <<'PY' 2>err
+import json
+events = json.load(open("t.json"))["traceEvents"]
+names = {e["args"]["name"] for e in events if e["ph"] == "M" and e["name"] == "process_name"}
+assert names == {"n1", "n2", "n3", "n4"}, names
+computes = [e for e in events if e["ph"] == "X" and e["cat"] == "compute"]
+models = [e for e in events if e["ph"] == "X" and e["cat"] == "model"]
+assert len(computes) >= 20 and models and {e["name"] for e in events if e["ph"] == "C"} == {"NIC out, Gbit/s", "NIC in, Gbit/s"}
+assert all(e["dur"] >= 0 for e in computes + models)
+PY
+verdict it_shows_workers_transfers_and_rates $? "$(tail -n 1 err)"
 check the_closed_form_is_for_iterations 2 'drop --model autosync' "$syncopate" simulate resnet50 v100-16x10g --baseline ssp --model autosync
 sed 's/"n2"/"n1"/' s.json >server.json
 check an_aggregator_is_not_the_server 2 '"n1" is the server and cannot be its aggregator' "$syncopate" simulate resnet50 v100-16x10g --strategy server.json
