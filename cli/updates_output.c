@@ -80,8 +80,9 @@ void updates_print(const char *strategy, const struct summary *rounds, uint64_t 
     text_print(stdout, "%s: %s%.1f useful updates a second, one in %s; %u of them in %s (mean of %zu)\n", strategy,
                weather, trial_updates_rate(u), units_format_time(trial_updates_each_us(u), each, sizeof each),
                u->n_workers, units_format_time(rounds->mean_us, mean, sizeof mean), rounds->n);
-    text_print(stdout, "dropped: %.0f of %.0f updates (%.1f%%)\n", u->dropped, u->useful + u->dropped,
-               trial_updates_dropped(u) * 100);
+    text_print(stdout, "dropped: %.0f of %.0f updates (%.1f%%), %.0f by the scheduler, %.0f too late at a server\n",
+               u->dropped + u->late, u->useful + u->dropped + u->late, trial_updates_dropped(u) * 100, u->dropped,
+               u->late);
     print_delays(u);
     print_workers(u);
     print_predicted(rounds->mean_us, predicted_us, predicted);
@@ -138,7 +139,7 @@ static bool add_training(cJSON *root, const struct trial_updates *u) {
 bool updates_add(cJSON *root, const struct trial_updates *u) {
     cJSON *json = cJSON_AddObjectToObject(root, "updates");
     return json && cJSON_AddNumberToObject(json, "useful", u->useful) &&
-           cJSON_AddNumberToObject(json, "dropped", u->dropped) &&
+           cJSON_AddNumberToObject(json, "dropped", u->dropped) && cJSON_AddNumberToObject(json, "late", u->late) &&
            cJSON_AddNumberToObject(json, "dropped_share", trial_updates_dropped(u)) &&
            cJSON_AddNumberToObject(json, "useful_per_s", trial_updates_rate(u)) &&
            cJSON_AddNumberToObject(json, "each_us", trial_updates_each_us(u)) &&

@@ -22,6 +22,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/file.h"
 #include "base/stream.h"
 #include "trial-runner/lab_internal.h"
@@ -205,8 +206,18 @@ static _Noreturn void reap_until(pid_t program, pid_t player) {
     }
 }
 
+static enum status say_when_weather_begins(double us, struct error *err) {
+    char text[32];
+    snprintf(text, sizeof text, "%.0f", us);
+    return setenv(LAB_WEATHER_BEGAN, text, 1) ? cannot("set " LAB_WEATHER_BEGAN, err) : ST_OK;
+}
+
 static enum status become_lab(void *context, struct error *err) {
+    const struct lab_config *config = context;
     enum status status = lab_build(context, err);
+    const double now_us = clock_now_us();
+    if (!status && config->weather)
+        status = say_when_weather_begins(now_us, err);
     if (status)
         return status;
     pid_t program = _Fork(); /* as in trial-runner/process.c */
@@ -214,12 +225,11 @@ static enum status become_lab(void *context, struct error *err) {
         return cannot("start another process", err);
     if (program == 0)
         return ST_OK;
-    const struct lab_config *config = context;
     pid_t player = config->weather ? _Fork() : 0;
     if (player < 0)
         return cannot("start another process", err);
     if (player == 0 && config->weather)
-        lab_weather_play(config);
+        lab_weather_play(config, now_us);
     for (int fd = 0; fd < 3; fd++)
         close(fd);
     reap_until(program, player);

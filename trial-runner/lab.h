@@ -25,6 +25,9 @@
 #define LAB_AGENT  "/run/lab/agent" /* in the lab: a program like rsh, `agent NODE COMMAND...` */
 #define LAB_TMPDIR "/run/tmp"       /* in the lab: the head's TMPDIR; each node's own is a folder in it */
 
+/* In the lab: an environment variable, when its weather began by clock_now_us. */
+#define LAB_WEATHER_BEGAN "SYNCOPATE_WEATHER_BEGAN_US"
+
 enum { LAB_MAX_NODES = 250 };
 
 struct lab_node {

@@ -23,7 +23,8 @@ enum status lab_network_build(const struct lab_config *config, struct error *err
 enum status lab_network_change(size_t node, const char *name, enum direction direction, double gbit_per_s,
                                struct error *err);
 
-/* Change rates as config->weather says, for ever; ends only where that fails, with a message on standard error. */
-_Noreturn void lab_weather_play(const struct lab_config *config);
+/* Change rates as config->weather says from start_us on, for ever; ends only where that fails, with a message on
+ * standard error. */
+_Noreturn void lab_weather_play(const struct lab_config *config, double start_us);
 
 #endif

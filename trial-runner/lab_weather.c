@@ -33,11 +33,10 @@ static enum status make_changes(const struct lab_config *config, const double *w
     return status;
 }
 
-_Noreturn void lab_weather_play(const struct lab_config *config) {
+_Noreturn void lab_weather_play(const struct lab_config *config, double start_us) {
     static double wanted[PORTS], now[PORTS];
     struct weather weather = {.cluster = config->weather, .seed = config->seed, .gbit_per_s = wanted};
     struct error err;
-    double start_us = clock_now_us();
     weather_begin(&weather);
     for (size_t port = 0; port < config->n * DIRECTION_COUNT; port++)
         now[port] = config->nodes[port / DIRECTION_COUNT].gbit_per_s;

@@ -210,7 +210,7 @@ static enum status write_and_run(struct trial *trial, const bool *serves, struct
     return status;
 }
 
-/* The MPI worker runs updates, but no scheduler's. No timeline of device 0 shows them. */
+/* The MPI worker runs updates, but no replica. No timeline of device 0 shows them. */
 static enum status check_consistency(const struct trial_request *request, struct error *err) {
     const struct consistency *c = &request->strategy->consistency;
     if (consistency_is_plain(c) && request->training.task != TRAINING_NONE)
@@ -218,10 +218,13 @@ static enum status check_consistency(const struct trial_request *request, struct
                          request->strategy->name);
     if (consistency_is_plain(c))
         return ST_OK;
-    if (c->scheduled)
+    if (c->replicated)
+        return error_set(err, ST_INVALID, "%s has a \"replica\"; trials run strategies without one",
+                         request->strategy->name);
+    if (c->aggregators.n > 0 || c->distributors > 0)
         return error_set(err, ST_INVALID,
-                         "%s has a \"scheduler\" in its \"consistency\" (%s); trials run those without one",
-                         request->strategy->name, consistency_name(c->kind));
+                         "%s has \"aggregators\" or \"distributors\"; trials run a \"scheduler\" without them",
+                         request->strategy->name);
     if (request->launcher.worker != TRIAL_WORKER_MPI)
         return error_set(err, ST_INVALID, "%s has a \"consistency\" (%s), which the MPI worker alone runs",
                          request->strategy->name, consistency_name(c->kind));
@@ -229,6 +232,17 @@ static enum status check_consistency(const struct trial_request *request, struct
         return error_set(err, ST_INVALID, "%s has a \"consistency\" (%s), whose trials are not traced",
                          request->strategy->name, consistency_name(c->kind));
     return ST_OK;
+}
+
+/* The scheduler is in the server's rank. */
+static enum status check_servers(const struct trial_request *request, const bool *serves, struct error *err) {
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < request->cluster->n_nodes; i++)
+        n += serves[i];
+    if (!request->strategy->consistency.scheduled || n == 1)
+        return ST_OK;
+    return error_set(err, ST_INVALID, "%s has a \"scheduler\" and %u servers; trials run it with one server",
+                     request->strategy->name, n);
 }
 
 /* Which nodes need a server's rank: [n_nodes], malloc'd. */
@@ -254,8 +268,12 @@ static enum status find_servers(const struct trial_request *request, bool **out,
     plan_release(&plan);
     if (!serves)
         return error_no_memory(err);
-    *out = serves;
-    return ST_OK;
+    status = check_servers(request, serves, err);
+    if (status)
+        free(serves);
+    else
+        *out = serves;
+    return status;
 }
 
 enum status trial_check_weather(const struct cluster *cluster, const struct launcher *launcher, struct error *err) {

@@ -35,6 +35,7 @@ static void take_counts(struct trial_updates *updates, const cJSON *line) {
     size_t d = 0;
     updates->useful = number(line, "useful");
     updates->dropped = number(line, "dropped");
+    updates->late = number(line, "late");
     updates->window_us = number(line, "window_us");
     updates->delay_mean = number(line, "delay_mean");
     updates->delay_variance = number(line, "delay_variance");
@@ -94,6 +95,6 @@ double trial_updates_each_us(const struct trial_updates *updates) {
 }
 
 double trial_updates_dropped(const struct trial_updates *updates) {
-    const double all = updates->useful + updates->dropped;
-    return all > 0 ? updates->dropped / all : 0;
+    const double lost = updates->dropped + updates->late, all = updates->useful + lost;
+    return all > 0 ? lost / all : 0;
 }

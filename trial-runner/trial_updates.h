@@ -32,8 +32,9 @@ struct trial_training {
 };
 
 struct trial_updates {
-    double useful, dropped;                           /* applied updates, and those whose delay was over the bound */
-    double window_us;                                 /* in which they came */
+    double useful;        /* applied updates */
+    double dropped, late; /* those that were not: by the scheduler, at the worker; by a server, over the bound */
+    double window_us;     /* in which they came */
     double delay_mean, delay_variance, delay_largest; /* of applied updates */
     /* How many had delay 0, 1, ..., TRIAL_DELAYS - 1 or more; of several messages, the updates of each. */
     double of_delay[TRIAL_DELAYS];
@@ -51,7 +52,8 @@ void trial_updates_free(struct trial_updates *updates); /* NULL is allowed */
 /* Take the line if its event is one of updates; a line that makes no sense changes nothing. */
 void trial_updates_take(struct trial_updates *updates, const char *event, const cJSON *line);
 
-/* Useful updates a second, the time between two of them, and the share of updates that were dropped; 0 of none. */
+/* Useful updates a second, the time between two of them, and the share of updates that were dropped or late; 0 of
+ * none. */
 double trial_updates_rate(const struct trial_updates *updates);
 double trial_updates_each_us(const struct trial_updates *updates);
 double trial_updates_dropped(const struct trial_updates *updates);

@@ -1,7 +1,7 @@
 #!/bin/bash
 # Trials of strategies with a "consistency" from outside: what they say in words and as JSON, and what is refused.
 # Alone: real trials are timed.
-# Plan: 20
+# Plan: 22
 set -u
 cd "$(dirname "$0")/../.."
 source tests/cli/check.bash
@@ -31,7 +31,7 @@ import json
 trial = json.load(open("out"))
 u = trial["updates"]
 assert u["useful"] == 120 == sum(u["delays"]) and len(u["delays"]) == 2 and len(u["workers"]) == 4, u
-assert u["dropped"] > 0 and abs(u["dropped_share"] - u["dropped"] / (u["dropped"] + u["useful"])) < 1e-9, u
+assert u["late"] > 0 == u["dropped"] and abs(u["dropped_share"] - u["late"] / (u["late"] + u["useful"])) < 1e-9, u
 assert len(trial["iterations_us"]) == 30 and trial["predicted_us"] > 0, trial
 assert abs(sum(trial["predicted_updates"]["delays"]) - 115) <= 4 and trial["predicted_updates"]["delay_largest"] <= 1, trial
 assert abs(u["useful_per_s"] * u["each_us"] - 1e6) < 1 and abs(sum(trial["iterations_us"]) - 120 * u["each_us"]) < 1, u
@@ -45,7 +45,11 @@ record, = map(json.loads, subprocess.run([sys.argv[1], "dataset", "export", "--d
 assert record["proposer"] == "ssp" and record["state"] == "complete" and record["predicted_us"] > 0, record
 PY
 verdict its_record_has_the_rounds $? "$(tail -n 1 why)"
-check a_scheduler_is_refused 2 'has a "scheduler" in its "consistency"' trial lab-4x1g --baseline mlfabric-a --runner local
+sed 's/"kind": "asynchronous"/"kind": "asynchronous", "delay_bound": 4, "scheduler": {"batch_us": 5000}/' free.json >ordered.json
+sed 's/"kind": "asynchronous"/"kind": "synchronous", "scheduler": {"batch_us": 5000}/' free.json >together.json
+check scheduled_updates_run 0 ', 0 too late at a server' trial lab-4x1g --strategy ordered.json --runner local
+check scheduled_iterations_make_versions 0 '"delay_largest":0,' trial lab-4x1g --strategy together.json --runner local --json
+check aggregators_are_refused 2 'trials run a "scheduler" without them' trial lab-4x1g --baseline mlfabric-a --runner local
 check a_trace_is_refused 2 'whose trials are not traced' trial lab-4x1g --baseline ssp --runner local --trace t.json
 check nccl_is_refused 2 'which the MPI worker alone runs' trial lab-4x1g --baseline ssp --runner local --worker nccl --log warn
 

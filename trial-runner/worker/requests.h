@@ -18,7 +18,7 @@ enum completion_kind {
     DONE_ARRIVAL,      /* a push is in `buffer`, at the server */
     DONE_ANSWER,       /* one of the server's sends of the sum */
     DONE_REPORT,       /* a worker's report of the steps that it has finished, at device 0 */
-    DONE_GO,           /* the coordinator has said which messages go */
+    DONE_GO,           /* the coordinator has said which messages go, or the scheduler whether an update does */
     DONE_CONTROL_SEND, /* a small control message, in `buffer`, has left */
 };
 

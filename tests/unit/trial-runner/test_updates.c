@@ -45,6 +45,8 @@ enum { COMPUTE_US = 4000, WORKERS = 3, ROUNDS = 30, SLOW = 10 };
         "b", server, SHARED) "," SERVED("c", "n1", "") "," SERVED("d", "n1", "") "]}"
 #define ASYNCHRONOUS "\"kind\":\"asynchronous\""
 #define BOUNDED      ASYNCHRONOUS ",\"delay_bound\":1"
+#define SCHEDULED    ",\"scheduler\":{\"batch_us\":2000}"
+#define SYNCHRONOUS  "\"kind\":\"synchronous\""
 #define STALE(k)     "\"kind\":\"stale_synchronous\",\"staleness\":" k
 
 struct subject {
@@ -170,10 +172,11 @@ static void an_update_over_the_bound_is_dropped(void **state) {
     struct trial_result result;
     complete(ON("n1", BOUNDED), &result);
     const struct trial_updates *u = result.updates;
-    assert_true(u->dropped > 0);
+    assert_true(u->late > 0);
+    assert_int_equal(u->dropped, 0);
     assert_true(u->delay_largest <= 1);
     assert_close(u->of_delay[0] + u->of_delay[1], sum_of_delays(u), 1e-9);
-    assert_close(trial_updates_dropped(u), u->dropped / (u->dropped + u->useful), 1e-9);
+    assert_close(trial_updates_dropped(u), u->late / (u->late + u->useful), 1e-9);
     trial_result_release(&result);
 }
 
@@ -207,6 +210,50 @@ static void staleness_bounds_the_lead_and_the_delay(void **state) {
     trial_result_release(&result);
 }
 
+/* The slow worker's update is always over the bound, which the scheduler knows before it is sent. With NICs of one
+ * rate nobody is overtaken, so nothing comes late. */
+static void a_scheduler_drops_at_the_worker_what_cannot_keep_the_bound(void **state) {
+    NEED_WORKER(state);
+    struct trial_result result;
+    complete(ON("n1", ASYNCHRONOUS ",\"delay_bound\":2" SCHEDULED), &result);
+    const struct trial_updates *u = result.updates;
+    assert_true(u->dropped > 0);
+    assert_int_equal(u->late, 0);
+    assert_true(u->delay_largest <= 2);
+    assert_close(u->useful, ROUNDS * WORKERS, 1e-9);
+    assert_close(trial_updates_dropped(u), u->dropped / (u->dropped + u->useful), 1e-9);
+    assert_true(u->workers[0].iterations > 2 * u->workers[2].iterations);
+    trial_result_release(&result);
+}
+
+static void without_a_bound_a_scheduler_drops_nothing(void **state) {
+    NEED_WORKER(state);
+    struct trial_result result;
+    complete(ON("n1", ASYNCHRONOUS ",\"scheduler\":{\"batch_us\":2000,\"order\":\"slots\"}"), &result);
+    const struct trial_updates *u = result.updates;
+    assert_close(u->dropped + u->late, 0, 0);
+    assert_true(u->delay_largest > WORKERS - 1);
+    assert_close(sum_of_delays(u), 3 * ROUNDS * WORKERS, 1e-9);
+    trial_result_release(&result);
+}
+
+/* All updates of an iteration are computed from one version and make the next one. A batch is ordered when the slow
+ * worker's update is there, for then nobody is left to come: with batches of a second the run would take half a minute.
+ */
+static void synchronous_updates_of_an_iteration_make_one_version(void **state) {
+    NEED_WORKER(state);
+    struct trial_result result;
+    complete(ON("n1", SYNCHRONOUS ",\"scheduler\":{\"batch_us\":1000000}"), &result);
+    const struct trial_updates *u = result.updates;
+    assert_close(u->of_delay[0], 3 * ROUNDS * WORKERS, 1e-9);
+    assert_close(u->dropped + u->late, 0, 0);
+    for (uint32_t w = 0; w < WORKERS; w++)
+        assert_int_equal(u->workers[w].iterations, ROUNDS + 2);
+    assert_true(result.median_us >= COMPUTE_US * SLOW * 0.99);
+    assert_true(u->window_us < ROUNDS * 1e6 / 2);
+    trial_result_release(&result);
+}
+
 /* Each of two servers applies its parts in its own order, and the first one's count ends the run. */
 static void two_servers_end_together(void **state) {
     NEED_WORKER(state);
@@ -226,10 +273,13 @@ static void fault_sum(struct trial_request *request) {
 static void a_wrong_update_fails_the_trial(void **state) {
     NEED_WORKER(state);
     struct trial_result result;
-    run(ON("n1", ASYNCHRONOUS), fault_sum, &result);
-    assert_int_equal(result.ending, TRIAL_FAILED);
-    assert_contains(result.reason, "wrong update: message 0, iteration 1 of device 2");
-    trial_result_release(&result);
+    static const char *const members[] = {ON("n1", ASYNCHRONOUS), ON("n1", SYNCHRONOUS SCHEDULED)};
+    for (int i = 0; i < 2; i++) {
+        run(members[i], fault_sum, &result);
+        assert_int_equal(result.ending, TRIAL_FAILED);
+        assert_contains(result.reason, "wrong update: message 0, iteration 1 of device 2");
+        trial_result_release(&result);
+    }
 }
 
 static void fault_kill(struct trial_request *request) {
@@ -239,10 +289,13 @@ static void fault_kill(struct trial_request *request) {
 static void a_killed_worker_fails_the_trial_with_a_reason(void **state) {
     NEED_WORKER(state);
     struct trial_result result;
-    run(ON("n1", STALE("1")), fault_kill, &result);
-    assert_int_equal(result.ending, TRIAL_FAILED);
-    assert_contains(result.reason, "signal 9");
-    trial_result_release(&result);
+    static const char *const members[] = {ON("n1", STALE("1")), ON("n1", ASYNCHRONOUS SCHEDULED)};
+    for (int i = 0; i < 2; i++) {
+        run(members[i], fault_kill, &result);
+        assert_int_equal(result.ending, TRIAL_FAILED);
+        assert_contains(result.reason, "signal 9");
+        trial_result_release(&result);
+    }
 }
 
 static void fault_hang(struct trial_request *request) {
@@ -284,8 +337,9 @@ static void learn(struct trial_request *request) {
     request->warmup = 0;
 }
 
-/* `w` after a round of `workers` updates from the same weights. */
-static void descend(const struct training *t, uint32_t workers, uint32_t round, double *change, double *w) {
+/* `w` after a round of `workers` updates from the same weights, which make one version or one each. */
+static void descend(const struct training *t, uint32_t workers, uint32_t versions, uint32_t round, double *change,
+                    double *w) {
     double gradients[WORKERS][MOST_WEIGHTS];
     for (uint32_t d = 0; d < workers; d++) {
         uint32_t batch[TRAINING_BATCH];
@@ -294,12 +348,14 @@ static void descend(const struct training *t, uint32_t workers, uint32_t round, 
     }
     for (uint32_t d = 0; d < workers; d++)
         for (uint32_t k = 0; k < t->n_weights; k++) {
-            change[k] = learns.momentum * change[k] - learns.rate * gradients[d][k];
-            w[k] += change[k];
+            const double last = d % (workers / versions) == 0 ? learns.momentum * change[k] : change[k];
+            change[k] = last - learns.rate * gradients[d][k];
+            w[k] += (d + 1) % (workers / versions) == 0 ? change[k] : 0;
         }
 }
 
-static void check_losses(const struct trial_updates *u, uint32_t workers) {
+/* A round makes so many versions, and the loss of each is told. */
+static void check_losses(const struct trial_updates *u, uint32_t workers, uint32_t versions) {
     struct training t;
     struct error err = {0};
     double w[MOST_WEIGHTS], change[MOST_WEIGHTS] = {0}, best[MOST_WEIGHTS], least;
@@ -311,9 +367,9 @@ static void check_losses(const struct trial_updates *u, uint32_t workers) {
     assert_ok(training_solve(&t, best, &least, &err));
     assert_true(fabs(u->training.least - least) < 1e-12);
     for (uint32_t round = 0; round < ROUNDS; round++) {
-        descend(&t, workers, round, change, w);
+        descend(&t, workers, versions, round, change, w);
         const double loss = training_loss(&t, 0, NULL, w, NULL);
-        const struct trial_loss *told = &u->losses[(round + 1) * workers - 1];
+        const struct trial_loss *told = &u->losses[(round + 1) * versions - 1];
         assert_close(told->update, (round + 1) * workers, 0);
         assert_close(told->loss, loss, 1e-9);
         if (reached == 0 && loss <= u->training.target)
@@ -338,7 +394,7 @@ static void one_worker_descends_as_gradient_descent_with_momentum(void **state) 
         run_on(alone, ON("n1", ASYNCHRONOUS), learn, &result);
         assert_string_equal(result.reason, "");
         assert_true(result.updates->delay_largest == 0);
-        check_losses(result.updates, 1);
+        check_losses(result.updates, 1, 1);
         trial_result_release(&result);
     }
 }
@@ -349,8 +405,19 @@ static void synchronous_workers_descend_by_the_sum_of_their_gradients(void **sta
     learns = (struct training_options){.task = TRAINING_SOFTMAX, .rate = 0.1, .target = 0.01};
     run(ON("slow", STALE("0")), learn, &result);
     assert_string_equal(result.reason, "");
-    check_losses(result.updates, WORKERS);
+    check_losses(result.updates, WORKERS, WORKERS);
     assert_false(result.updates->training.reached);
+    trial_result_release(&result);
+}
+
+/* One version, one step of the momentum. */
+static void scheduled_synchronous_workers_descend_with_momentum(void **state) {
+    NEED_WORKER(state);
+    struct trial_result result;
+    learns = (struct training_options){.task = TRAINING_SOFTMAX, .rate = 0.1, .momentum = 0.5, .target = 0.01};
+    run(ON("n1", SYNCHRONOUS SCHEDULED), learn, &result);
+    assert_string_equal(result.reason, "");
+    check_losses(result.updates, WORKERS, 1);
     trial_result_release(&result);
 }
 
@@ -415,8 +482,10 @@ static void ask_for_a_trace(struct trial_request *request) {
 
 static void what_no_worker_runs_is_refused_before_it_starts(void **state) {
     (void)state;
-    refused(ON("n1", "\"kind\":\"synchronous\",\"scheduler\":{}"), NULL, "trials run those without one");
-    refused(ON("n1", ASYNCHRONOUS ",\"scheduler\":{}"), NULL, "s has a \"scheduler\" in its \"consistency\"");
+    refused(ON("n1", ASYNCHRONOUS ",\"scheduler\":{},\"replica\":{\"node\":\"n2\",\"divergence\":1}"), NULL,
+            "s has a \"replica\"; trials run strategies without one");
+    refused(ON("n1", SYNCHRONOUS ",\"scheduler\":{\"distributors\":1}"), NULL, "run a \"scheduler\" without them");
+    refused(ON("slow", ASYNCHRONOUS SCHEDULED), NULL, "s has a \"scheduler\" and 2 servers");
     refused(ON("n1", ASYNCHRONOUS), use_nccl, "which the MPI worker alone runs");
     refused(ON("n1", STALE("1")), ask_for_a_trace, "whose trials are not traced");
 }
@@ -462,11 +531,10 @@ static void weather_slows_workers_down(void **state) {
 }
 
 /* In a process of its own, which dies by SIGKILL in the middle. */
-static void nothing_is_left_when_its_owner_is_killed(void **state) {
-    NEED_WORKER(state);
+static void kill_owner_of(const char *strategy) {
     int ready[2];
     struct subject subject;
-    subject_init(&subject, CLUSTER("1"), ON("n1", ASYNCHRONOUS));
+    subject_init(&subject, CLUSTER("1"), strategy);
     struct trial_request request = request_for(&subject);
     request.iterations = 100000;
     assert_int_equal(pipe(ready), 0);
@@ -491,6 +559,12 @@ static void nothing_is_left_when_its_owner_is_killed(void **state) {
     subject_release(&subject);
 }
 
+static void nothing_is_left_when_its_owner_is_killed(void **state) {
+    NEED_WORKER(state);
+    kill_owner_of(ON("n1", ASYNCHRONOUS));
+    kill_owner_of(ON("n1", ASYNCHRONOUS SCHEDULED));
+}
+
 static void lines_that_make_no_sense_change_nothing(void **state) {
     (void)state;
     struct trial_updates *u = trial_updates_new(2);
@@ -506,7 +580,7 @@ static void lines_that_make_no_sense_change_nothing(void **state) {
     }
     assert_int_equal(u->workers[0].iterations + u->workers[1].iterations, 0);
     assert_close(trial_updates_rate(u) + trial_updates_each_us(u) + trial_updates_dropped(u), 0, 0);
-    char text[2048] = "{\"useful\":6,\"dropped\":2,\"window_us\":3000,\"delays\":[";
+    char text[2048] = "{\"useful\":6,\"dropped\":1,\"late\":1,\"window_us\":3000,\"delays\":[";
     for (int d = 0; d < TRIAL_DELAYS + 9; d++)
         strcat(text, "1,");
     strcat(text, "\"x\"]}");
@@ -550,6 +624,9 @@ int main(void) {
         cmocka_unit_test(an_update_over_the_bound_is_dropped),
         cmocka_unit_test(staleness_0_is_a_round_of_all_workers),
         cmocka_unit_test(staleness_bounds_the_lead_and_the_delay),
+        cmocka_unit_test(a_scheduler_drops_at_the_worker_what_cannot_keep_the_bound),
+        cmocka_unit_test(without_a_bound_a_scheduler_drops_nothing),
+        cmocka_unit_test(synchronous_updates_of_an_iteration_make_one_version),
         cmocka_unit_test(two_servers_end_together),
         cmocka_unit_test(a_wrong_update_fails_the_trial),
         cmocka_unit_test(a_killed_worker_fails_the_trial_with_a_reason),
@@ -557,6 +634,7 @@ int main(void) {
         cmocka_unit_test(a_hopeless_trial_stops_early),
         cmocka_unit_test(one_worker_descends_as_gradient_descent_with_momentum),
         cmocka_unit_test(synchronous_workers_descend_by_the_sum_of_their_gradients),
+        cmocka_unit_test(scheduled_synchronous_workers_descend_with_momentum),
         cmocka_unit_test(a_rate_that_is_too_high_goes_astray),
         cmocka_unit_test(weights_need_room_in_the_largest_message),
         cmocka_unit_test(what_no_worker_runs_is_refused_before_it_starts),

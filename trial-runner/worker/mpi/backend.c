@@ -23,8 +23,6 @@ enum status backend_open(struct error *err) {
 }
 
 enum status backend_check_plan(const struct plan *plan, struct error *err) {
-    if (plan->consistency.scheduled)
-        return error_set(err, ST_INFEASIBLE, "the workers do not run updates by a scheduler yet");
     return collective_check_plan(plan, err);
 }
 

@@ -11,24 +11,32 @@
 
 void learned_init(struct learned *l, const struct update_run *run, double *weights) {
     const uint32_t n = run->training.n_weights;
-    const uint64_t versions = update_target(run);
+    const uint64_t versions = update_target(run) / updates_in_version(run);
     *l = (struct learned){.run = run, .every = (versions + LEARNED_MOST - 1) / LEARNED_MOST};
     l->change = report_alloc(n, sizeof *l->change);
+    l->sum = report_alloc(n, sizeof *l->sum);
     l->at_us = report_alloc(LEARNED_MOST, sizeof *l->at_us);
     l->weights = report_alloc((size_t)LEARNED_MOST * n, sizeof *l->weights);
     training_begin(&run->training, weights);
 }
 
-void learned_apply(struct learned *l, uint64_t version, const double *update, double *weights) {
+void learned_add(struct learned *l, const double *update) {
+    for (uint32_t k = 0; k < l->run->training.n_weights; k++)
+        l->sum[k] += update[k];
+}
+
+void learned_apply(struct learned *l, uint64_t version, double *weights) {
     const uint32_t n = l->run->training.n_weights;
+    const uint64_t last = update_target(l->run) / updates_in_version(l->run), known = version < last ? version : last;
     for (uint32_t k = 0; k < n; k++) {
-        l->change[k] = update[k] + l->run->options->training.momentum * l->change[k];
+        l->change[k] = l->sum[k] + l->run->options->training.momentum * l->change[k];
         weights[k] += l->change[k];
+        l->sum[k] = 0;
     }
-    if (version % l->every != 0 || version > update_target(l->run) || l->n == LEARNED_MOST)
-        return;
-    l->at_us[l->n] = clock_now_us() - l->began_us;
-    memcpy(l->weights + l->n++ * n, weights, n * sizeof *weights);
+    while ((l->n + 1) * l->every <= known && l->n < LEARNED_MOST) {
+        l->at_us[l->n] = clock_now_us() - l->began_us;
+        memcpy(l->weights + l->n++ * n, weights, n * sizeof *weights);
+    }
 }
 
 static double loss_of(const struct learned *l, size_t i) {
@@ -36,10 +44,15 @@ static double loss_of(const struct learned *l, size_t i) {
     return training_loss(t, 0, NULL, l->weights + i * t->n_weights, NULL);
 }
 
+/* So many updates are in the version that is kept at i. */
+static double update_of(const struct learned *l, size_t i) {
+    return (double)((i + 1) * l->every * updates_in_version(l->run));
+}
+
 /* Training that went astray has losses that JSON cannot say; they are left out. */
 static void tell_loss(const struct learned *l, size_t i, double loss) {
     cJSON *line = report_event("loss");
-    cJSON_AddNumberToObject(line, "update", (double)((i + 1) * l->every));
+    cJSON_AddNumberToObject(line, "update", update_of(l, i));
     cJSON_AddNumberToObject(line, "time_us", l->at_us[i]);
     json_add_known(line, "loss", isfinite(loss) ? loss : NAN);
     report_send(line);
@@ -73,7 +86,7 @@ void learned_tell(const struct learned *l) {
     cJSON_AddNumberToObject(line, "target", target);
     json_add_known(line, "last", isfinite(last) ? last : NAN);
     if (reached < l->n) {
-        cJSON_AddNumberToObject(line, "reached_update", (double)((reached + 1) * l->every));
+        cJSON_AddNumberToObject(line, "reached_update", update_of(l, reached));
         cJSON_AddNumberToObject(line, "reached_us", l->at_us[reached]);
     }
     report_send(line);
@@ -81,6 +94,7 @@ void learned_tell(const struct learned *l) {
 
 void learned_release(struct learned *l) {
     free(l->change);
+    free(l->sum);
     free(l->at_us);
     free(l->weights);
 }

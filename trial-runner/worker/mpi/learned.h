@@ -15,6 +15,7 @@ enum { LEARNED_MOST = 2000, LEARNED_LINES = 100 };
 struct learned {
     const struct update_run *run;
     double *change; /* [n_weights] the last one */
+    double *sum;    /* [n_weights] of the next version's updates so far */
     uint64_t every; /* version is kept */
     size_t n;
     double *at_us;   /* [LEARNED_MOST] from the start of the run */
@@ -25,8 +26,11 @@ struct learned {
 /* Write the first weights, and begin. Ends the job when memory is out. */
 void learned_init(struct learned *learned, const struct update_run *run, double *weights);
 
-/* Equation 2, which makes `version`. */
-void learned_apply(struct learned *learned, uint64_t version, const double *update, double *weights);
+/* One more update of the next version, or a sum of some. */
+void learned_add(struct learned *learned, const double *update);
+
+/* Equation 2 with what was added since the last time, which makes `version`. */
+void learned_apply(struct learned *learned, uint64_t version, double *weights);
 
 /* After the run: {"event":"loss",...} of up to LEARNED_LINES versions, and {"event":"training",...}. */
 void learned_tell(const struct learned *learned);

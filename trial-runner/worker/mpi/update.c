@@ -20,7 +20,7 @@ static void form_init(struct update_form *form, const struct plan *plan, uint32_
 
 void update_run_init(struct update_run *run, const struct plan *plan, const struct world *world,
                      const struct execute_options *options) {
-    *run = (struct update_run){.plan = plan, .world = world, .options = options};
+    *run = (struct update_run){.plan = plan, .world = world, .options = options, .control = (int)plan->n_messages};
     MPI_Type_contiguous(UPDATE_UNIT, MPI_BYTE, &run->unit);
     MPI_Type_commit(&run->unit);
     run->forms = report_alloc(plan->n_messages, sizeof *run->forms);
@@ -46,6 +46,10 @@ void update_run_release(struct update_run *run) {
 
 uint64_t update_target(const struct update_run *run) {
     return (uint64_t)(run->options->warmup + run->options->iterations) * run->world->cluster->n_devices;
+}
+
+uint32_t updates_in_version(const struct update_run *run) {
+    return run->plan->consistency.kind == CONSISTENCY_synchronous ? run->world->cluster->n_devices : 1;
 }
 
 uint32_t update_value(const struct update_run *run, const struct update_form *form, uint32_t worker, uint32_t iteration,

@@ -25,13 +25,17 @@ enum { UPDATE_SAMPLES = 16 };
 enum update_kind {
     UPDATE_PUSH,
     UPDATE_MODEL,
-    UPDATE_BYE, /* a head alone: the worker sends no more */
+    UPDATE_BYE,   /* a head alone, as the next: the worker sends no more */
+    UPDATE_READY, /* to the scheduler: the worker's update could go */
+    UPDATE_GO,    /* from the scheduler: it goes now */
+    UPDATE_DROP,  /* from the scheduler: it does not go; the model comes */
 };
 
 struct update_head {
     enum update_kind kind;
-    uint32_t worker, iteration;    /* of a push */
-    uint64_t version;              /* of a push: of the model that it was computed from */
+    uint32_t worker, iteration;    /* of a push, and of READY */
+    uint64_t version;              /* of these: of the model that it was computed from; of a model: its own */
+    uint64_t updates;              /* of a model: how many are in it */
     uint32_t sums[UPDATE_SAMPLES]; /* of a model: what its samples hold */
 };
 
@@ -55,6 +59,7 @@ struct update_run {
     const struct execute_options *options;
     MPI_Datatype unit;
     struct update_form *forms; /* [n_messages] */
+    int control;               /* tag of what is about a whole update: READY, GO and DROP */
     uint32_t largest;          /* message, the first of them: its server ends the run, and keeps the weights */
     struct training training;
 };
@@ -66,6 +71,9 @@ void update_run_release(struct update_run *run);
 
 /* So many updates of all workers together are applied, the last of which ends the run. */
 uint64_t update_target(const struct update_run *run);
+
+/* So many updates make a version of the model: all of an iteration where training is synchronous, else 1. */
+uint32_t updates_in_version(const struct update_run *run);
 
 static inline uint64_t update_bytes(const struct update_form *form) {
     return (uint64_t)form->units * UPDATE_UNIT;

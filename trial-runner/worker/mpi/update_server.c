@@ -8,6 +8,7 @@
 #include "trial-runner/worker/elements.h"
 #include "trial-runner/worker/mpi/collective.h"
 #include "trial-runner/worker/mpi/pool.h"
+#include "trial-runner/worker/mpi/update_schedule.h"
 #include "trial-runner/worker/pause.h"
 #include "trial-runner/worker/report.h"
 #include "trial-runner/worker/requests.h"
@@ -39,7 +40,9 @@ struct update_server {
     struct pool pool;
     struct part *parts; /* [n_messages]; those of others have no model */
     struct learned *learned;
-    uint32_t n_open; /* parts whose workers have not all gone */
+    struct update_schedule *schedule; /* NULL: updates come as they are ready */
+    uint32_t *missing;                /* [n_devices] parts of the update that has its turn */
+    uint32_t n_open;                  /* parts whose workers have not all gone */
     struct update_counts counts;
 };
 
@@ -72,6 +75,8 @@ static void server_init(struct update_server *s, const struct update_run *run, s
     const struct plan *plan = run->plan;
     *s = (struct update_server){.run = run, .learned = learned};
     s->parts = report_alloc(plan->n_messages, sizeof *s->parts);
+    s->missing = report_alloc(run->world->cluster->n_devices, sizeof *s->missing);
+    s->schedule = plan->consistency.scheduled ? update_schedule_new(run) : NULL;
     for (uint32_t m = 0; m < plan->n_messages; m++) {
         struct part *part = &s->parts[m];
         part->form = &run->forms[m];
@@ -97,6 +102,8 @@ static void server_release(struct update_server *s) {
         copy_end(s, s->parts[m].model);
     }
     free(s->parts);
+    free(s->missing);
+    update_schedule_free(s->schedule);
     requests_release(&s->requests);
     pool_release(&s->pool);
 }
@@ -113,7 +120,7 @@ static struct update_head *head_of(const struct part *part) {
 
 static bool is_over(const struct update_server *s) {
     const struct part *largest = &s->parts[s->run->largest];
-    return largest->model && head_of(largest)->version >= update_target(s->run);
+    return largest->model && head_of(largest)->updates >= update_target(s->run);
 }
 
 static void send_model(struct update_server *s, struct part *part, uint32_t worker) {
@@ -138,6 +145,8 @@ static uint32_t ended_by_all(const struct update_server *s, const struct part *p
 static void answer(struct update_server *s, struct part *part) {
     const struct consistency *c = &s->run->plan->consistency;
     const bool bounded = c->kind == CONSISTENCY_stale_synchronous && !is_over(s);
+    if (head_of(part)->updates % updates_in_version(s->run) != 0)
+        return;
     const uint64_t most = bounded ? (uint64_t)ended_by_all(s, part) + c->staleness : UINT64_MAX;
     for (uint32_t w = 0; w < workers(s); w++)
         if (part->clients[w].waits && part->clients[w].ended <= most)
@@ -184,6 +193,19 @@ static void expect_sum(const struct update_server *s, const struct part *part, c
     *sum += value;
 }
 
+/* Where it completes a version, make this. */
+static void count_update(struct update_server *s, struct part *part, char *update) {
+    struct update_head *head = head_of(part);
+    const bool learns = part->form->weights_bytes > 0;
+    if (learns)
+        learned_add(s->learned, update_weights(update));
+    if (++head->updates % updates_in_version(s->run) != 0)
+        return;
+    head->version++;
+    if (learns)
+        learned_apply(s->learned, head->version, update_weights(part->model->buffer));
+}
+
 static void add(struct update_server *s, struct part *part, char *update) {
     const struct message *message = part->form->message;
     const uint64_t front = part->form->weights_bytes;
@@ -193,18 +215,16 @@ static void add(struct update_server *s, struct part *part, char *update) {
     MPI_Reduce_local(update_body(update) + front, update_body(part->model->buffer) + front,
                      collective_count(message->bytes - front, message->dtype), collective_type(message->dtype),
                      collective_sum(message->dtype));
-    head_of(part)->version++;
-    if (front > 0)
-        learned_apply(s->learned, head_of(part)->version, update_weights(update), update_weights(part->model->buffer));
+    count_update(s, part, update);
     for (uint32_t k = 0; k < part->form->n_samples; k++)
         if (!update_holds(part->form, part->model->buffer, k, head_of(part)->sums[k]))
             report_abort(ST_TRIAL, "wrong sum: message %u, sample %u, after %llu updates", part->form->number, k,
-                         (unsigned long long)head_of(part)->version);
+                         (unsigned long long)head_of(part)->updates);
 }
 
 static bool is_measured(const struct update_server *s, const struct part *part) {
-    const uint64_t version = head_of(part)->version;
-    return version >= (uint64_t)s->run->options->warmup * workers(s) && version < update_target(s->run);
+    const uint64_t updates = head_of(part)->updates;
+    return updates >= (uint64_t)s->run->options->warmup * workers(s) && updates < update_target(s->run);
 }
 
 static void count_delay(struct update_counts *counts, uint64_t delay) {
@@ -218,10 +238,10 @@ static void count_delay(struct update_counts *counts, uint64_t delay) {
 /* Of the part of the largest message: an iteration ends when so many updates were applied as there are workers. */
 static void tell_iteration(struct update_server *s, struct part *part) {
     const struct execute_options *options = s->run->options;
-    const uint64_t version = head_of(part)->version;
-    if (part->form->number != s->run->largest || version % workers(s) != 0 || version > update_target(s->run))
+    const uint64_t updates = head_of(part)->updates;
+    if (part->form->number != s->run->largest || updates % workers(s) != 0 || updates > update_target(s->run))
         return;
-    const uint32_t iteration = (uint32_t)(version / workers(s)) - 1;
+    const uint32_t iteration = (uint32_t)(updates / workers(s)) - 1;
     const double now_us = clock_now_us(), time_us = now_us - part->began_us;
     part->began_us = now_us;
     if (iteration < options->warmup)
@@ -235,7 +255,7 @@ static void apply(struct update_server *s, struct part *part, char *update) {
     const uint64_t delay = head_of(part)->version - update_head_of(update)->version;
     const bool counts = is_measured(s, part);
     if (bound > 0 && delay > bound) {
-        s->counts.dropped += counts;
+        s->counts.late += counts;
         return;
     }
     add(s, part, update);
@@ -246,6 +266,21 @@ static void apply(struct update_server *s, struct part *part, char *update) {
 
 /* ---- arrivals ---- */
 
+static void take_ready(struct update_server *s, MPI_Message *handle) {
+    struct update_head head;
+    MPI_Mrecv(&head, sizeof head, MPI_BYTE, handle, MPI_STATUS_IGNORE);
+    if (head.kind != UPDATE_READY || !s->schedule)
+        report_abort(ST_TRIAL, "the scheduler was told something else than that an update is ready");
+    update_schedule_ready(s->schedule, head.worker, head.version);
+}
+
+static void receive(struct update_server *s, MPI_Message *handle, uint32_t m, int from) {
+    const struct update_form *form = &s->run->forms[m];
+    char *buffer = pool_take(&s->pool, update_bytes(form));
+    MPI_Imrecv(buffer, form->units, s->run->unit, handle,
+               requests_add(&s->requests, (struct completion){DONE_ARRIVAL, m, from, buffer}));
+}
+
 static bool take_arrivals(struct update_server *s) {
     const struct world *world = s->run->world;
     for (bool any = false;; any = true) {
@@ -255,11 +290,10 @@ static bool take_arrivals(struct update_server *s) {
         MPI_Improbe(MPI_ANY_SOURCE, MPI_ANY_TAG, world->pushes, &found, &handle, &status);
         if (!found)
             return any;
-        const uint32_t m = (uint32_t)status.MPI_TAG;
-        const struct update_form *form = &s->run->forms[m];
-        char *buffer = pool_take(&s->pool, update_bytes(form));
-        MPI_Imrecv(buffer, form->units, s->run->unit, &handle,
-                   requests_add(&s->requests, (struct completion){DONE_ARRIVAL, m, status.MPI_SOURCE, buffer}));
+        if (status.MPI_TAG == s->run->control)
+            take_ready(s, &handle);
+        else
+            receive(s, &handle, (uint32_t)status.MPI_TAG, status.MPI_SOURCE);
     }
 }
 
@@ -274,6 +308,8 @@ static void take_update(struct update_server *s, struct part *part, char *update
         apply(s, part, update);
         client->ended++;
         client->waits = true;
+        if (s->schedule && --s->missing[head->worker] == 0)
+            update_schedule_arrived(s->schedule, head->worker);
     }
     pool_give(&s->pool, update);
     answer(s, part);
@@ -287,11 +323,56 @@ static bool take_completions(struct update_server *s) {
             take_update(s, &s->parts[done.message], done.buffer);
             continue;
         }
+        if (done.kind == DONE_CONTROL_SEND) {
+            free(done.buffer);
+            continue;
+        }
         struct copy *copy = done.buffer;
         copy->sending--;
         copy_end(s, copy);
     }
     return n > 0;
+}
+
+/* ---- scheduling ---- */
+
+static void tell(struct update_server *s, uint32_t worker, enum update_kind kind) {
+    const struct update_head head = {.kind = kind};
+    requests_send_copy(&s->requests, &head, sizeof head, s->run->world->worker_rank[worker], s->run->control,
+                       s->run->world->pushes);
+}
+
+/* The worker asks for the model by being dropped. */
+static void drop(struct update_server *s, uint32_t worker) {
+    tell(s, worker, UPDATE_DROP);
+    for (uint32_t m = 0; m < s->run->plan->n_messages; m++) {
+        struct part *part = &s->parts[m];
+        s->counts.dropped += is_measured(s, part);
+        part->clients[worker].ended++;
+        part->clients[worker].waits = true;
+        answer(s, part);
+    }
+}
+
+/* Workers that send nothing before they get a model, or any more. */
+static uint32_t idle(const struct update_server *s) {
+    uint32_t n = 0;
+    for (uint32_t w = 0; w < workers(s); w++)
+        n += s->parts[s->run->largest].clients[w].waits || s->parts[s->run->largest].clients[w].gone;
+    return n;
+}
+
+/* Order what is ready, when its time has come, and tell the next workers to send. */
+static void schedule(struct update_server *s) {
+    uint32_t worker;
+    if (update_schedule_is_due(s->schedule, idle(s)))
+        update_schedule_order(s->schedule, head_of(&s->parts[s->run->largest])->version);
+    while (update_schedule_take_dropped(s->schedule, &worker))
+        drop(s, worker);
+    while (update_schedule_take_next(s->schedule, &worker)) {
+        s->missing[worker] = s->run->plan->n_messages;
+        tell(s, worker, UPDATE_GO);
+    }
 }
 
 void update_server_run(const struct update_run *run, struct update_counts *out, struct learned *learned) {
@@ -300,8 +381,10 @@ void update_server_run(const struct update_run *run, struct update_counts *out, 
     MPI_Barrier(MPI_COMM_WORLD);
     s.parts[run->largest].began_us = learned->began_us = clock_now_us();
     while (s.n_open > 0 || s.requests.n > 0) {
-        const bool any = take_arrivals(&s);
-        if (!take_completions(&s) && !any)
+        const bool any = take_arrivals(&s), more = take_completions(&s);
+        if (s.schedule)
+            schedule(&s);
+        if (!any && !more)
             pause_for_us(PAUSE_US);
     }
     *out = s.counts;

@@ -3,6 +3,9 @@
  *
  *   stale_synchronous  a worker goes on when no other has ended more than `staleness` iterations fewer
  *   asynchronous       at once; an update whose delay is over the bound is dropped
+ *   synchronous        when all updates of the iteration are in the model; these make one version
+ *
+ * With a scheduler (update_schedule.h) a worker says when its update is ready, and sends it when it is told to.
  *
  * Each message of the plan is a part of the model with versions of its own. The server of the largest ends the run:
  * update_target says when, and the version that it sends tells the workers. Where workers learn, it keeps the weights
@@ -19,10 +22,11 @@ enum { UPDATE_DELAYS = 64 }; /* the last one counts all that are larger, too */
 
 /* Of this rank's parts, without what warms up. */
 struct update_counts {
-    uint64_t useful, dropped, largest; /* updates; largest: delay of one that was applied */
-    double delays, squares;            /* sums over applied updates */
-    uint64_t of_delay[UPDATE_DELAYS];  /* applied updates */
-    double window_us;                  /* in which the part of the largest message was measured; else 0 */
+    uint64_t useful, largest;         /* updates; largest: delay of one that was applied */
+    uint64_t dropped, late;           /* by the scheduler, at the worker; here, over the bound */
+    double delays, squares;           /* sums over applied updates */
+    uint64_t of_delay[UPDATE_DELAYS]; /* applied updates */
+    double window_us;                 /* in which the part of the largest message was measured; else 0 */
 };
 
 /* To be called on every server, while workers run update_worker_run. Prints a line an iteration: so many updates as

@@ -18,9 +18,11 @@ struct update_worker {
     const struct update_run *run;
     struct requests requests;
     char **pushes, **models; /* [n_messages] */
-    double *gradient;        /* [n_weights] */
-    double compute_us;       /* of an iteration, on a device with compute_scale 1 */
-    double measured_us;      /* when the first measured iteration began */
+    struct update_head told; /* what the scheduler said last */
+    bool is_told;
+    double *gradient;   /* [n_weights] */
+    double compute_us;  /* of an iteration, on a device with compute_scale 1 */
+    double measured_us; /* when the first measured iteration began */
     struct update_worker_result result;
 };
 
@@ -121,10 +123,35 @@ static void receive(struct update_worker *w, const struct update_form *form) {
               requests_add(&w->requests, (struct completion){.kind = DONE_PULL, .message = form->number}));
 }
 
+static void wait_for_some(struct update_worker *w) {
+    const int n = requests_poll(&w->requests);
+    for (int i = 0; i < n; i++) {
+        w->is_told = w->is_told || w->requests.done[i].kind == DONE_GO;
+        if (w->requests.done[i].kind == DONE_CONTROL_SEND)
+            free(w->requests.done[i].buffer);
+    }
+    if (n == 0)
+        pause_for_us(PAUSE_US);
+}
+
 static void wait_all(struct update_worker *w) {
     while (w->requests.n > 0)
-        if (requests_poll(&w->requests) == 0)
-            pause_for_us(PAUSE_US);
+        wait_for_some(w);
+}
+
+/* Tell the scheduler that the update is ready, and wait until it may go, or is dropped. */
+static bool may_go(struct update_worker *w) {
+    const struct update_run *run = w->run;
+    const int server = run->world->server_rank[run->plan->messages[run->largest].server];
+    struct update_head ready = *update_head_of(w->pushes[run->largest]);
+    ready.kind = UPDATE_READY;
+    w->is_told = false;
+    MPI_Irecv(&w->told, sizeof w->told, MPI_BYTE, MPI_ANY_SOURCE, run->control, run->world->pushes,
+              requests_add(&w->requests, (struct completion){.kind = DONE_GO}));
+    requests_send_copy(&w->requests, &ready, sizeof ready, server, run->control, run->world->pushes);
+    while (!w->is_told)
+        wait_for_some(w);
+    return w->told.kind == UPDATE_GO;
 }
 
 static void check_model(struct update_worker *w, const struct update_form *form) {
@@ -142,8 +169,10 @@ static void exchange(struct update_worker *w) {
     for (uint32_t m = 0; m < run->plan->n_messages; m++) {
         fill(w, &run->forms[m]);
         receive(w, &run->forms[m]);
-        send(w, &run->forms[m], run->forms[m].units);
     }
+    const bool goes = !run->plan->consistency.scheduled || may_go(w);
+    for (uint32_t m = 0; m < run->plan->n_messages && goes; m++)
+        send(w, &run->forms[m], run->forms[m].units);
     wait_all(w);
     for (uint32_t m = 0; m < run->plan->n_messages; m++)
         check_model(w, &run->forms[m]);
@@ -157,10 +186,10 @@ static void leave(struct update_worker *w) {
     wait_all(w);
 }
 
-/* The version of the largest message's part says when the run ends: one server decides for all. */
+/* The model of the largest message's part says when the run ends: one server decides for all. */
 static bool goes_on(const struct update_worker *w) {
     const struct update_run *run = w->run;
-    return update_head_of(w->models[run->largest])->version < update_target(run);
+    return update_head_of(w->models[run->largest])->updates < update_target(run);
 }
 
 void update_worker_run(const struct update_run *run, struct update_worker_result *out) {

@@ -14,6 +14,7 @@
 enum {
     SUM_USEFUL,
     SUM_DROPPED,
+    SUM_LATE,
     SUM_DELAYS,
     SUM_SQUARES,
     SUM_CHECKED,
@@ -35,6 +36,7 @@ static void tell_updates(const struct update_run *run, const double *sums, const
     cJSON *line = report_event("updates");
     cJSON_AddNumberToObject(line, "useful", sums[SUM_USEFUL] / parts);
     cJSON_AddNumberToObject(line, "dropped", sums[SUM_DROPPED] / parts);
+    cJSON_AddNumberToObject(line, "late", sums[SUM_LATE] / parts);
     cJSON_AddNumberToObject(line, "window_us", mosts[MOST_WINDOW]);
     cJSON_AddNumberToObject(line, "delay_mean", mean);
     cJSON_AddNumberToObject(line, "delay_variance", sums[SUM_SQUARES] / useful - mean * mean);
@@ -47,7 +49,8 @@ static void gather_counts(const struct update_run *run, const struct update_coun
                           struct execute_result *out) {
     const struct world *world = run->world;
     const bool tells = !world->is_server && world->device == 0;
-    double sums[SUMS] = {(double)c->useful, (double)c->dropped, c->delays, c->squares, (double)checked};
+    double sums[SUMS] = {(double)c->useful, (double)c->dropped, (double)c->late,
+                         c->delays,         c->squares,         (double)checked};
     double mosts[MOSTS] = {(double)c->largest, c->window_us}, all[SUMS], most[MOSTS];
     for (int d = 0; d < UPDATE_DELAYS; d++)
         sums[SUM_OF_DELAY + d] = (double)c->of_delay[d];

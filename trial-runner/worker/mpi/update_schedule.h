@@ -1,0 +1,39 @@
+/* MLfabric's scheduler of updates (§5.1) in the server's rank: what simulator/updates_schedule.c does, for real.
+ *
+ * Updates that are ready wait at their workers until the next multiple of batch_us, or until no other worker can join
+ * them. Then they are ordered (strategy/updates/order.h) on the rates that a monitor has reported, behind what is still
+ * on its way. An update that cannot keep its bound is dropped. The others go one after another: the next may go when
+ * the last has come, or earlier when the NICs of those on their way leave some of the server's free.
+ *
+ * The monitor's reports are the cluster's weather of its lag ago, or the description's rates where there is no weather.
+ * The caller moves the bytes. Threads: one. Memory that runs out ends the job. */
+#ifndef TRIAL_RUNNER_WORKER_MPI_UPDATE_SCHEDULE_H
+#define TRIAL_RUNNER_WORKER_MPI_UPDATE_SCHEDULE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "trial-runner/worker/mpi/update.h"
+
+struct update_schedule;
+
+struct update_schedule *update_schedule_new(const struct update_run *run);
+void update_schedule_free(struct update_schedule *schedule); /* NULL is allowed */
+
+/* The worker's update, computed from `version` of the model, could go. */
+void update_schedule_ready(struct update_schedule *schedule, uint32_t worker, uint64_t version);
+
+/* Whether what is ready is to be ordered now; `idle` workers send nothing before they get a model. */
+bool update_schedule_is_due(const struct update_schedule *schedule, uint32_t idle);
+
+/* Order it; the model has `version`. */
+void update_schedule_order(struct update_schedule *schedule, uint64_t version);
+
+/* A worker whose update was dropped, and the one that is to send its update now; false: none. */
+bool update_schedule_take_dropped(struct update_schedule *schedule, uint32_t *worker);
+bool update_schedule_take_next(struct update_schedule *schedule, uint32_t *worker);
+
+/* All of the worker's update has come. */
+void update_schedule_arrived(struct update_schedule *schedule, uint32_t worker);
+
+#endif
