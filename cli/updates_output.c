@@ -83,6 +83,8 @@ void updates_print(const char *strategy, const struct summary *rounds, uint64_t 
     text_print(stdout, "dropped: %.0f of %.0f updates (%.1f%%), %.0f by the scheduler, %.0f too late at a server\n",
                u->dropped + u->late, u->useful + u->dropped + u->late, trial_updates_dropped(u) * 100, u->dropped,
                u->late);
+    if (u->summed > 0)
+        text_print(stdout, "added up on their way: %.0f of %.0f updates\n", u->summed, u->useful);
     print_delays(u);
     print_workers(u);
     print_predicted(rounds->mean_us, predicted_us, predicted);
@@ -140,6 +142,7 @@ bool updates_add(cJSON *root, const struct trial_updates *u) {
     cJSON *json = cJSON_AddObjectToObject(root, "updates");
     return json && cJSON_AddNumberToObject(json, "useful", u->useful) &&
            cJSON_AddNumberToObject(json, "dropped", u->dropped) && cJSON_AddNumberToObject(json, "late", u->late) &&
+           cJSON_AddNumberToObject(json, "summed", u->summed) &&
            cJSON_AddNumberToObject(json, "dropped_share", trial_updates_dropped(u)) &&
            cJSON_AddNumberToObject(json, "useful_per_s", trial_updates_rate(u)) &&
            cJSON_AddNumberToObject(json, "each_us", trial_updates_each_us(u)) &&

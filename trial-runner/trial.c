@@ -221,9 +221,8 @@ static enum status check_consistency(const struct trial_request *request, struct
     if (c->replicated)
         return error_set(err, ST_INVALID, "%s has a \"replica\"; trials run strategies without one",
                          request->strategy->name);
-    if (c->aggregators.n > 0 || c->distributors > 0)
-        return error_set(err, ST_INVALID,
-                         "%s has \"aggregators\" or \"distributors\"; trials run a \"scheduler\" without them",
+    if (c->distributors > 0)
+        return error_set(err, ST_INVALID, "%s has \"distributors\"; trials run a \"scheduler\" with 0 of them",
                          request->strategy->name);
     if (request->launcher.worker != TRIAL_WORKER_MPI)
         return error_set(err, ST_INVALID, "%s has a \"consistency\" (%s), which the MPI worker alone runs",
@@ -245,7 +244,7 @@ static enum status check_servers(const struct trial_request *request, const bool
                      request->strategy->name, n);
 }
 
-/* Which nodes need a server's rank: [n_nodes], malloc'd. */
+/* Which nodes need a server's rank, or an aggregator's: [n_nodes], malloc'd. */
 static enum status find_servers(const struct trial_request *request, bool **out, struct error *err) {
     struct plan plan;
     enum status status = check_consistency(request, err);
@@ -268,7 +267,10 @@ static enum status find_servers(const struct trial_request *request, bool **out,
     plan_release(&plan);
     if (!serves)
         return error_no_memory(err);
+    const struct node_list *aggregators = &request->strategy->consistency.aggregators;
     status = check_servers(request, serves, err);
+    for (uint32_t i = 0; i < aggregators->n; i++)
+        serves[aggregators->nodes[i]] = true;
     if (status)
         free(serves);
     else

@@ -36,6 +36,7 @@ static void take_counts(struct trial_updates *updates, const cJSON *line) {
     updates->useful = number(line, "useful");
     updates->dropped = number(line, "dropped");
     updates->late = number(line, "late");
+    updates->summed = number(line, "summed");
     updates->window_us = number(line, "window_us");
     updates->delay_mean = number(line, "delay_mean");
     updates->delay_variance = number(line, "delay_variance");

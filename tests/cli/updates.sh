@@ -1,7 +1,7 @@
 #!/bin/bash
 # Trials of strategies with a "consistency" from outside: what they say in words and as JSON, and what is refused.
 # Alone: real trials are timed.
-# Plan: 22
+# Plan: 23
 set -u
 cd "$(dirname "$0")/../.."
 source tests/cli/check.bash
@@ -49,7 +49,9 @@ sed 's/"kind": "asynchronous"/"kind": "asynchronous", "delay_bound": 4, "schedul
 sed 's/"kind": "asynchronous"/"kind": "synchronous", "scheduler": {"batch_us": 5000}/' free.json >together.json
 check scheduled_updates_run 0 ', 0 too late at a server' trial lab-4x1g --strategy ordered.json --runner local
 check scheduled_iterations_make_versions 0 '"delay_largest":0,' trial lab-4x1g --strategy together.json --runner local --json
-check aggregators_are_refused 2 'trials run a "scheduler" without them' trial lab-4x1g --baseline mlfabric-a --runner local
+sed 's/"batch_us": 5000/"batch_us": 100000, "aggregators": ["n2", "n3", "n4"]/' together.json >summed.json
+check sums_run 0 '"late":0,"summed":' trial lab-4x1g --strategy summed.json --runner local --json
+check distributors_are_refused 2 'has "distributors"' trial lab-4x1g --baseline mlfabric-a --runner local
 check a_trace_is_refused 2 'whose trials are not traced' trial lab-4x1g --baseline ssp --runner local --trace t.json
 check nccl_is_refused 2 'which the MPI worker alone runs' trial lab-4x1g --baseline ssp --runner local --worker nccl --log warn
 

@@ -13,6 +13,8 @@ static void find_servers(struct world *world, const struct plan *plan) {
     for (uint32_t i = 0; i < plan->n_messages; i++)
         if (plan->messages[i].kind == SYNC_PARAMETER_SERVER)
             world->server_rank[plan->messages[i].server] = 0;
+    for (uint32_t i = 0; i < plan->consistency.aggregators.n; i++)
+        world->server_rank[plan->consistency.aggregators.nodes[i]] = 0;
 }
 
 /* Number the ranks node by node; the number of ranks that the plan needs. */

@@ -20,13 +20,14 @@
 #include "trial-runner/trial.h"
 
 /* 4 ms, and every kind of element; `a` moves the rows that are touched. */
-static const char model_text[] =
-    "{\"schema\":\"syncopate.model/1\",\"name\":\"m\",\"batch_per_device\":1,\"variables\":["
-    "{\"name\":\"a\",\"shape\":[256,64],\"dtype\":\"f32\",\"sparse_rows\":100},"
-    "{\"name\":\"b\",\"shape\":[7],\"dtype\":\"f32\"},{\"name\":\"c\",\"shape\":[33],\"dtype\":\"bf16\"},"
-    "{\"name\":\"d\",\"shape\":[1],\"dtype\":\"u8\"}],\"layers\":["
-    "{\"name\":\"1\",\"forward_us\":1000,\"backward_us\":1000,\"variables\":[\"a\",\"b\"]},"
-    "{\"name\":\"2\",\"forward_us\":1000,\"backward_us\":1000,\"variables\":[\"c\",\"d\"]}]}";
+#define MODEL(rows)                                                                                                    \
+    "{\"schema\":\"syncopate.model/1\",\"name\":\"m\",\"batch_per_device\":1,\"variables\":["                          \
+    "{\"name\":\"a\",\"shape\":[256,64],\"dtype\":\"f32\"" rows "},"                                                   \
+    "{\"name\":\"b\",\"shape\":[7],\"dtype\":\"f32\"},{\"name\":\"c\",\"shape\":[33],\"dtype\":\"bf16\"},"             \
+    "{\"name\":\"d\",\"shape\":[1],\"dtype\":\"u8\"}],\"layers\":["                                                    \
+    "{\"name\":\"1\",\"forward_us\":1000,\"backward_us\":1000,\"variables\":[\"a\",\"b\"]},"                           \
+    "{\"name\":\"2\",\"forward_us\":1000,\"backward_us\":1000,\"variables\":[\"c\",\"d\"]}]}"
+static const char model_text[] = MODEL(",\"sparse_rows\":100"), dense_text[] = MODEL("");
 enum { COMPUTE_US = 4000, WORKERS = 3, ROUNDS = 30, SLOW = 10 };
 
 /* The last of three nodes is SLOW times as slow. */
@@ -34,6 +35,12 @@ enum { COMPUTE_US = 4000, WORKERS = 3, ROUNDS = 30, SLOW = 10 };
     "{\"schema\":\"syncopate.cluster/1\",\"name\":\"c\",\"nodes\":[{\"name\":\"n\",\"count\":2,\"devices\":1,"         \
     "\"device\":\"cpu\",\"nic_gbit_per_s\":" nic "},{\"name\":\"slow\",\"devices\":1,\"device\":\"cpu\","              \
     "\"nic_gbit_per_s\":" nic ",\"compute_scale\":10}]}"
+/* The server's NIC is the slowest, so that sums pay off. */
+static const char narrow[] =
+    "{\"schema\":\"syncopate.cluster/1\",\"name\":\"c\",\"nodes\":["
+    "{\"name\":\"n1\",\"devices\":1,\"device\":\"cpu\",\"nic_gbit_per_s\":0.1},"
+    "{\"name\":\"n2\",\"devices\":1,\"device\":\"cpu\",\"nic_gbit_per_s\":1},"
+    "{\"name\":\"slow\",\"devices\":1,\"device\":\"cpu\",\"nic_gbit_per_s\":1,\"compute_scale\":10}]}";
 #define SERVED(name, server, push)                                                                                     \
     "{\"name\":\"" name "\",\"sync\":{\"kind\":\"parameter_server\",\"servers\":[\"" server                            \
     "\"],\"local_reduction\":false" push "}}"
@@ -43,11 +50,12 @@ enum { COMPUTE_US = 4000, WORKERS = 3, ROUNDS = 30, SLOW = 10 };
     "{\"schema\":\"syncopate.strategy/1\",\"name\":\"s\",\"schedule\":{\"policy\":\"fifo\",\"cross_iteration\":false}" \
     ",\"consistency\":{" member "},\"groups\":[],\"variables\":[" SERVED("a", server, SHARED) "," SERVED(              \
         "b", server, SHARED) "," SERVED("c", "n1", "") "," SERVED("d", "n1", "") "]}"
-#define ASYNCHRONOUS "\"kind\":\"asynchronous\""
-#define BOUNDED      ASYNCHRONOUS ",\"delay_bound\":1"
-#define SCHEDULED    ",\"scheduler\":{\"batch_us\":2000}"
-#define SYNCHRONOUS  "\"kind\":\"synchronous\""
-#define STALE(k)     "\"kind\":\"stale_synchronous\",\"staleness\":" k
+#define ASYNCHRONOUS   "\"kind\":\"asynchronous\""
+#define BOUNDED        ASYNCHRONOUS ",\"delay_bound\":1"
+#define SCHEDULED      ",\"scheduler\":{\"batch_us\":2000}"
+#define AGGREGATED(us) ",\"scheduler\":{\"batch_us\":" us ",\"aggregators\":[\"n2\",\"slow\"]}"
+#define SYNCHRONOUS    "\"kind\":\"synchronous\""
+#define STALE(k)       "\"kind\":\"stale_synchronous\",\"staleness\":" k
 
 struct subject {
     struct model model;
@@ -97,11 +105,11 @@ static struct trial_request request_for(const struct subject *s) {
                                   .time_limit_s = 60};
 }
 
-static void run_on(const char *cluster, const char *strategy, void (*change)(struct trial_request *),
+static void run_of(const char *model, const char *cluster, const char *strategy, void (*change)(struct trial_request *),
                    struct trial_result *out) {
     struct subject subject;
     struct error err = {0};
-    subject_init(&subject, cluster, strategy);
+    subject_init_of(&subject, model, cluster, strategy);
     struct trial_request request = request_for(&subject);
     if (change)
         change(&request);
@@ -109,6 +117,11 @@ static void run_on(const char *cluster, const char *strategy, void (*change)(str
     assert_true(no_descendants());
     assert_int_equal(entries_with(getenv("TMPDIR"), "syncopate-"), 0);
     subject_release(&subject);
+}
+
+static void run_on(const char *cluster, const char *strategy, void (*change)(struct trial_request *),
+                   struct trial_result *out) {
+    run_of(model_text, cluster, strategy, change, out);
 }
 
 static void run(const char *strategy, void (*change)(struct trial_request *), struct trial_result *out) {
@@ -123,8 +136,8 @@ static double sum_of_delays(const struct trial_updates *u) {
 }
 
 /* What holds of every trial that is complete; the caller releases the result. */
-static void complete(const char *strategy, struct trial_result *out) {
-    run(strategy, NULL, out);
+static void complete_of(const char *model, const char *cluster, const char *strategy, struct trial_result *out) {
+    run_of(model, cluster, strategy, NULL, out);
     assert_string_equal(out->reason, "");
     assert_int_equal(out->ending, TRIAL_COMPLETE);
     assert_int_equal(out->n, ROUNDS);
@@ -144,6 +157,10 @@ static void complete(const char *strategy, struct trial_result *out) {
         assert_true(u->workers[w].mean_us >= COMPUTE_US * (w + 1 == WORKERS ? SLOW : 1));
     }
     assert_int_equal(out->checked, iterations * 33);
+}
+
+static void complete(const char *strategy, struct trial_result *out) {
+    complete_of(model_text, CLUSTER("1"), strategy, out);
 }
 
 static bool worker_is_there(void **state) {
@@ -252,6 +269,23 @@ static void synchronous_updates_of_an_iteration_make_one_version(void **state) {
     assert_true(result.median_us >= COMPUTE_US * SLOW * 0.99);
     assert_true(u->window_us < ROUNDS * 1e6 / 2);
     trial_result_release(&result);
+}
+
+/* A sum has all numbers of its updates, or the server ends the run. */
+static void sums_of_aggregators_keep_the_bound_and_the_numbers(void **state) {
+    NEED_WORKER(state);
+    static const char *const members[] = {ON("n1", ASYNCHRONOUS ",\"delay_bound\":30" AGGREGATED("20000")),
+                                          ON("n1", ASYNCHRONOUS ",\"delay_bound\":4" AGGREGATED("20000")),
+                                          ON("n1", SYNCHRONOUS AGGREGATED("1000000"))};
+    static const int most[] = {30, 4, 0};
+    for (int i = 0; i < 3; i++) {
+        struct trial_result result;
+        complete_of(dense_text, narrow, members[i], &result);
+        assert_true(result.updates->delay_largest <= most[i]);
+        assert_true(most[i] == 4 || result.updates->summed > 0);
+        assert_close(sum_of_delays(result.updates), 3 * ROUNDS * WORKERS, 1e-9);
+        trial_result_release(&result);
+    }
 }
 
 /* Each of two servers applies its parts in its own order, and the first one's count ends the run. */
@@ -419,6 +453,11 @@ static void scheduled_synchronous_workers_descend_with_momentum(void **state) {
     assert_string_equal(result.reason, "");
     check_losses(result.updates, WORKERS, 1);
     trial_result_release(&result);
+    run_of(dense_text, narrow, ON("n1", SYNCHRONOUS AGGREGATED("1000000")), learn, &result);
+    assert_string_equal(result.reason, "");
+    assert_true(result.updates->summed > 0);
+    check_losses(result.updates, WORKERS, 1);
+    trial_result_release(&result);
 }
 
 /* The trial goes well; what it learned is no number. */
@@ -484,7 +523,7 @@ static void what_no_worker_runs_is_refused_before_it_starts(void **state) {
     (void)state;
     refused(ON("n1", ASYNCHRONOUS ",\"scheduler\":{},\"replica\":{\"node\":\"n2\",\"divergence\":1}"), NULL,
             "s has a \"replica\"; trials run strategies without one");
-    refused(ON("n1", SYNCHRONOUS ",\"scheduler\":{\"distributors\":1}"), NULL, "run a \"scheduler\" without them");
+    refused(ON("n1", SYNCHRONOUS ",\"scheduler\":{\"distributors\":1}"), NULL, "s has \"distributors\"");
     refused(ON("slow", ASYNCHRONOUS SCHEDULED), NULL, "s has a \"scheduler\" and 2 servers");
     refused(ON("n1", ASYNCHRONOUS), use_nccl, "which the MPI worker alone runs");
     refused(ON("n1", STALE("1")), ask_for_a_trace, "whose trials are not traced");
@@ -534,7 +573,7 @@ static void weather_slows_workers_down(void **state) {
 static void kill_owner_of(const char *strategy) {
     int ready[2];
     struct subject subject;
-    subject_init(&subject, CLUSTER("1"), strategy);
+    subject_init_of(&subject, dense_text, narrow, strategy);
     struct trial_request request = request_for(&subject);
     request.iterations = 100000;
     assert_int_equal(pipe(ready), 0);
@@ -562,7 +601,7 @@ static void kill_owner_of(const char *strategy) {
 static void nothing_is_left_when_its_owner_is_killed(void **state) {
     NEED_WORKER(state);
     kill_owner_of(ON("n1", ASYNCHRONOUS));
-    kill_owner_of(ON("n1", ASYNCHRONOUS SCHEDULED));
+    kill_owner_of(ON("n1", ASYNCHRONOUS AGGREGATED("20000")));
 }
 
 static void lines_that_make_no_sense_change_nothing(void **state) {
@@ -627,6 +666,7 @@ int main(void) {
         cmocka_unit_test(a_scheduler_drops_at_the_worker_what_cannot_keep_the_bound),
         cmocka_unit_test(without_a_bound_a_scheduler_drops_nothing),
         cmocka_unit_test(synchronous_updates_of_an_iteration_make_one_version),
+        cmocka_unit_test(sums_of_aggregators_keep_the_bound_and_the_numbers),
         cmocka_unit_test(two_servers_end_together),
         cmocka_unit_test(a_wrong_update_fails_the_trial),
         cmocka_unit_test(a_killed_worker_fails_the_trial_with_a_reason),

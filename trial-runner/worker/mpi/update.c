@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "trial-runner/worker/elements.h"
+#include "trial-runner/worker/mpi/collective.h"
 #include "trial-runner/worker/report.h"
 
 static void form_init(struct update_form *form, const struct plan *plan, uint32_t number, uint64_t weights_bytes) {
@@ -46,6 +47,14 @@ void update_run_release(struct update_run *run) {
 
 uint64_t update_target(const struct update_run *run) {
     return (uint64_t)(run->options->warmup + run->options->iterations) * run->world->cluster->n_devices;
+}
+
+void update_add(const struct update_form *form, void *sum, void *update) {
+    const struct message *message = form->message;
+    const uint64_t front = form->weights_bytes;
+    MPI_Reduce_local(update_body(update) + front, update_body(sum) + front,
+                     collective_count(message->bytes - front, message->dtype), collective_type(message->dtype),
+                     collective_sum(message->dtype));
 }
 
 uint32_t updates_in_version(const struct update_run *run) {

@@ -27,8 +27,13 @@ enum update_kind {
     UPDATE_MODEL,
     UPDATE_BYE,   /* a head alone, as the next: the worker sends no more */
     UPDATE_READY, /* to the scheduler: the worker's update could go */
-    UPDATE_GO,    /* from the scheduler: it goes now */
+    UPDATE_GO,    /* from the scheduler or an aggregator: it goes now */
     UPDATE_DROP,  /* from the scheduler: it does not go; the model comes */
+    /* Between the scheduler and an aggregator; the group's first worker names the group. */
+    UPDATE_GROUP,     /* collect these members */
+    UPDATE_COLLECTED, /* their sum is there */
+    UPDATE_SEND,      /* send it */
+    UPDATE_SUM,       /* the sum, with its members behind the body */
 };
 
 struct update_head {
@@ -36,7 +41,15 @@ struct update_head {
     uint32_t worker, iteration;    /* of a push, and of READY */
     uint64_t version;              /* of these: of the model that it was computed from; of a model: its own */
     uint64_t updates;              /* of a model: how many are in it */
+    uint32_t members;              /* of a group and a sum: how many follow */
+    int to;                        /* of GO: the rank that gets the update */
     uint32_t sums[UPDATE_SAMPLES]; /* of a model: what its samples hold */
+};
+
+/* An update in a group. */
+struct update_member {
+    uint32_t worker, iteration;
+    uint64_t version;
 };
 
 /* How a message travels: in units of UPDATE_UNIT bytes, the head first. */
@@ -59,7 +72,7 @@ struct update_run {
     const struct execute_options *options;
     MPI_Datatype unit;
     struct update_form *forms; /* [n_messages] */
-    int control;               /* tag of what is about a whole update: READY, GO and DROP */
+    int control;               /* tag of what is about a whole update: READY, GO and so on */
     uint32_t largest;          /* message, the first of them: its server ends the run, and keeps the weights */
     struct training training;
 };
@@ -86,6 +99,18 @@ static inline struct update_head *update_head_of(void *buffer) {
 static inline char *update_body(void *buffer) {
     return (char *)buffer + UPDATE_HEAD_BYTES;
 }
+
+/* What a sum has behind its body: the members, in so many units. */
+static inline struct update_member *update_members(const struct update_form *form, void *buffer) {
+    return (struct update_member *)(void *)((char *)buffer + update_bytes(form));
+}
+
+static inline int update_member_units(uint32_t n) {
+    return (int)((n * sizeof(struct update_member) + UPDATE_UNIT - 1) / UPDATE_UNIT);
+}
+
+/* Add the elements behind the weights of an update, or a sum of some, to another's or a model's. */
+void update_add(const struct update_form *form, void *sum, void *update);
 
 /* Of the largest message, where workers learn. */
 static inline double *update_weights(void *buffer) {

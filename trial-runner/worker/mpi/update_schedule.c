@@ -6,6 +6,7 @@
 
 #include "base/clock.h"
 #include "strategy/cost/cost.h"
+#include "strategy/updates/aggregate.h"
 #include "strategy/updates/calendar.h"
 #include "strategy/updates/order.h"
 #include "strategy/weather.h"
@@ -16,14 +17,21 @@ enum sender_state {
     SENDER_COMPUTES,
     SENDER_WAITS,   /* its update is ready */
     SENDER_DROPPED, /* its update is to be dropped */
-    SENDER_QUEUES,  /* it has a place */
-    SENDER_SENDS,
+    SENDER_HAS_TURN,
 };
 
 struct sender {
     enum sender_state state;
     uint64_t version; /* of the model that its update was computed from */
-    double began_us;  /* to send */
+};
+
+struct turn {
+    struct update_turn what;
+    bool taken;     /* of a group: its aggregator knows it */
+    bool collected; /* its bytes are in one place: always, of an update alone */
+    bool goes;
+    double began_us;  /* to go */
+    uint32_t missing; /* updates that have not come */
 };
 
 struct update_schedule {
@@ -37,11 +45,12 @@ struct update_schedule {
     double *rates; /* [2 * n_nodes] bytes per microsecond, as the monitor has them */
     double began_us, weather_us, due_us;
     uint32_t waiting;
-    uint32_t *queue; /* queue[first .. n_queue): workers that have a place and do not send yet, in order */
-    uint32_t first, n_queue;
-    uint32_t *batch, *order; /* [n]: workers; positions in the batch */
+    struct turn **turns; /* [n_turns] that have not all come, in order */
+    uint32_t n_turns;
+    uint32_t *batch, *order, *group; /* [n]: workers; positions in the batch; of the next two */
+    uint32_t *aggregators;           /* nodes, the fastest first */
     struct update *updates;
-    double *end_us;
+    double *end_us, *arrival_us, *sum_us;
     bool *dropped;
 };
 
@@ -78,23 +87,32 @@ static void begin_rates(struct update_schedule *s) {
 
 struct update_schedule *update_schedule_new(const struct update_run *run) {
     struct update_schedule *s = report_alloc(1, sizeof *s);
-    const uint32_t n = run->world->cluster->n_devices;
+    const uint32_t n = run->world->cluster->n_devices, nodes = run->world->cluster->n_nodes;
     *s = (struct update_schedule){.run = run,
                                   .consistency = &run->plan->consistency,
                                   .n = n,
                                   .server = run->world->node,
                                   .senders = report_alloc(n, sizeof *s->senders),
                                   .began_us = clock_now_us(),
-                                  .queue = report_alloc(n, sizeof *s->queue),
+                                  .turns = report_alloc(n, sizeof(struct turn *)),
                                   .batch = report_alloc(n, sizeof *s->batch),
                                   .order = report_alloc(n, sizeof *s->order),
+                                  .group = report_alloc(n, sizeof *s->group),
+                                  .aggregators = report_alloc(nodes, sizeof *s->aggregators),
                                   .updates = report_alloc(n, sizeof *s->updates),
                                   .end_us = report_alloc(n, sizeof *s->end_us),
+                                  .arrival_us = report_alloc(n, sizeof *s->arrival_us),
+                                  .sum_us = report_alloc(nodes, sizeof *s->sum_us),
                                   .dropped = report_alloc(n, sizeof *s->dropped)};
     for (uint32_t m = 0; m < run->plan->n_messages; m++)
         s->bytes += (double)run->plan->messages[m].bytes;
     begin_rates(s);
     return s;
+}
+
+static void free_turn(struct turn *turn) {
+    free(turn->what.workers);
+    free(turn);
 }
 
 void update_schedule_free(struct update_schedule *s) {
@@ -104,11 +122,17 @@ void update_schedule_free(struct update_schedule *s) {
     free(s->senders);
     free(s->reported.gbit_per_s);
     free(s->rates);
-    free(s->queue);
+    for (uint32_t i = 0; i < s->n_turns; i++)
+        free_turn(s->turns[i]);
+    free(s->turns);
     free(s->batch);
     free(s->order);
+    free(s->group);
+    free(s->aggregators);
     free(s->updates);
     free(s->end_us);
+    free(s->arrival_us);
+    free(s->sum_us);
     free(s->dropped);
     free(s);
 }
@@ -139,11 +163,11 @@ static uint32_t deadline(const struct update_schedule *s, const struct sender *s
     return then > next ? (uint32_t)(then - next) : 0;
 }
 
-/* Updates that have a place and are not in the model yet. */
+/* Updates that have a turn and are not in the model yet. */
 static uint32_t committed(const struct update_schedule *s) {
     uint32_t n = 0;
     for (uint32_t w = 0; w < s->n; w++)
-        n += s->senders[w].state == SENDER_QUEUES || s->senders[w].state == SENDER_SENDS;
+        n += s->senders[w].state == SENDER_HAS_TURN;
     return n;
 }
 
@@ -166,56 +190,107 @@ static double rate_of(const struct update_schedule *s, uint32_t node, enum direc
     return s->rates[node * DIRECTION_COUNT + direction];
 }
 
-/* How much of what the worker sends has not come, as far as its NIC's rate tells. */
-static double left_of(const struct update_schedule *s, uint32_t worker, double now_us) {
-    const double sent = (now_us - s->senders[worker].began_us) * rate_of(s, node_of(s, worker), DIRECTION_OUT);
-    return fmax(s->bytes - sent, 0);
+/* Whose NIC the turn's bytes leave for the server. */
+static uint32_t source_of(const struct update_schedule *s, const struct turn *turn) {
+    return turn->what.via == UPDATE_DIRECT ? node_of(s, turn->what.workers[0]) : turn->what.via;
 }
 
-/* The calendar begins with what is on its way, and then what has a place. */
+/* How much of it has not come, as far as its NIC's rate tells. */
+static double left_of(const struct update_schedule *s, const struct turn *turn, double now_us) {
+    const double rate = rate_of(s, source_of(s, turn), DIRECTION_OUT);
+    return turn->goes ? fmax(s->bytes - (now_us - turn->began_us) * rate, 0) : s->bytes;
+}
+
+/* The calendar begins with what has a turn. */
 static enum status begin_calendar(const struct update_schedule *s, double now_us, struct calendar *out,
                                   struct error *err) {
     enum status st = calendar_init(out, s->run->world->cluster->n_nodes, s->rates, now_us, err);
-    for (uint32_t w = 0; w < s->n && !st; w++)
-        if (s->senders[w].state == SENDER_SENDS)
-            calendar_reserve(out, node_of(s, w), s->server, left_of(s, w, now_us), now_us);
-    for (uint32_t i = s->first; i < s->n_queue && !st; i++)
-        calendar_reserve(out, node_of(s, s->queue[i]), s->server, s->bytes, now_us);
+    for (uint32_t i = 0; i < s->n_turns && !st; i++) {
+        const struct turn *turn = s->turns[i];
+        double ready_us = now_us;
+        for (uint32_t k = 0; k < turn->what.n && !turn->collected; k++)
+            ready_us = fmax(ready_us,
+                            calendar_reserve(out, node_of(s, turn->what.workers[k]), turn->what.via, s->bytes, now_us));
+        calendar_reserve(out, source_of(s, turn), s->server, left_of(s, turn, now_us), ready_us);
+    }
     return st;
 }
 
-static void enqueue(struct update_schedule *s, const struct update_order *order) {
-    uint32_t n = 0;
-    for (uint32_t i = s->first; i < s->n_queue; i++)
-        s->queue[n++] = s->queue[i];
-    for (uint32_t i = 0; i < order->n; i++) {
-        const uint32_t worker = s->batch[order->order[i]];
-        s->senders[worker].state = SENDER_QUEUES;
-        s->queue[n++] = worker;
+/* The turn of order[first .. first + n). */
+static void add_turn(struct update_schedule *s, uint32_t via, uint32_t first, uint32_t n) {
+    struct turn *turn = report_alloc(1, sizeof *turn);
+    *turn = (struct turn){.what = {.via = via, .n = n, .workers = report_alloc(n, sizeof(uint32_t))},
+                          .collected = via == UPDATE_DIRECT,
+                          .missing = n};
+    for (uint32_t i = 0; i < n; i++) {
+        turn->what.workers[i] = s->batch[s->order[first + i]];
+        s->senders[turn->what.workers[i]].state = SENDER_HAS_TURN;
     }
-    s->first = 0;
-    s->n_queue = n;
+    s->turns[s->n_turns++] = turn;
 }
 
-void update_schedule_order(struct update_schedule *s, uint64_t version) {
+static double narrower(const struct update_schedule *s, uint32_t node) {
+    return fmin(rate_of(s, node, DIRECTION_OUT), rate_of(s, node, DIRECTION_IN));
+}
+
+/* Of equals in their order. */
+static void list_aggregators(struct update_schedule *s) {
+    const struct node_list *list = &s->consistency->aggregators;
+    for (uint32_t i = 0; i < list->n; i++) {
+        uint32_t k = i;
+        for (; k > 0 && narrower(s, s->aggregators[k - 1]) < narrower(s, list->nodes[i]); k--)
+            s->aggregators[k] = s->aggregators[k - 1];
+        s->aggregators[k] = list->nodes[i];
+    }
+}
+
+/* Without aggregators every update has a turn of its own. A group's updates are next to each other in the order. */
+static enum status add_turns(struct update_schedule *s, uint32_t n, struct calendar *calendar, struct error *err) {
+    struct aggregation groups = {
+        .direct = n, .group = s->group, .arrival_us = s->arrival_us, .sum_us = s->sum_us, .applied_us = s->end_us};
+    enum status st = ST_OK;
+    list_aggregators(s);
+    if (s->consistency->aggregators.n > 0)
+        st = aggregate_updates(calendar, s->server, n, s->order, s->updates, s->consistency->aggregators.n,
+                               s->aggregators, &groups, err);
+    for (uint32_t i = 0; i < groups.direct && !st; i++)
+        add_turn(s, UPDATE_DIRECT, i, 1);
+    for (uint32_t i = groups.direct, end; i < n && !st; i = end) {
+        for (end = i + 1; end < n && s->group[end] == s->group[i]; end++)
+            ;
+        add_turn(s, s->aggregators[s->group[i]], i, end - i);
+    }
+    return st;
+}
+
+/* Fails: ST_NO_MEMORY. */
+static enum status order_batch(struct update_schedule *s, uint64_t version, struct calendar *calendar,
+                               struct error *err) {
     const double share = 1, now_us = clock_now_us();
     const struct update_servers servers = {.n = 1, .nodes = &s->server, .share = &share};
     struct update_order order = {.order = s->order, .end_us = s->end_us, .dropped = s->dropped};
-    struct calendar calendar = {0};
-    struct error err = {.status = ST_OK};
-    if (s->run->options->weather)
-        follow_weather(s, now_us);
     const uint32_t n = gather(s, version, now_us);
-    enum status st = begin_calendar(s, now_us, &calendar, &err);
+    enum status st = begin_calendar(s, now_us, calendar, err);
+    const size_t mark = calendar_mark(calendar);
     if (!st)
-        st = order_updates(&calendar, &servers, n, s->updates, s->consistency->order, &order, &err);
-    calendar_release(&calendar);
+        st = order_updates(calendar, &servers, n, s->updates, s->consistency->order, &order, err);
     if (st)
-        report_abort(st, "%s", ERROR_TEXT(&err));
+        return st;
     for (uint32_t i = 0; i < n; i++)
         if (s->dropped[i])
             s->senders[s->batch[i]].state = SENDER_DROPPED;
-    enqueue(s, &order);
+    calendar_back_to(calendar, mark);
+    return add_turns(s, order.n, calendar, err);
+}
+
+void update_schedule_order(struct update_schedule *s, uint64_t version) {
+    struct calendar calendar = {0};
+    struct error err = {.status = ST_OK};
+    if (s->run->options->weather)
+        follow_weather(s, clock_now_us());
+    if (order_batch(s, version, &calendar, &err))
+        report_abort(err.status, "%s", ERROR_TEXT(&err));
+    calendar_release(&calendar);
     s->waiting = 0;
 }
 
@@ -232,25 +307,80 @@ bool update_schedule_take_dropped(struct update_schedule *s, uint32_t *worker) {
     return false;
 }
 
-/* Whether the NICs of those that send leave some of the server's free. What comes from the server's own node is there
- * soon, so the others wait for it. */
+const struct update_turn *update_schedule_take_group(struct update_schedule *s) {
+    for (uint32_t i = 0; i < s->n_turns; i++) {
+        struct turn *turn = s->turns[i];
+        if (turn->what.via == UPDATE_DIRECT || turn->taken)
+            continue;
+        turn->taken = true;
+        return &turn->what;
+    }
+    return NULL;
+}
+
+/* Whether the NICs of what goes leave some of the server's free. What comes from the server's own node is there soon,
+ * so the others wait for it. */
 static bool server_is_free(const struct update_schedule *s) {
     double taken = 0;
-    for (uint32_t w = 0; w < s->n; w++)
-        if (s->senders[w].state == SENDER_SENDS)
-            taken += node_of(s, w) == s->server ? INFINITY : rate_of(s, node_of(s, w), DIRECTION_OUT);
+    for (uint32_t i = 0; i < s->n_turns; i++) {
+        const uint32_t source = source_of(s, s->turns[i]);
+        if (s->turns[i]->goes)
+            taken += source == s->server ? INFINITY : rate_of(s, source, DIRECTION_OUT);
+    }
     return taken < rate_of(s, s->server, DIRECTION_IN);
 }
 
-bool update_schedule_take_next(struct update_schedule *s, uint32_t *worker) {
-    if (s->first == s->n_queue || !server_is_free(s))
-        return false;
-    *worker = s->queue[s->first++];
-    s->senders[*worker].state = SENDER_SENDS;
-    s->senders[*worker].began_us = clock_now_us();
+/* Whether the updates of group g keep their bound when all before it, all that goes and `more` are applied first. */
+static bool keeps_bound(const struct update_schedule *s, uint32_t g, uint32_t more, uint64_t version) {
+    const struct update_turn *group = &s->turns[g]->what;
+    uint64_t at = version + more;
+    for (uint32_t i = 0; i < s->n_turns; i++)
+        at += i != g && (i < g || s->turns[i]->goes) ? s->turns[i]->what.n : 0;
+    for (uint32_t k = 0; k < group->n; k++)
+        if (at + k > s->senders[group->workers[k]].version + s->consistency->delay_bound)
+            return false;
     return true;
 }
 
+/* Whether turn t may go before groups that come earlier in the order. */
+static bool may_pass(const struct update_schedule *s, uint32_t t, uint64_t version) {
+    for (uint32_t g = 0; g < t && s->consistency->delay_bound > 0; g++)
+        if (s->turns[g]->what.via != UPDATE_DIRECT && !keeps_bound(s, g, s->turns[t]->what.n, version))
+            return false;
+    return true;
+}
+
+const struct update_turn *update_schedule_take_next(struct update_schedule *s, uint64_t version) {
+    uint32_t t = 0;
+    while (t < s->n_turns && (s->turns[t]->goes || !s->turns[t]->collected))
+        t++;
+    if (t == s->n_turns || !server_is_free(s) || !may_pass(s, t, version))
+        return NULL;
+    s->turns[t]->goes = true;
+    s->turns[t]->began_us = clock_now_us();
+    return &s->turns[t]->what;
+}
+
+/* The turn in which the worker's update is. */
+static uint32_t turn_of(const struct update_schedule *s, uint32_t worker) {
+    for (uint32_t t = 0; t < s->n_turns; t++)
+        for (uint32_t k = 0; k < s->turns[t]->what.n; k++)
+            if (s->turns[t]->what.workers[k] == worker)
+                return t;
+    report_abort(ST_TRIAL, "the update of device %u came without a turn", worker);
+}
+
+void update_schedule_collected(struct update_schedule *s, uint32_t worker) {
+    s->turns[turn_of(s, worker)]->collected = true;
+}
+
 void update_schedule_arrived(struct update_schedule *s, uint32_t worker) {
+    const uint32_t t = turn_of(s, worker);
     s->senders[worker].state = SENDER_COMPUTES;
+    if (--s->turns[t]->missing > 0)
+        return;
+    free_turn(s->turns[t]);
+    s->n_turns--;
+    for (uint32_t i = t; i < s->n_turns; i++)
+        s->turns[i] = s->turns[i + 1];
 }

@@ -5,6 +5,10 @@
  * on its way. An update that cannot keep its bound is dropped. The others go one after another: the next may go when
  * the last has come, or earlier when the NICs of those on their way leave some of the server's free.
  *
+ * Where there are aggregators, updates are grouped (strategy/updates/aggregate.h), and a group's turn is that of its
+ * sum. Its aggregator collects the group at once. What is behind a group may pass it while its sum is not there, as
+ * long as every update in it keeps its bound: a sum is applied whole.
+ *
  * The monitor's reports are the cluster's weather of its lag ago, or the description's rates where there is no weather.
  * The caller moves the bytes. Threads: one. Memory that runs out ends the job. */
 #ifndef TRIAL_RUNNER_WORKER_MPI_UPDATE_SCHEDULE_H
@@ -16,6 +20,15 @@
 #include "trial-runner/worker/mpi/update.h"
 
 struct update_schedule;
+
+enum { UPDATE_DIRECT = UINT32_MAX };
+
+/* Updates that come to the server together. */
+struct update_turn {
+    uint32_t via; /* the aggregator's node; UPDATE_DIRECT: one worker itself */
+    uint32_t n;
+    uint32_t *workers; /* in their order; the first of them names the turn */
+};
 
 struct update_schedule *update_schedule_new(const struct update_run *run);
 void update_schedule_free(struct update_schedule *schedule); /* NULL is allowed */
@@ -29,11 +42,16 @@ bool update_schedule_is_due(const struct update_schedule *schedule, uint32_t idl
 /* Order it; the model has `version`. */
 void update_schedule_order(struct update_schedule *schedule, uint64_t version);
 
-/* A worker whose update was dropped, and the one that is to send its update now; false: none. */
+/* A worker whose update was dropped; a new group for its aggregator to collect; and what is to come to the server now,
+ * whose model has `version`. False or NULL: none. A turn is valid until its updates have arrived. */
 bool update_schedule_take_dropped(struct update_schedule *schedule, uint32_t *worker);
-bool update_schedule_take_next(struct update_schedule *schedule, uint32_t *worker);
+const struct update_turn *update_schedule_take_group(struct update_schedule *schedule);
+const struct update_turn *update_schedule_take_next(struct update_schedule *schedule, uint64_t version);
 
-/* All of the worker's update has come. */
+/* The aggregator has the sum of the group whose first worker this is. */
+void update_schedule_collected(struct update_schedule *schedule, uint32_t worker);
+
+/* All of the worker's update has come, alone or in a sum. */
 void update_schedule_arrived(struct update_schedule *schedule, uint32_t worker);
 
 #endif

@@ -6,7 +6,6 @@
 
 #include "base/clock.h"
 #include "trial-runner/worker/elements.h"
-#include "trial-runner/worker/mpi/collective.h"
 #include "trial-runner/worker/mpi/pool.h"
 #include "trial-runner/worker/mpi/update_schedule.h"
 #include "trial-runner/worker/pause.h"
@@ -41,7 +40,7 @@ struct update_server {
     struct part *parts; /* [n_messages]; those of others have no model */
     struct learned *learned;
     struct update_schedule *schedule; /* NULL: updates come as they are ready */
-    uint32_t *missing;                /* [n_devices] parts of the update that has its turn */
+    uint32_t *missing;                /* [n_devices] parts of the update that is ready */
     uint32_t n_open;                  /* parts whose workers have not all gone */
     struct update_counts counts;
 };
@@ -155,19 +154,51 @@ static void answer(struct update_server *s, struct part *part) {
 
 /* ---- applying ---- */
 
-static void check_update(const struct update_server *s, const struct part *part, char *update) {
-    const struct update_head *head = update_head_of(update);
+/* What came: an update, or the sum of some. */
+struct arrival {
+    char *buffer;
+    uint32_t n;
+    struct update_member alone;
+    const struct update_member *members;
+};
+
+static void open_arrival(const struct part *part, char *buffer, struct arrival *out) {
+    const struct update_head *head = update_head_of(buffer);
+    const bool sum = head->kind == UPDATE_SUM;
+    *out = (struct arrival){
+        .buffer = buffer, .n = sum ? head->members : 1, .alone = {head->worker, head->iteration, head->version}};
+    out->members = sum ? update_members(part->form, buffer) : &out->alone;
+}
+
+/* The number that must be at sample k. */
+static uint32_t value_at(const struct update_server *s, const struct part *part, const struct arrival *a, uint32_t k) {
+    uint32_t value = 0;
+    for (uint32_t i = 0; i < a->n; i++)
+        value += update_value(s->run, part->form, a->members[i].worker, a->members[i].iteration, k);
+    return value;
+}
+
+static bool is_due(const struct part *part, const struct update_member *member) {
+    const struct client *client = &part->clients[member->worker];
+    return member->iteration == client->ended && member->version == client->version;
+}
+
+static void check_update(const struct update_server *s, const struct part *part, const struct arrival *a) {
     const struct update_form *form = part->form;
-    const struct client *client = &part->clients[head->worker];
-    bool right = head->kind == UPDATE_PUSH && head->iteration == client->ended && head->version == client->version;
+    const struct update_member *first = &a->members[0];
+    const struct client *client = &part->clients[first->worker];
+    const enum update_kind kind = update_head_of(a->buffer)->kind;
+    bool right = kind == UPDATE_PUSH || kind == UPDATE_SUM;
+    for (uint32_t i = 0; i < a->n && right; i++)
+        right = is_due(part, &a->members[i]);
     for (uint32_t k = 0; k < form->n_samples && right; k++)
-        right = update_holds(form, update, k, update_value(s->run, form, head->worker, head->iteration, k));
+        right = update_holds(form, a->buffer, k, value_at(s, part, a, k));
     if (!right)
         report_abort(ST_TRIAL,
-                     "wrong update: message %u, iteration %u of device %u from version %llu, where iteration %u from "
+                     "wrong update: message %u, iteration %u of device %u from version %llu%s, where iteration %u from "
                      "version %llu is due",
-                     form->number, head->iteration, head->worker, (unsigned long long)head->version, client->ended,
-                     (unsigned long long)client->version);
+                     form->number, first->iteration, first->worker, (unsigned long long)first->version,
+                     a->n > 1 ? " and others in its sum" : "", client->ended, (unsigned long long)client->version);
 }
 
 /* A version that nobody is being sent. */
@@ -181,11 +212,10 @@ static void make_free(struct update_server *s, struct part *part) {
 }
 
 /* What sample k will hold. Sums that would leave the exact numbers of their type begin again at 0. */
-static void expect_sum(const struct update_server *s, const struct part *part, const struct update_head *update,
-                       uint32_t k) {
+static void expect_sum(const struct update_server *s, const struct part *part, const struct arrival *a, uint32_t k) {
     const struct update_form *form = part->form;
     uint32_t *sum = &head_of(part)->sums[k];
-    const uint32_t value = update_value(s->run, form, update->worker, update->iteration, k);
+    const uint32_t value = value_at(s, part, a, k);
     if (*sum + value > kernel_exact_limit(form->message->dtype)) {
         update_store(form, part->model->buffer, k, 0);
         *sum = 0;
@@ -193,37 +223,34 @@ static void expect_sum(const struct update_server *s, const struct part *part, c
     *sum += value;
 }
 
-/* Where it completes a version, make this. */
-static void count_update(struct update_server *s, struct part *part, char *update) {
+/* A sum is one step of the momentum. Where it completes a version, make this. */
+static void count_updates(struct update_server *s, struct part *part, const struct arrival *a) {
     struct update_head *head = head_of(part);
     const bool learns = part->form->weights_bytes > 0;
     if (learns)
-        learned_add(s->learned, update_weights(update));
-    if (++head->updates % updates_in_version(s->run) != 0)
+        learned_add(s->learned, update_weights(a->buffer));
+    head->updates += a->n;
+    if (head->updates % updates_in_version(s->run) != 0)
         return;
-    head->version++;
+    head->version = head->updates / updates_in_version(s->run);
     if (learns)
         learned_apply(s->learned, head->version, update_weights(part->model->buffer));
 }
 
-static void add(struct update_server *s, struct part *part, char *update) {
-    const struct message *message = part->form->message;
-    const uint64_t front = part->form->weights_bytes;
+static void add(struct update_server *s, struct part *part, const struct arrival *a) {
     make_free(s, part);
     for (uint32_t k = 0; k < part->form->n_samples; k++)
-        expect_sum(s, part, update_head_of(update), k);
-    MPI_Reduce_local(update_body(update) + front, update_body(part->model->buffer) + front,
-                     collective_count(message->bytes - front, message->dtype), collective_type(message->dtype),
-                     collective_sum(message->dtype));
-    count_update(s, part, update);
+        expect_sum(s, part, a, k);
+    update_add(part->form, part->model->buffer, a->buffer);
+    count_updates(s, part, a);
     for (uint32_t k = 0; k < part->form->n_samples; k++)
         if (!update_holds(part->form, part->model->buffer, k, head_of(part)->sums[k]))
             report_abort(ST_TRIAL, "wrong sum: message %u, sample %u, after %llu updates", part->form->number, k,
                          (unsigned long long)head_of(part)->updates);
 }
 
-static bool is_measured(const struct update_server *s, const struct part *part) {
-    const uint64_t updates = head_of(part)->updates;
+/* Whether what comes after so many updates counts. */
+static bool is_measured(const struct update_server *s, uint64_t updates) {
     return updates >= (uint64_t)s->run->options->warmup * workers(s) && updates < update_target(s->run);
 }
 
@@ -236,9 +263,8 @@ static void count_delay(struct update_counts *counts, uint64_t delay) {
 }
 
 /* Of the part of the largest message: an iteration ends when so many updates were applied as there are workers. */
-static void tell_iteration(struct update_server *s, struct part *part) {
+static void tell_iteration(struct update_server *s, struct part *part, uint64_t updates) {
     const struct execute_options *options = s->run->options;
-    const uint64_t updates = head_of(part)->updates;
     if (part->form->number != s->run->largest || updates % workers(s) != 0 || updates > update_target(s->run))
         return;
     const uint32_t iteration = (uint32_t)(updates / workers(s)) - 1;
@@ -250,35 +276,46 @@ static void tell_iteration(struct update_server *s, struct part *part) {
     report_iteration(iteration - options->warmup, time_us);
 }
 
-static void apply(struct update_server *s, struct part *part, char *update) {
+/* An update over the bound is not applied. A sum cannot be parted; the scheduler sees to it that none is late. */
+static void apply(struct update_server *s, struct part *part, const struct arrival *a) {
     const uint32_t bound = s->run->plan->consistency.delay_bound;
-    const uint64_t delay = head_of(part)->version - update_head_of(update)->version;
-    const bool counts = is_measured(s, part);
-    if (bound > 0 && delay > bound) {
-        s->counts.late += counts;
+    const uint64_t before = head_of(part)->updates, version = head_of(part)->version;
+    if (a->n == 1 && bound > 0 && version - a->members[0].version > bound) {
+        s->counts.late += is_measured(s, before);
         return;
     }
-    add(s, part, update);
-    if (counts)
-        count_delay(&s->counts, delay);
-    tell_iteration(s, part);
+    add(s, part, a);
+    for (uint32_t i = 0; i < a->n; i++) {
+        const uint64_t at = (before + i) / updates_in_version(s->run);
+        if (is_measured(s, before + i)) {
+            count_delay(&s->counts, at - a->members[i].version);
+            s->counts.summed += a->n > 1;
+        }
+        tell_iteration(s, part, before + i + 1);
+    }
 }
 
 /* ---- arrivals ---- */
 
-static void take_ready(struct update_server *s, MPI_Message *handle) {
+static void take_control(struct update_server *s, MPI_Message *handle) {
     struct update_head head;
     MPI_Mrecv(&head, sizeof head, MPI_BYTE, handle, MPI_STATUS_IGNORE);
-    if (head.kind != UPDATE_READY || !s->schedule)
-        report_abort(ST_TRIAL, "the scheduler was told something else than that an update is ready");
+    if (head.kind == UPDATE_COLLECTED) {
+        update_schedule_collected(s->schedule, head.worker);
+        return;
+    }
+    s->missing[head.worker] = s->run->plan->n_messages;
     update_schedule_ready(s->schedule, head.worker, head.version);
 }
 
-static void receive(struct update_server *s, MPI_Message *handle, uint32_t m, int from) {
-    const struct update_form *form = &s->run->forms[m];
-    char *buffer = pool_take(&s->pool, update_bytes(form));
-    MPI_Imrecv(buffer, form->units, s->run->unit, handle,
-               requests_add(&s->requests, (struct completion){DONE_ARRIVAL, m, from, buffer}));
+static void receive(struct update_server *s, MPI_Message *handle, const MPI_Status *status) {
+    const uint32_t m = (uint32_t)status->MPI_TAG;
+    int units;
+    MPI_Get_count(status, s->run->unit, &units);
+    const int most = units > s->run->forms[m].units ? units : s->run->forms[m].units;
+    char *buffer = pool_take(&s->pool, (uint64_t)most * UPDATE_UNIT);
+    MPI_Imrecv(buffer, units, s->run->unit, handle,
+               requests_add(&s->requests, (struct completion){DONE_ARRIVAL, m, status->MPI_SOURCE, buffer}));
 }
 
 static bool take_arrivals(struct update_server *s) {
@@ -291,27 +328,33 @@ static bool take_arrivals(struct update_server *s) {
         if (!found)
             return any;
         if (status.MPI_TAG == s->run->control)
-            take_ready(s, &handle);
+            take_control(s, &handle);
         else
-            receive(s, &handle, (uint32_t)status.MPI_TAG, status.MPI_SOURCE);
+            receive(s, &handle, &status);
     }
 }
 
-static void take_update(struct update_server *s, struct part *part, char *update) {
-    const struct update_head *head = update_head_of(update);
-    struct client *client = &part->clients[head->worker];
+static void end_update(struct update_server *s, struct part *part, uint32_t worker) {
+    part->clients[worker].ended++;
+    part->clients[worker].waits = true;
+    if (s->schedule && --s->missing[worker] == 0)
+        update_schedule_arrived(s->schedule, worker);
+}
+
+static void take_update(struct update_server *s, struct part *part, char *buffer) {
+    const struct update_head *head = update_head_of(buffer);
+    struct arrival a;
+    open_arrival(part, buffer, &a);
     if (head->kind == UPDATE_BYE) {
-        client->gone = true;
+        part->clients[head->worker].gone = true;
         s->n_open -= ++part->n_gone == workers(s);
     } else {
-        check_update(s, part, update);
-        apply(s, part, update);
-        client->ended++;
-        client->waits = true;
-        if (s->schedule && --s->missing[head->worker] == 0)
-            update_schedule_arrived(s->schedule, head->worker);
+        check_update(s, part, &a);
+        apply(s, part, &a);
+        for (uint32_t i = 0; i < a.n; i++)
+            end_update(s, part, a.members[i].worker);
     }
-    pool_give(&s->pool, update);
+    pool_give(&s->pool, buffer);
     answer(s, part);
 }
 
@@ -336,18 +379,39 @@ static bool take_completions(struct update_server *s) {
 
 /* ---- scheduling ---- */
 
-static void tell(struct update_server *s, uint32_t worker, enum update_kind kind) {
-    const struct update_head head = {.kind = kind};
-    requests_send_copy(&s->requests, &head, sizeof head, s->run->world->worker_rank[worker], s->run->control,
-                       s->run->world->pushes);
+static void tell(struct update_server *s, int rank, const struct update_head *head) {
+    requests_send_copy(&s->requests, head, sizeof *head, rank, s->run->control, s->run->world->pushes);
+}
+
+static void tell_worker(struct update_server *s, uint32_t worker, enum update_kind kind) {
+    tell(s, s->run->world->worker_rank[worker], &(struct update_head){.kind = kind, .to = s->run->world->rank});
+}
+
+static void tell_aggregator(struct update_server *s, uint32_t node, enum update_kind kind, uint32_t worker) {
+    tell(s, s->run->world->server_rank[node], &(struct update_head){.kind = kind, .worker = worker});
+}
+
+/* Its members follow the head. */
+static void tell_group(struct update_server *s, const struct update_turn *turn) {
+    const struct world *world = s->run->world;
+    const size_t bytes = sizeof(struct update_head) + turn->n * sizeof(struct update_member);
+    struct update_head *head = report_alloc(bytes, 1);
+    struct update_member *members = (struct update_member *)(head + 1);
+    *head = (struct update_head){.kind = UPDATE_GROUP, .worker = turn->workers[0], .members = turn->n};
+    for (uint32_t i = 0; i < turn->n; i++) {
+        const struct client *client = &s->parts[s->run->largest].clients[turn->workers[i]];
+        members[i] = (struct update_member){turn->workers[i], client->ended, client->version};
+    }
+    requests_send_copy(&s->requests, head, bytes, world->server_rank[turn->via], s->run->control, world->pushes);
+    free(head);
 }
 
 /* The worker asks for the model by being dropped. */
 static void drop(struct update_server *s, uint32_t worker) {
-    tell(s, worker, UPDATE_DROP);
+    tell_worker(s, worker, UPDATE_DROP);
     for (uint32_t m = 0; m < s->run->plan->n_messages; m++) {
         struct part *part = &s->parts[m];
-        s->counts.dropped += is_measured(s, part);
+        s->counts.dropped += is_measured(s, head_of(part)->updates);
         part->clients[worker].ended++;
         part->clients[worker].waits = true;
         answer(s, part);
@@ -362,17 +426,30 @@ static uint32_t idle(const struct update_server *s) {
     return n;
 }
 
-/* Order what is ready, when its time has come, and tell the next workers to send. */
+/* Order what is ready, when its time has come, and tell everybody what to do. */
 static void schedule(struct update_server *s) {
+    const struct part *largest = &s->parts[s->run->largest];
+    const struct update_turn *turn;
     uint32_t worker;
     if (update_schedule_is_due(s->schedule, idle(s)))
-        update_schedule_order(s->schedule, head_of(&s->parts[s->run->largest])->version);
+        update_schedule_order(s->schedule, head_of(largest)->version);
     while (update_schedule_take_dropped(s->schedule, &worker))
         drop(s, worker);
-    while (update_schedule_take_next(s->schedule, &worker)) {
-        s->missing[worker] = s->run->plan->n_messages;
-        tell(s, worker, UPDATE_GO);
-    }
+    while ((turn = update_schedule_take_group(s->schedule)))
+        tell_group(s, turn);
+    while ((turn = update_schedule_take_next(s->schedule, head_of(largest)->version)))
+        if (turn->via == UPDATE_DIRECT)
+            tell_worker(s, turn->workers[0], UPDATE_GO);
+        else
+            tell_aggregator(s, turn->via, UPDATE_SEND, turn->workers[0]);
+}
+
+static void end_aggregators(struct update_server *s) {
+    const struct node_list *list = &s->run->plan->consistency.aggregators;
+    for (uint32_t i = 0; i < list->n; i++)
+        tell_aggregator(s, list->nodes[i], UPDATE_BYE, 0);
+    while (s->requests.n > 0)
+        take_completions(s);
 }
 
 void update_server_run(const struct update_run *run, struct update_counts *out, struct learned *learned) {
@@ -387,6 +464,7 @@ void update_server_run(const struct update_run *run, struct update_counts *out, 
         if (!any && !more)
             pause_for_us(PAUSE_US);
     }
+    end_aggregators(&s);
     *out = s.counts;
     server_release(&s);
 }

@@ -23,6 +23,7 @@ enum { UPDATE_DELAYS = 64 }; /* the last one counts all that are larger, too */
 /* Of this rank's parts, without what warms up. */
 struct update_counts {
     uint64_t useful, largest;         /* updates; largest: delay of one that was applied */
+    uint64_t summed;                  /* applied updates that came in a sum with others */
     uint64_t dropped, late;           /* by the scheduler, at the worker; here, over the bound */
     double delays, squares;           /* sums over applied updates */
     uint64_t of_delay[UPDATE_DELAYS]; /* applied updates */

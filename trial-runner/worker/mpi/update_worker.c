@@ -109,17 +109,18 @@ static void fill(struct update_worker *w, const struct update_form *form) {
         update_store(form, push, 0, MORE_THAN_ANY_VALUE);
 }
 
-static void send(struct update_worker *w, const struct update_form *form, int units) {
-    const struct world *world = w->run->world;
-    MPI_Isend(w->pushes[form->number], units, w->run->unit, world->server_rank[form->message->server],
-              (int)form->number, world->pushes,
+static int server_of(const struct update_worker *w, const struct update_form *form) {
+    return w->run->world->server_rank[form->message->server];
+}
+
+static void send(struct update_worker *w, const struct update_form *form, int units, int rank) {
+    MPI_Isend(w->pushes[form->number], units, w->run->unit, rank, (int)form->number, w->run->world->pushes,
               requests_add(&w->requests, (struct completion){.kind = DONE_PUSH, .message = form->number}));
 }
 
 static void receive(struct update_worker *w, const struct update_form *form) {
-    const struct world *world = w->run->world;
-    MPI_Irecv(w->models[form->number], form->units, w->run->unit, world->server_rank[form->message->server],
-              (int)form->number, world->pushes,
+    MPI_Irecv(w->models[form->number], form->units, w->run->unit, server_of(w, form), (int)form->number,
+              w->run->world->pushes,
               requests_add(&w->requests, (struct completion){.kind = DONE_PULL, .message = form->number}));
 }
 
@@ -142,13 +143,13 @@ static void wait_all(struct update_worker *w) {
 /* Tell the scheduler that the update is ready, and wait until it may go, or is dropped. */
 static bool may_go(struct update_worker *w) {
     const struct update_run *run = w->run;
-    const int server = run->world->server_rank[run->plan->messages[run->largest].server];
     struct update_head ready = *update_head_of(w->pushes[run->largest]);
     ready.kind = UPDATE_READY;
     w->is_told = false;
     MPI_Irecv(&w->told, sizeof w->told, MPI_BYTE, MPI_ANY_SOURCE, run->control, run->world->pushes,
               requests_add(&w->requests, (struct completion){.kind = DONE_GO}));
-    requests_send_copy(&w->requests, &ready, sizeof ready, server, run->control, run->world->pushes);
+    requests_send_copy(&w->requests, &ready, sizeof ready, server_of(w, &run->forms[run->largest]), run->control,
+                       run->world->pushes);
     while (!w->is_told)
         wait_for_some(w);
     return w->told.kind == UPDATE_GO;
@@ -170,9 +171,9 @@ static void exchange(struct update_worker *w) {
         fill(w, &run->forms[m]);
         receive(w, &run->forms[m]);
     }
-    const bool goes = !run->plan->consistency.scheduled || may_go(w);
+    const bool scheduled = run->plan->consistency.scheduled, goes = !scheduled || may_go(w);
     for (uint32_t m = 0; m < run->plan->n_messages && goes; m++)
-        send(w, &run->forms[m], run->forms[m].units);
+        send(w, &run->forms[m], run->forms[m].units, scheduled ? w->told.to : server_of(w, &run->forms[m]));
     wait_all(w);
     for (uint32_t m = 0; m < run->plan->n_messages; m++)
         check_model(w, &run->forms[m]);
@@ -181,7 +182,7 @@ static void exchange(struct update_worker *w) {
 static void leave(struct update_worker *w) {
     for (uint32_t m = 0; m < w->run->plan->n_messages; m++) {
         update_head_of(w->pushes[m])->kind = UPDATE_BYE;
-        send(w, &w->run->forms[m], UPDATE_HEAD_UNITS);
+        send(w, &w->run->forms[m], UPDATE_HEAD_UNITS, server_of(w, &w->run->forms[m]));
     }
     wait_all(w);
 }

@@ -6,6 +6,7 @@
 
 #include "trial-runner/worker/mpi/learned.h"
 #include "trial-runner/worker/mpi/update.h"
+#include "trial-runner/worker/mpi/update_aggregator.h"
 #include "trial-runner/worker/mpi/update_server.h"
 #include "trial-runner/worker/mpi/update_worker.h"
 #include "trial-runner/worker/report.h"
@@ -15,6 +16,7 @@ enum {
     SUM_USEFUL,
     SUM_DROPPED,
     SUM_LATE,
+    SUM_SUMMED,
     SUM_DELAYS,
     SUM_SQUARES,
     SUM_CHECKED,
@@ -37,6 +39,7 @@ static void tell_updates(const struct update_run *run, const double *sums, const
     cJSON_AddNumberToObject(line, "useful", sums[SUM_USEFUL] / parts);
     cJSON_AddNumberToObject(line, "dropped", sums[SUM_DROPPED] / parts);
     cJSON_AddNumberToObject(line, "late", sums[SUM_LATE] / parts);
+    cJSON_AddNumberToObject(line, "summed", sums[SUM_SUMMED] / parts);
     cJSON_AddNumberToObject(line, "window_us", mosts[MOST_WINDOW]);
     cJSON_AddNumberToObject(line, "delay_mean", mean);
     cJSON_AddNumberToObject(line, "delay_variance", sums[SUM_SQUARES] / useful - mean * mean);
@@ -49,7 +52,7 @@ static void gather_counts(const struct update_run *run, const struct update_coun
                           struct execute_result *out) {
     const struct world *world = run->world;
     const bool tells = !world->is_server && world->device == 0;
-    double sums[SUMS] = {(double)c->useful, (double)c->dropped, (double)c->late,
+    double sums[SUMS] = {(double)c->useful, (double)c->dropped, (double)c->late, (double)c->summed,
                          c->delays,         c->squares,         (double)checked};
     double mosts[MOSTS] = {(double)c->largest, c->window_us}, all[SUMS], most[MOSTS];
     for (int d = 0; d < UPDATE_DELAYS; d++)
@@ -78,6 +81,13 @@ static void tell_workers(const struct world *world, const struct update_worker_r
     free(all);
 }
 
+static bool serves(const struct plan *plan, uint32_t node) {
+    bool found = false;
+    for (uint32_t m = 0; m < plan->n_messages; m++)
+        found = found || plan->messages[m].server == node;
+    return found;
+}
+
 void updates_run(const struct plan *plan, const struct world *world, const struct execute_options *options,
                  struct execute_result *out) {
     struct update_run run;
@@ -85,8 +95,10 @@ void updates_run(const struct plan *plan, const struct world *world, const struc
     struct update_worker_result mine = {0};
     struct learned learned = {0};
     update_run_init(&run, plan, world, options);
-    if (world->is_server)
+    if (world->is_server && serves(plan, world->node))
         update_server_run(&run, &counts, &learned);
+    else if (world->is_server)
+        update_aggregator_run(&run);
     else
         update_worker_run(&run, &mine);
     MPI_Barrier(MPI_COMM_WORLD);
