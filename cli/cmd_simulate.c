@@ -49,7 +49,10 @@ static double over_bound(double us, double bound_us) {
 static void print_expected(const struct expectation *expected, struct table *table) {
     char text[32];
     table_cell(table, "%s", units_format_time(expected->mean_us, text, sizeof text));
-    table_cell(table, "%.1f%%", 50 * (expected->high_us - expected->low_us) / expected->mean_us);
+    if (isfinite(expected->high_us))
+        table_cell(table, "%.1f%%", 50 * (expected->high_us - expected->low_us) / expected->mean_us);
+    else
+        table_cell(table, "-");
     table_cell(table, "%s", units_format_time(expected->p95_us, text, sizeof text));
 }
 
@@ -84,7 +87,9 @@ static void print_updates(const struct simulation *s, const struct row *rows, si
             continue;
         table_cell(&table, "%s", rows[i].name);
         table_cell(&table, "%.2f", u->applied / u->us * 1e6);
-        table_cell(&table, "%s", units_format_time(u->iteration_sum_us / (double)u->iterations, text, sizeof text));
+        table_cell(
+            &table, "%s",
+            units_format_time(u->iterations > 0 ? u->iteration_sum_us / (double)u->iterations : 0, text, sizeof text));
         table_cell(&table, "%s", units_format_time(rows[i].expected.p95_us, text, sizeof text));
         table_cell(&table, "%.1f", updates_delay_mean(u));
         table_cell(&table, "%.1f", sqrt(updates_delay_variance(u)));
@@ -109,7 +114,7 @@ static void print_replicas(const struct row *rows, size_t n) {
     char text[32];
     for (size_t i = 0; i < n; i++) {
         const struct updates_prediction *u = &rows[i].updates;
-        if (rows[i].has_updates && u->replica_bytes > 0)
+        if (rows[i].has_updates && rows[i].replicated)
             text_print(stdout, "\nThe replica of %s gets %s a round and is at most %.3g norms of an update behind.\n",
                        rows[i].name,
                        units_format_bytes((uint64_t)(u->replica_bytes / u->applied * u->workers), text, sizeof text),

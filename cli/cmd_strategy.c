@@ -148,6 +148,16 @@ static void show_served(const struct looked_at *l) {
     table_release(&table);
 }
 
+/* Of whole updates there is nothing to schedule. */
+static void show_schedule(const struct strategy *s) {
+    char policy[64], credit[32];
+    if (consistency_is_plain(&s->consistency))
+        text_print(stdout, "schedule: %s%s, credit %s, %s\n", policy_text(s, policy, sizeof policy),
+                   s->pulls_by_priority ? ", pulls too" : "", credit_text(s->credit_bytes, credit, sizeof credit),
+                   s->cross_iteration ? "communication runs on into the next forward pass"
+                                      : "barrier between iterations");
+}
+
 static void show_consistency(const struct looked_at *l) {
     char *text = consistency_is_plain(&l->strategy.consistency)
                      ? NULL
@@ -183,7 +193,7 @@ static enum status strategy_show(int argc, char **argv, struct error *err) {
         .max_arguments = 2};
     struct arguments arguments;
     struct looked_at l;
-    char policy[64], credit[32], total[32], largest[32];
+    char total[32], largest[32];
     enum status st = options_parse(&line, argc, argv, &arguments, err);
     if (st)
         return st;
@@ -193,11 +203,7 @@ static enum status strategy_show(int argc, char **argv, struct error *err) {
     } else if (!st) {
         text_print(stdout, "%s (%.12s) for %s on %s\n", l.strategy.name, l.strategy.id.hex, l.inputs.model.name,
                    l.inputs.cluster.name);
-        text_print(stdout, "schedule: %s%s, credit %s, %s\n", policy_text(&l.strategy, policy, sizeof policy),
-                   l.strategy.pulls_by_priority ? ", pulls too" : "",
-                   credit_text(l.strategy.credit_bytes, credit, sizeof credit),
-                   l.strategy.cross_iteration ? "communication runs on into the next forward pass"
-                                              : "barrier between iterations");
+        show_schedule(&l.strategy);
         show_consistency(&l);
         text_print(stdout, "messages: %u an iteration, %s in all, the largest %s\n", l.plan.n_messages,
                    units_format_bytes(l.plan.bytes, total, sizeof total),

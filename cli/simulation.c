@@ -77,6 +77,7 @@ static enum status predict_updates(struct simulation *s, const struct plan *plan
     if (st)
         return st;
     out->has_updates = true;
+    out->replicated = plan->consistency.replicated;
     out->prediction = (struct prediction){.iteration_us = out->expected.mean_us,
                                           .messages = plan->n_messages,
                                           .lossy = plan->lossy,

@@ -39,6 +39,7 @@ struct row {
     struct prediction prediction;
     double bound_us;             /* of what the strategy may do */
     struct expectation expected; /* where the cluster has weather; zeros elsewhere */
+    bool replicated;             /* its consistency has a replica */
     bool has_updates;            /* its consistency is not plain: prediction is empty but for iteration_us, a round's */
     struct updates_prediction updates;
 };

@@ -38,7 +38,7 @@ enum status expectation_run(struct timeline *timeline, const struct plan *plan, 
                             struct error *err);
 
 /* The same for a plan with updates (simulator/updates.h): mean_us is that of a round, p95_us of a worker's iterations;
- * the counts of all seeds go into *sum. Without weather there is one run, and options do not count. Fails: as
+ * the counts of all seeds go into *sum. Without weather there is one run, of options->iterations rounds. Fails: as
  * updates_run, and ST_NO_MEMORY. */
 enum status expectation_run_updates(const struct plan *plan, const struct cost *cost,
                                     const struct expectation_options *options, struct expectation *out,

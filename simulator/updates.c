@@ -12,7 +12,7 @@
 #include "strategy/cost/transport.h"
 #include "strategy/updates/replicate.h"
 
-enum { MOST_ENDED = 50 };
+enum { MOST_ENDED = 50, MOST_STEPS_AT_ONE_TIME = 1000000 };
 static const double WARM_UP = 10; /* a tenth of the updates does not count */
 
 /* ---- what counts ---- */
@@ -106,18 +106,24 @@ static void record_rates(const struct updates *u) {
 
 /* ---- sending ---- */
 
-enum status updates_send(struct updates *u, enum transfer_kind kind, uint32_t what, uint32_t from, uint32_t to,
-                         double bytes, uint64_t turn, struct error *err) {
-    struct wire_transfer t = {.turn = turn,
-                              .from = from,
-                              .to = to,
-                              .left = bytes,
-                              .kind = kind,
-                              .what = what,
-                              .bytes = bytes,
-                              .began_us = u->now_us};
+static enum status send(struct updates *u, struct wire_transfer t, struct error *err) {
+    t.left = t.bytes;
+    t.began_us = u->now_us;
     count_transfer(u, &t);
     return wire_add(&u->wire, t, err);
+}
+
+enum status updates_send(struct updates *u, enum transfer_kind kind, uint32_t what, uint32_t from, uint32_t to,
+                         double bytes, uint64_t turn, struct error *err) {
+    struct wire_transfer t = {.turn = turn, .from = from, .to = to, .bytes = bytes, .kind = kind, .what = what};
+    return send(u, t, err);
+}
+
+enum status updates_send_model(struct updates *u, enum transfer_kind kind, uint32_t what, uint32_t from, uint32_t to,
+                               uint64_t version, uint64_t turn, struct error *err) {
+    struct wire_transfer t = {
+        .turn = turn, .from = from, .to = to, .bytes = u->all_bytes, .kind = kind, .what = what, .version = version};
+    return send(u, t, err);
 }
 
 static enum status land(struct updates *u, struct wire_transfer transfer, double us, struct error *err) {
@@ -226,10 +232,9 @@ static enum status apply(struct updates *u, uint32_t w, uint32_t s, struct error
         count_delay(u, delay, u->share[s]);
         u->version[s]++;
     }
-    if (--worker->parts > 0)
-        return ST_OK;
-    u->committed -= u->consistency->scheduled;
-    return updates_end(u, w, err);
+    if (s == 0) /* its version counts from now on */
+        u->committed -= u->consistency->scheduled;
+    return --worker->parts > 0 ? ST_OK : updates_end(u, w, err);
 }
 
 /* ---- arrivals ---- */
@@ -325,20 +330,24 @@ static enum status take_copy(struct updates *u, uint32_t place, struct error *er
     return go_on_in_sequence(u, err);
 }
 
-/* The model is on a node: all its workers that pull have it. */
-static void give_model(struct updates *u, uint32_t node) {
-    for (uint32_t w = 0; w < u->n_workers; w++)
-        if (u->workers[w].node == node && u->workers[w].state == WORKER_PULLS)
-            begin_iteration(u, w);
+/* A version of the model is on a node: workers that wait for it, or for an older one, have it. */
+static void give_model(struct updates *u, uint32_t node, uint64_t version) {
+    for (uint32_t w = 0; w < u->n_workers; w++) {
+        struct worker *worker = &u->workers[w];
+        if (worker->node != node || worker->state != WORKER_PULLS || worker->versions[0] > version)
+            continue;
+        worker->versions[0] = version;
+        begin_iteration(u, w);
+    }
 }
 
 static enum status pass_model_on(struct updates *u, uint32_t g, struct error *err) {
     const struct update_group group = u->groups[g];
     enum status st = ST_OK;
-    give_model(u, group.node);
+    give_model(u, group.node, group.version);
     for (uint32_t i = 0; i < group.n && !st; i++) {
         uint32_t node = u->members[group.first + i];
-        st = updates_send(u, TRANSFER_TO_NODE, node, group.node, node, u->all_bytes, group.turn, err);
+        st = updates_send_model(u, TRANSFER_TO_NODE, node, group.node, node, group.version, group.turn, err);
     }
     return st;
 }
@@ -368,7 +377,7 @@ static enum status finish(struct updates *u, const struct wire_transfer *t, stru
     case TRANSFER_TO_DISTRIBUTOR:
         return pass_model_on(u, t->what, err);
     case TRANSFER_TO_NODE:
-        give_model(u, t->what);
+        give_model(u, t->what, t->version);
     }
     return ST_OK;
 }
@@ -493,18 +502,34 @@ static bool through(const struct updates *u, double rounds) {
     return u->applied >= updates * (1 - 1e-9) || (double)u->ended >= MOST_ENDED * updates;
 }
 
+/* Something counts, for some time, or next to all updates are dropped. */
+static bool is_over(const struct updates *u, double rounds) {
+    const bool some = u->out->applied > 0 && u->now_us > u->counts_from_us;
+    return through(u, rounds) && u->now_us >= u->options->until_us &&
+           (some || (double)u->ended >= MOST_ENDED * rounds * u->n_workers);
+}
+
+static enum status go_on(struct updates *u, uint32_t *still, struct error *err) {
+    double schedule_us = next_schedule_us(u);
+    double us = fmin(fmin(wire_next_us(&u->wire), next_landing_us(u)), fmin(next_ready_us(u), schedule_us));
+    assert(isfinite(us)); /* somebody always computes, sends or waits for the scheduler */
+    us = fmin(us, next_weather_us(u));
+    *still = us > u->now_us ? 0 : *still + 1;
+    if (*still > MOST_STEPS_AT_ONE_TIME)
+        return error_set(err, ST_INVALID, "time stands still: neither an operator nor a transfer takes any");
+    return step(u, schedule_us, us, err);
+}
+
 static enum status loop(struct updates *u, struct error *err) {
     const double rounds = u->options->rounds > 0 ? u->options->rounds : UPDATES_ROUNDS;
     enum status st = ST_OK;
+    uint32_t still = 0;
     for (uint32_t w = 0; w < u->n_workers; w++)
         begin_iteration(u, w);
-    for (uint64_t n = 0; !st && (!through(u, rounds) || u->now_us < u->options->until_us); n++) {
-        double schedule_us = next_schedule_us(u);
-        double us = fmin(fmin(wire_next_us(&u->wire), next_landing_us(u)), fmin(next_ready_us(u), schedule_us));
-        assert(isfinite(us)); /* somebody always computes, sends or waits for the scheduler */
+    for (uint64_t n = 0; !st && !is_over(u, rounds); n++) {
         st = n % 1024 ? ST_OK : work_check(err);
         if (!st)
-            st = step(u, schedule_us, fmin(us, next_weather_us(u)), err);
+            st = go_on(u, &still, err);
         if (!counts(u) && through(u, rounds / WARM_UP))
             u->counts_from_us = u->now_us;
     }

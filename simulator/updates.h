@@ -20,7 +20,8 @@
  *
  * Synchronous: an iteration's updates make one version, and all workers then pull it.
  *
- * Nothing is random but the weather. Units: microseconds, bytes. Threads: no state. */
+ * Nothing is random but the weather and how connections share (simulator/wire.h). Units: microseconds, bytes. Threads:
+ * no state. */
 #ifndef SIMULATOR_UPDATES_H
 #define SIMULATOR_UPDATES_H
 

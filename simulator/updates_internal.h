@@ -51,6 +51,7 @@ struct update_group {
                                     the replica; or nodes */
     uint32_t missing;            /* updates that have not come yet */
     uint64_t turn;               /* of the sum */
+    uint64_t version;            /* of the model that is passed on */
     double ready_us;             /* scratch: when the sum can go, as planned */
     bool waits;                  /* for the updates that are missing */
     bool copies;                 /* for the replica */
@@ -107,6 +108,9 @@ struct updates {
 /* updates.c, for the scheduler. */
 enum status updates_send(struct updates *u, enum transfer_kind kind, uint32_t what, uint32_t from, uint32_t to,
                          double bytes, uint64_t turn, struct error *err);
+/* The whole model of this version, by TRANSFER_TO_DISTRIBUTOR or TRANSFER_TO_NODE. */
+enum status updates_send_model(struct updates *u, enum transfer_kind kind, uint32_t what, uint32_t from, uint32_t to,
+                               uint64_t version, uint64_t turn, struct error *err);
 /* The worker's update is applied, or not: it asks for the model. */
 enum status updates_end(struct updates *u, uint32_t worker, struct error *err);
 /* Whether the servers answer a worker that asks now. */

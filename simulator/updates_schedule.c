@@ -347,7 +347,9 @@ static enum status send_to_distributor(struct updates *u, const struct batch *b,
     if (st || members == 0)
         return st;
     const size_t g = u->n_groups - 1;
-    st = updates_send(u, TRANSFER_TO_DISTRIBUTOR, (uint32_t)g, u->servers[0], node, u->all_bytes, u->turns++, err);
+    u->groups[g].version = u->version[0];
+    st = updates_send_model(u, TRANSFER_TO_DISTRIBUTOR, (uint32_t)g, u->servers[0], node, u->version[0], u->turns++,
+                            err);
     for (uint32_t i = 0; i < b->n; i++)
         if (b->group[i] == k && !is_distributor(b, distributors, b->workers[b->order[i]]))
             add_member(u, g, b->workers[b->order[i]]);
@@ -377,8 +379,8 @@ static enum status schedule_models(struct updates *u, struct batch *b, struct ar
         st = send_to_distributor(u, b, g, k, err);
     for (uint32_t i = 0; i < groups.direct && !st; i++)
         if (!is_distributor(b, k, b->workers[b->order[i]]))
-            st = updates_send(u, TRANSFER_TO_NODE, b->workers[b->order[i]], u->servers[0], b->workers[b->order[i]],
-                              u->all_bytes, u->turns++, err);
+            st = updates_send_model(u, TRANSFER_TO_NODE, b->workers[b->order[i]], u->servers[0],
+                                    b->workers[b->order[i]], u->version[0], u->turns++, err);
     calendar_release(&calendar);
     return st;
 }

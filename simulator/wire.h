@@ -1,12 +1,13 @@
 /* Transfers of whole updates and models between nodes, over NICs whose rates may change.
  *
- * Two rules of sharing:
- *   fair     all that are on their way share the NICs max-min fairly (simulator/flows.h), as connections do. No two
- *            connections get the same where they meet: each transfer has a weight, drawn from its turn, between 1 /
- * spread and spread. With spread 1 all are equal; then workers that begin together stay together, which none do in turn
- * they share as a scheduler orders them: by rising turn, each takes the whole rate that the ones before it leave on its
- * way (MLfabric §5.1.1; strategy/updates/calendar.h is the same for times to come) A transfer within a node passes at
- * the node's own rate, beside all others. Units: bytes, microseconds. */
+ * Without a scheduler all that are on their way share the NICs max-min fairly (simulator/flows.h), as connections do.
+ * No two connections get the same where they meet, so each transfer has a weight, drawn from its turn, between 1 /
+ * spread and spread. With spread 1 all are equal, and workers that begin together stay together for ever.
+ *
+ * With a scheduler they go in turn: by rising turn each takes the whole rate that those before it leave on its way
+ * (MLfabric §5.1.1; strategy/updates/calendar.h is the same for times to come).
+ *
+ * A transfer within a node passes at the node's own rate, beside all others. Units: bytes, microseconds. */
 #ifndef SIMULATOR_WIRE_H
 #define SIMULATOR_WIRE_H
 
@@ -22,7 +23,8 @@ struct wire_transfer {
     uint32_t from, to;
     double left;         /* bytes */
     double rate, weight; /* ours */
-    uint32_t kind, what; /* the caller's own, as the next two */
+    uint32_t kind, what; /* the caller's own, as the next three */
+    uint64_t version;
     double bytes, began_us;
 };
 

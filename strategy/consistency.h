@@ -18,18 +18,18 @@
  *                    dropped as there can be; strategy/updates/order.h)
  *     "aggregators"  names of nodes that add updates up on their way to the server (algorithm 3), the first group's
  *                    first; not the server's own; default none
- *     "distributors" into how many groups a batch of pulls is split at most: the first group pulls from the server, the
- *                    workers of another from its first, which passes the model on (§10.3); 0 to 64; default 0: all pull
- *                    from the server
+ *     "distributors" how many nodes at most pass a batch's model on, the fastest that ask for it: they get it from the
+ *                    server, and each gives it to a group of the others (§10.3); 0 to 64; default 0: none
  *   "replica"      a node that follows the server (§5.3); it needs the scheduler and one server. An object:
  *     "node"         its name
  *     "divergence"   how far its model may be from the server's, in norms of a typical update; above 0
  *     "momentum"     the training's gamma of equation 2, in [0, 1); default 0
- *     "copies"       when copies of updates are sent to it: early (default: what it can get by the end of each batch,
- * as §5.3 has it) or due (when the bound asks for it, and then all) "aggregators"  as above, for updates on their way
- * to the replica; not the replica's own node; default none All variables are served and whole, and those of one server
- * share one push. The schedule is fifo without a limit and with the barrier, devices push for themselves (no
- * local_reduction). Aggregators add dense gradients, for one server.
+ *     "copies"       when copies of updates are sent to it. early (default): as many as it can get by the end of each
+ *                    batch (§5.3); due: when the bound asks for one, and then all
+ *     "aggregators"  as above, for copies; not the replica's own node; default none
+ *
+ * All variables are served and whole, and those of one server share one push. The schedule is fifo without a limit and
+ * with the barrier, devices push for themselves (no local_reduction). Aggregators add dense gradients, for one server.
  */
 #ifndef STRATEGY_CONSISTENCY_H
 #define STRATEGY_CONSISTENCY_H

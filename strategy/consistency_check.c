@@ -67,7 +67,7 @@ static enum status check_parties(const struct strategy *strategy, const struct c
     uint32_t server = only_server(strategy);
     if (c->replicated && !c->scheduled)
         return error_set(err, ST_INVALID, "a \"replica\" needs the \"scheduler\", which keeps it within its bound");
-    if (c->replicated && c->divergence * (1 - c->momentum) < 1)
+    if (c->replicated && c->divergence * (1 - c->momentum) < 1 - 1e-9)
         return error_set(err, ST_INVALID,
                          "a replica within %g is never within its bound: with momentum %g one update parts it by %g",
                          c->divergence, c->momentum, 1 / (1 - c->momentum));

@@ -16,7 +16,7 @@ import tempfile
 HERE = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.join(HERE, "..", "..")
 SYNCOPATE = os.path.join(ROOT, os.environ.get("OUT", "build/release"), "bin", "syncopate")
-SEEDS = 2
+SEEDS = 4
 COMPUTE = {"C1": (0.1, 2), "C2": (0.1, 4), "C3": (0.04, 2)}
 NETWORK = {"N1": {5: 0.1, 10: 0.9}, "N2": {2.5: 0.1, 3.3: 0.1, 5: 0.1, 10: 0.7}, "N3": {1: 0.5, 10: 0.5}}
 # Table 2: speed-up of MLfabric-A over RR-Sync in time to 74% accuracy.

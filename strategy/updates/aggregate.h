@@ -10,7 +10,7 @@
  * have an end, and so has what all aggregators' ports let through together. Cases are tried from where these two bounds
  * cross.
  *
- * The same with other ends is how a model goes out (§10.3), see aggregate_spread. Units: bytes, microseconds. */
+ * With all directions reversed the same is how a model goes out (§10.3). Units: bytes, microseconds. */
 #ifndef STRATEGY_UPDATES_AGGREGATE_H
 #define STRATEGY_UPDATES_AGGREGATE_H
 

@@ -182,8 +182,3 @@ void calendar_back_to(struct calendar *c, size_t mark) {
         c->n_saved = u->first;
     }
 }
-
-void calendar_keep(struct calendar *c) {
-    c->n_undo = c->n_saved = 0;
-    c->undoes = false;
-}

@@ -56,10 +56,8 @@ double calendar_end_us(const struct calendar *calendar, uint32_t from, uint32_t 
 /* Reserve it: NetUp of figure 4c. Returns its end. */
 double calendar_reserve(struct calendar *calendar, uint32_t from, uint32_t to, double bytes, double available_us);
 
-/* From the first mark on reservations can be taken back to a mark, again and again; calendar_keep makes all that stand
- * final, and forgets the marks. */
+/* From the first mark on reservations can be taken back to a mark, again and again. */
 size_t calendar_mark(struct calendar *calendar);
 void calendar_back_to(struct calendar *calendar, size_t mark);
-void calendar_keep(struct calendar *calendar);
 
 #endif

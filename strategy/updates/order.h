@@ -3,14 +3,18 @@
  * A place in the order is also a version of the model. So an update with a deadline d, a bound on its delay, must have
  * one of the first d places (equation 9). Reserving in an order, each update the whole free rate of its way, gives
  * every update its end.
- *   mlfabric  algorithm 2: the update whose deadline is this place, else the one that would end first. An update that
- *             the next one would overtake is dropped. The paper's places also count what was dropped, which is on the
- *             safe side. It does not say what to do when two updates share a deadline, so one of them must break it;
- * here an update whose deadline has passed is dropped slots     as few are dropped as the deadlines allow: of the first
- * updates by deadline that are too many for their places, the one that would end last alone. Then the one that would
- * end first goes, of all, or of those that fill all the places that they have left. Nobody is overtaken: an update is
- * applied when the one before it is Ends that differ by less than a billionth count as equal, and the first of equals
- * goes.
+ *
+ * The rule mlfabric is algorithm 2: the update whose deadline is this place goes, else the one that would end first. An
+ * update that the next one would overtake is dropped. The paper's places also count what was dropped, which is on the
+ * safe side. It does not say what to do when two updates share a deadline, so one of them must break it; here an update
+ * whose deadline has passed is dropped. Where the next one is dropped in its turn, one that comes after both may still
+ * end sooner: it then waits at the server, so that no deadline is broken.
+ *
+ * The rule slots drops as few as the deadlines allow: of the first updates by deadline that are too many for their
+ * places, the one that would end last alone. Then the one that would end first goes, of all, or of those that fill all
+ * the places that they have left. Nobody is overtaken: an update is applied when the one before it is.
+ *
+ * Ends that differ by less than a billionth count as equal, and the first of equals goes.
  *
  * With one server a reservation makes no other end earlier. So an end that was worked out stays a lower bound, and so
  * does what the server's port alone allows. An end is worked out only where both bounds leave it a chance: O(n^2)

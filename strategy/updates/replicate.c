@@ -14,10 +14,6 @@ double replica_divergence(uint32_t n, const double *norms, double step, double m
     return sum + (factor + power - 1) * step * (n > 0);
 }
 
-double replica_divergence_of(uint32_t n, double momentum) {
-    return n / (1 - momentum);
-}
-
 double replica_step(double step, double norm, double momentum) {
     return momentum * step + norm;
 }
@@ -41,18 +37,21 @@ enum status replicate_updates(struct calendar *calendar, uint32_t replica, uint3
                               const struct update *updates, const double *norms, double step, double momentum,
                               double bound, bool when_due, double last_us, uint32_t n_aggregators,
                               const uint32_t *aggregators, struct replication *out, struct error *err) {
-    enum status st =
-        aggregate_updates(calendar, replica, n, order, updates, n_aggregators, aggregators, &out->aggregation, err);
     uint32_t least = 0, sent = 0;
+    enum status st = find_fewest(n, order, norms, step, momentum, bound, &least, err);
+    out->sent = 0;
+    if (!st && when_due && least == 0)
+        return ST_OK;
     if (!st)
-        st = find_fewest(n, order, norms, step, momentum, bound, &least, err);
+        st =
+            aggregate_updates(calendar, replica, n, order, updates, n_aggregators, aggregators, &out->aggregation, err);
     if (st)
         return st;
     const double *applied_us = out->aggregation.applied_us;
     while (!when_due && sent < n && applied_us[sent] <= last_us)
         sent++;
     sent = sent > least ? sent : least;
-    if (when_due && least > 0)
+    if (when_due)
         sent = n;
     while (sent > 0 && sent < n && applied_us[sent] <= applied_us[sent - 1]) /* a sum goes whole */
         sent++;

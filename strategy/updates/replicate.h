@@ -25,15 +25,12 @@
  * replica's last step has at most the norm `step`. O(n). */
 double replica_divergence(uint32_t n, const double *norms, double step, double momentum);
 
-/* The most by which m updates of norm 1 can part them, whatever came before: m / (1 - momentum). */
-double replica_divergence_of(uint32_t n, double momentum);
-
 /* A bound on the replica's last step after it has applied another update. */
 double replica_step(double step, double norm, double momentum);
 
 struct replication {
     uint32_t sent;                  /* of the n updates the first so many go to the replica now */
-    struct aggregation aggregation; /* of all n; the caller's arrays, as in strategy/updates/aggregate.h */
+    struct aggregation aggregation; /* of all n, where something is sent; the caller's arrays, as in aggregate.h */
 };
 
 /* The updates order[0 .. n) that the server applies, or has applied, and the replica lacks; the server is through with

@@ -76,7 +76,7 @@ static void staleness_of_none_is_a_barrier(void **state) {
     assert_int_equal(p.delay_most, 3);
 }
 
-/* A worker 100 times slower than its three peers: with K = 1 they do as many iterations as it does, without a bound
+/* A worker 1000 times slower than its three peers: with K = 1 they do as many iterations as it does, without a bound
  * many more. */
 static void who_is_far_ahead_waits_for_the_slowest(void **state) {
     (void)state;
@@ -173,6 +173,81 @@ static void bounds_hold_in_any_weather(void **state) {
     assert_true(dropped > 3 && late > 0.3);
 }
 
+/* ---- workers that share a node ---- */
+
+enum { RECORDED = 4096 };
+
+struct recorded {
+    struct updates_event list[RECORDED];
+    uint32_t n;
+};
+
+static void take(void *context, const struct updates_event *event) {
+    struct recorded *r = context;
+    if (event->kind != UPDATES_RATE && r->n < RECORDED)
+        r->list[r->n++] = *event;
+}
+
+/* Of the models that come from the server to a node just when a worker there begins, the one that left it last. */
+static double left_server_us(const struct recorded *r, const struct updates_event *computing, uint32_t server) {
+    double us = -1;
+    for (uint32_t i = 0; i < r->n; i++) {
+        const struct updates_event *e = &r->list[i];
+        if (e->kind == UPDATES_TRANSFER && e->from == server && e->to == computing->from &&
+            fabs(e->end_us - computing->start_us) < 1e-6)
+            us = fmax(us, e->start_us);
+    }
+    return us;
+}
+
+/* Two workers on each of four nodes, models passed on: the model with which a worker begins left the server after the
+ * worker's update was ready. One that is on its way to its neighbour at that time is too old. */
+static void workers_of_one_node_do_not_share_a_model_that_came_too_early(void **state) {
+    static struct recorded r;
+    struct fixture f;
+    struct updates_prediction p;
+    struct error err;
+    struct cost cost;
+    const uint32_t aggregators[] = {0, 1, 2, 3};
+    (void)state;
+    fixture_cluster(&f, 5);
+    for (int i = 0; i < 4; i++) {
+        f.site.nodes[i].devices = 2;
+        f.site.nodes[i].compute_scale = 1 + 0.37 * i;
+        f.site.nodes[i].device_link_gbyte_per_s = 10;
+    }
+    f.site.nodes[4].devices = 0;
+    fixture_steps(&f, 1, 2, (double[]){200, 100});
+    struct message *message = fixture_message(&f, 100000, 1, 0);
+    message->kind = SYNC_PARAMETER_SERVER;
+    message->server = 4;
+    fixture_finish(&f, POLICY_fifo, CREDIT_UNLIMITED);
+    f.plan.cross_iteration = false;
+    f.plan.consistency = (struct consistency){.kind = CONSISTENCY_asynchronous,
+                                              .delay_bound = 8,
+                                              .scheduled = true,
+                                              .batch_us = 100,
+                                              .aggregators = {4, aggregators},
+                                              .distributors = 3};
+    r.n = 0;
+    assert_ok(cost_init(&cost, &f.site.cluster, &err));
+    assert_ok(updates_run(&f.plan, &cost, &(struct updates_options){.record = take, .context = &r}, &p, &err));
+    cost_release(&cost);
+    assert_true(p.delay_most <= 8 && r.n < RECORDED);
+    double ready_us[8] = {0};
+    int seen = 0;
+    for (uint32_t k = 0; k < r.n; k++) {
+        const struct updates_event *e = &r.list[k];
+        if (e->kind != UPDATES_COMPUTE)
+            continue;
+        double left_us = left_server_us(&r, e, 4);
+        assert_true(left_us < 0 || left_us >= ready_us[e->worker]);
+        seen += left_us >= 0;
+        ready_us[e->worker] = e->end_us;
+    }
+    assert_true(seen > 200);
+}
+
 static void plans_without_updates_are_refused(void **state) {
     (void)state;
     struct fixture f;
@@ -230,6 +305,7 @@ int main(void) {
         cmocka_unit_test(synchronous_updates_in_turn_take_as_long_as_their_bytes),
         cmocka_unit_test(sums_on_the_way_spare_the_server),
         cmocka_unit_test(bounds_hold_in_any_weather),
+        cmocka_unit_test(workers_of_one_node_do_not_share_a_model_that_came_too_early),
         cmocka_unit_test(plans_without_updates_are_refused),
         cmocka_unit_test(transfers_in_turn_end_as_the_calendar_reserves_them),
     };
