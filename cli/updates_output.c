@@ -85,6 +85,8 @@ void updates_print(const char *strategy, const struct summary *rounds, uint64_t 
                u->late);
     if (u->summed > 0)
         text_print(stdout, "added up on their way: %.0f of %.0f updates\n", u->summed, u->useful);
+    if (u->passed > 0)
+        text_print(stdout, "models passed on by workers' nodes: %.0f\n", u->passed);
     print_delays(u);
     print_workers(u);
     print_predicted(rounds->mean_us, predicted_us, predicted);
@@ -142,7 +144,7 @@ bool updates_add(cJSON *root, const struct trial_updates *u) {
     cJSON *json = cJSON_AddObjectToObject(root, "updates");
     return json && cJSON_AddNumberToObject(json, "useful", u->useful) &&
            cJSON_AddNumberToObject(json, "dropped", u->dropped) && cJSON_AddNumberToObject(json, "late", u->late) &&
-           cJSON_AddNumberToObject(json, "summed", u->summed) &&
+           cJSON_AddNumberToObject(json, "summed", u->summed) && cJSON_AddNumberToObject(json, "passed", u->passed) &&
            cJSON_AddNumberToObject(json, "dropped_share", trial_updates_dropped(u)) &&
            cJSON_AddNumberToObject(json, "useful_per_s", trial_updates_rate(u)) &&
            cJSON_AddNumberToObject(json, "each_us", trial_updates_each_us(u)) &&

@@ -221,9 +221,6 @@ static enum status check_consistency(const struct trial_request *request, struct
     if (c->replicated)
         return error_set(err, ST_INVALID, "%s has a \"replica\"; trials run strategies without one",
                          request->strategy->name);
-    if (c->distributors > 0)
-        return error_set(err, ST_INVALID, "%s has \"distributors\"; trials run a \"scheduler\" with 0 of them",
-                         request->strategy->name);
     if (request->launcher.worker != TRIAL_WORKER_MPI)
         return error_set(err, ST_INVALID, "%s has a \"consistency\" (%s), which the MPI worker alone runs",
                          request->strategy->name, consistency_name(c->kind));
@@ -244,7 +241,7 @@ static enum status check_servers(const struct trial_request *request, const bool
                      request->strategy->name, n);
 }
 
-/* Which nodes need a server's rank, or an aggregator's: [n_nodes], malloc'd. */
+/* Which nodes need a server's rank, or one that adds updates up or passes models on: [n_nodes], malloc'd. */
 static enum status find_servers(const struct trial_request *request, bool **out, struct error *err) {
     struct plan plan;
     enum status status = check_consistency(request, err);
@@ -271,6 +268,8 @@ static enum status find_servers(const struct trial_request *request, bool **out,
     status = check_servers(request, serves, err);
     for (uint32_t i = 0; i < aggregators->n; i++)
         serves[aggregators->nodes[i]] = true;
+    for (uint32_t i = 0; i < request->cluster->n_nodes && request->strategy->consistency.distributors > 0; i++)
+        serves[i] = serves[i] || request->cluster->nodes[i].devices > 0;
     if (status)
         free(serves);
     else

@@ -37,6 +37,7 @@ static void take_counts(struct trial_updates *updates, const cJSON *line) {
     updates->dropped = number(line, "dropped");
     updates->late = number(line, "late");
     updates->summed = number(line, "summed");
+    updates->passed = number(line, "passed");
     updates->window_us = number(line, "window_us");
     updates->delay_mean = number(line, "delay_mean");
     updates->delay_variance = number(line, "delay_variance");

@@ -34,6 +34,7 @@ struct trial_training {
 struct trial_updates {
     double useful;        /* applied updates */
     double summed;        /* those of them that came in sums of an aggregator */
+    double passed;        /* models that workers got from another worker's node */
     double dropped, late; /* those that were not: by the scheduler, at the worker; by a server, over the bound */
     double window_us;     /* in which they came */
     double delay_mean, delay_variance, delay_largest; /* of applied updates */

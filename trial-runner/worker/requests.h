@@ -19,6 +19,7 @@ enum completion_kind {
     DONE_ANSWER,       /* one of the server's sends of the sum */
     DONE_REPORT,       /* a worker's report of the steps that it has finished, at device 0 */
     DONE_GO,           /* the coordinator has said which messages go, or the scheduler whether an update does */
+    DONE_DELIVERY,     /* a part of the model has left for a node, of a server of updates */
     DONE_CONTROL_SEND, /* a small control message, in `buffer`, has left */
 };
 

@@ -15,6 +15,9 @@ static void find_servers(struct world *world, const struct plan *plan) {
             world->server_rank[plan->messages[i].server] = 0;
     for (uint32_t i = 0; i < plan->consistency.aggregators.n; i++)
         world->server_rank[plan->consistency.aggregators.nodes[i]] = 0;
+    for (uint32_t i = 0; i < world->cluster->n_nodes && plan->consistency.distributors > 0; i++)
+        if (world->cluster->nodes[i].devices > 0)
+            world->server_rank[i] = 0;
 }
 
 /* Number the ranks node by node; the number of ranks that the plan needs. */

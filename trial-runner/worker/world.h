@@ -1,8 +1,9 @@
 /* Who is who among the ranks of one job.
  *
  * Ranks follow from arithmetic alone: nodes in the cluster's order; on each node first one worker a device, then one
- * server if the plan uses that node as a server or as an aggregator of updates. The launcher must give each node that
- * many slots. Units: ranks are of MPI_COMM_WORLD unless a name says otherwise; devices are the cluster's numbers. */
+ * server if the plan uses that node as a server for sums of updates or to pass models on. The launcher must give each
+ * node that many slots. Units: ranks are of MPI_COMM_WORLD unless a name says otherwise; devices are the cluster's
+ * numbers. */
 #ifndef TRIAL_RUNNER_WORKER_WORLD_H
 #define TRIAL_RUNNER_WORKER_WORLD_H
 
@@ -16,7 +17,7 @@
 struct world {
     const struct cluster *cluster;
     int rank, size;
-    bool is_server; /* or an aggregator */
+    bool is_server; /* or a relay of updates and models */
     uint32_t node;
     uint32_t device;  /* of a worker */
     bool is_leader;   /* a worker that is its node's first device */

@@ -50,12 +50,13 @@ static const char narrow[] =
     "{\"schema\":\"syncopate.strategy/1\",\"name\":\"s\",\"schedule\":{\"policy\":\"fifo\",\"cross_iteration\":false}" \
     ",\"consistency\":{" member "},\"groups\":[],\"variables\":[" SERVED("a", server, SHARED) "," SERVED(              \
         "b", server, SHARED) "," SERVED("c", "n1", "") "," SERVED("d", "n1", "") "]}"
-#define ASYNCHRONOUS   "\"kind\":\"asynchronous\""
-#define BOUNDED        ASYNCHRONOUS ",\"delay_bound\":1"
-#define SCHEDULED      ",\"scheduler\":{\"batch_us\":2000}"
-#define AGGREGATED(us) ",\"scheduler\":{\"batch_us\":" us ",\"aggregators\":[\"n2\",\"slow\"]}"
-#define SYNCHRONOUS    "\"kind\":\"synchronous\""
-#define STALE(k)       "\"kind\":\"stale_synchronous\",\"staleness\":" k
+#define ASYNCHRONOUS      "\"kind\":\"asynchronous\""
+#define BOUNDED           ASYNCHRONOUS ",\"delay_bound\":1"
+#define SCHEDULED         ",\"scheduler\":{\"batch_us\":2000}"
+#define AGGREGATED(us)    GROUPED(us, "")
+#define GROUPED(us, more) ",\"scheduler\":{\"batch_us\":" us ",\"aggregators\":[\"n2\",\"slow\"]" more "}"
+#define SYNCHRONOUS       "\"kind\":\"synchronous\""
+#define STALE(k)          "\"kind\":\"stale_synchronous\",\"staleness\":" k
 
 struct subject {
     struct model model;
@@ -284,6 +285,34 @@ static void sums_of_aggregators_keep_the_bound_and_the_numbers(void **state) {
         assert_true(result.updates->delay_largest <= most[i]);
         assert_true(most[i] == 4 || result.updates->summed > 0);
         assert_close(sum_of_delays(result.updates), 3 * ROUNDS * WORKERS, 1e-9);
+        trial_result_release(&result);
+    }
+}
+
+/* By node: a worker beside the server, two of another node's that get the model through their relay, and two more to
+ * whose relay that one passes it on. Every model is checked, and that it is the version that is due. */
+static void models_are_passed_on_by_nodes_of_workers(void **state) {
+    NEED_WORKER(state);
+    static const char pairs[] =
+        "{\"schema\":\"syncopate.cluster/1\",\"name\":\"c\",\"nodes\":["
+        "{\"name\":\"n1\",\"devices\":1,\"device\":\"cpu\",\"nic_gbit_per_s\":0.1},"
+        "{\"name\":\"n2\",\"devices\":2,\"device\":\"cpu\",\"device_link_gbyte_per_s\":10,\"nic_gbit_per_s\":1},"
+        "{\"name\":\"slow\",\"devices\":2,\"device\":\"cpu\",\"device_link_gbyte_per_s\":10,\"nic_gbit_per_s\":1,"
+        "\"compute_scale\":2}]}";
+    static const char *const members[] = {ON("n1", SYNCHRONOUS ",\"scheduler\":{\"batch_us\":5000,\"distributors\":1}"),
+                                          ON("n1", ASYNCHRONOUS
+                                             ",\"delay_bound\":5,\"scheduler\":{\"batch_us\":10000,\"distributors\":1,"
+                                             "\"aggregators\":[\"n2\",\"slow\"]}")};
+    for (int i = 0; i < 2; i++) {
+        struct trial_result result;
+        uint32_t iterations = 0;
+        run_of(dense_text, pairs, members[i], NULL, &result);
+        assert_string_equal(result.reason, "");
+        for (uint32_t w = 0; w < 5; w++)
+            iterations += result.updates->workers[w].iterations;
+        assert_int_equal(result.checked, iterations * 33);
+        assert_true(result.updates->passed > 0);
+        assert_true(result.updates->delay_largest <= (i == 0 ? 0 : 5));
         trial_result_release(&result);
     }
 }
@@ -523,7 +552,6 @@ static void what_no_worker_runs_is_refused_before_it_starts(void **state) {
     (void)state;
     refused(ON("n1", ASYNCHRONOUS ",\"scheduler\":{},\"replica\":{\"node\":\"n2\",\"divergence\":1}"), NULL,
             "s has a \"replica\"; trials run strategies without one");
-    refused(ON("n1", SYNCHRONOUS ",\"scheduler\":{\"distributors\":1}"), NULL, "s has \"distributors\"");
     refused(ON("slow", ASYNCHRONOUS SCHEDULED), NULL, "s has a \"scheduler\" and 2 servers");
     refused(ON("n1", ASYNCHRONOUS), use_nccl, "which the MPI worker alone runs");
     refused(ON("n1", STALE("1")), ask_for_a_trace, "whose trials are not traced");
@@ -601,7 +629,7 @@ static void kill_owner_of(const char *strategy) {
 static void nothing_is_left_when_its_owner_is_killed(void **state) {
     NEED_WORKER(state);
     kill_owner_of(ON("n1", ASYNCHRONOUS));
-    kill_owner_of(ON("n1", ASYNCHRONOUS AGGREGATED("20000")));
+    kill_owner_of(ON("n1", ASYNCHRONOUS GROUPED("20000", ",\"distributors\":1")));
 }
 
 static void lines_that_make_no_sense_change_nothing(void **state) {
@@ -667,6 +695,7 @@ int main(void) {
         cmocka_unit_test(without_a_bound_a_scheduler_drops_nothing),
         cmocka_unit_test(synchronous_updates_of_an_iteration_make_one_version),
         cmocka_unit_test(sums_of_aggregators_keep_the_bound_and_the_numbers),
+        cmocka_unit_test(models_are_passed_on_by_nodes_of_workers),
         cmocka_unit_test(two_servers_end_together),
         cmocka_unit_test(a_wrong_update_fails_the_trial),
         cmocka_unit_test(a_killed_worker_fails_the_trial_with_a_reason),

@@ -49,6 +49,26 @@ uint64_t update_target(const struct update_run *run) {
     return (uint64_t)(run->options->warmup + run->options->iterations) * run->world->cluster->n_devices;
 }
 
+bool update_is_measured(const struct update_run *run, uint64_t updates) {
+    return updates >= (uint64_t)run->options->warmup * run->world->cluster->n_devices && updates < update_target(run);
+}
+
+void update_send_with_members(const struct update_run *run, const struct update_form *form, void *buffer, uint32_t n,
+                              struct update_member *members, int rank, MPI_Request *request) {
+    const uint32_t room = (uint32_t)update_member_units(n) * UPDATE_UNIT / sizeof *members;
+    int units[] = {form->units, update_member_units(n)};
+    MPI_Aint places[2];
+    MPI_Datatype both;
+    for (uint32_t i = n; i < room; i++)
+        members[i].worker = UPDATE_NOBODY;
+    MPI_Get_address(buffer, &places[0]);
+    MPI_Get_address(members, &places[1]);
+    MPI_Type_create_hindexed(2, units, places, run->unit, &both);
+    MPI_Type_commit(&both);
+    MPI_Isend(MPI_BOTTOM, 1, both, rank, (int)form->number, run->world->pushes, request);
+    MPI_Type_free(&both);
+}
+
 void update_add(const struct update_form *form, void *sum, void *update) {
     const struct message *message = form->message;
     const uint64_t front = form->weights_bytes;

@@ -46,7 +46,8 @@ struct update_head {
     uint32_t sums[UPDATE_SAMPLES]; /* of a model: what its samples hold */
 };
 
-/* An update in a group. */
+/* An update in a group; of a model that is passed on, a worker that gets it. */
+enum { UPDATE_NOBODY = UINT32_MAX };
 struct update_member {
     uint32_t worker, iteration;
     uint64_t version;
@@ -85,6 +86,9 @@ void update_run_release(struct update_run *run);
 /* So many updates of all workers together are applied, the last of which ends the run. */
 uint64_t update_target(const struct update_run *run);
 
+/* Whether what comes after so many updates counts: neither warm-up nor after the end. */
+bool update_is_measured(const struct update_run *run, uint64_t updates);
+
 /* So many updates make a version of the model: all of an iteration where training is synchronous, else 1. */
 uint32_t updates_in_version(const struct update_run *run);
 
@@ -100,7 +104,7 @@ static inline char *update_body(void *buffer) {
     return (char *)buffer + UPDATE_HEAD_BYTES;
 }
 
-/* What a sum has behind its body: the members, in so many units. */
+/* What a sum, or a model for a relay, has behind its body: the members, in so many units. */
 static inline struct update_member *update_members(const struct update_form *form, void *buffer) {
     return (struct update_member *)(void *)((char *)buffer + update_bytes(form));
 }
@@ -108,6 +112,11 @@ static inline struct update_member *update_members(const struct update_form *for
 static inline int update_member_units(uint32_t n) {
     return (int)((n * sizeof(struct update_member) + UPDATE_UNIT - 1) / UPDATE_UNIT);
 }
+
+/* Send a model with n members behind it. `members` fill whole units and stay as they are until the request completes,
+ * those behind the first n too. */
+void update_send_with_members(const struct update_run *run, const struct update_form *form, void *buffer, uint32_t n,
+                              struct update_member *members, int rank, MPI_Request *request);
 
 /* Add the elements behind the weights of an update, or a sum of some, to another's or a model's. */
 void update_add(const struct update_form *form, void *sum, void *update);

@@ -45,6 +45,8 @@ struct update_schedule {
     double *rates; /* [2 * n_nodes] bytes per microsecond, as the monitor has them */
     double began_us, weather_us, due_us;
     uint32_t waiting;
+    uint32_t *leaving;   /* [n_nodes] models on their way from the server to the node */
+    double *reversed;    /* scratch: rates with all directions reversed */
     struct turn **turns; /* [n_turns] that have not all come, in order */
     uint32_t n_turns;
     uint32_t *batch, *order, *group; /* [n]: workers; positions in the batch; of the next two */
@@ -94,6 +96,9 @@ struct update_schedule *update_schedule_new(const struct update_run *run) {
                                   .server = run->world->node,
                                   .senders = report_alloc(n, sizeof *s->senders),
                                   .began_us = clock_now_us(),
+                                  .due_us = INFINITY,
+                                  .leaving = report_alloc(nodes, sizeof *s->leaving),
+                                  .reversed = report_alloc(nodes * DIRECTION_COUNT, sizeof *s->reversed),
                                   .turns = report_alloc(n, sizeof(struct turn *)),
                                   .batch = report_alloc(n, sizeof *s->batch),
                                   .order = report_alloc(n, sizeof *s->order),
@@ -122,6 +127,8 @@ void update_schedule_free(struct update_schedule *s) {
     free(s->senders);
     free(s->reported.gbit_per_s);
     free(s->rates);
+    free(s->leaving);
+    free(s->reversed);
     for (uint32_t i = 0; i < s->n_turns; i++)
         free_turn(s->turns[i]);
     free(s->turns);
@@ -144,14 +151,17 @@ static uint32_t node_of(const struct update_schedule *s, uint32_t worker) {
 /* ---- a batch ---- */
 
 void update_schedule_ready(struct update_schedule *s, uint32_t worker, uint64_t version) {
-    const double batch_us = s->consistency->batch_us;
     s->senders[worker] = (struct sender){.state = SENDER_WAITS, .version = version};
-    if (s->waiting++ == 0)
-        s->due_us = s->began_us + (floor((clock_now_us() - s->began_us) / batch_us) + 1) * batch_us;
+    s->waiting++;
 }
 
-bool update_schedule_is_due(const struct update_schedule *s, uint32_t idle) {
-    return s->waiting > 0 && (s->waiting + idle == s->n || clock_now_us() >= s->due_us);
+bool update_schedule_is_due(struct update_schedule *s, uint32_t idle, uint32_t asking) {
+    const double batch_us = s->consistency->batch_us, now_us = clock_now_us();
+    if (s->waiting + asking == 0)
+        return false;
+    if (isinf(s->due_us))
+        s->due_us = s->began_us + (floor((now_us - s->began_us) / batch_us) + 1) * batch_us;
+    return s->waiting + idle == s->n || now_us >= s->due_us;
 }
 
 /* Equation 9, as simulator/updates_schedule.c: `next` is the version that the batch's first update would go into. */
@@ -234,13 +244,12 @@ static double narrower(const struct update_schedule *s, uint32_t node) {
 }
 
 /* Of equals in their order. */
-static void list_aggregators(struct update_schedule *s) {
-    const struct node_list *list = &s->consistency->aggregators;
-    for (uint32_t i = 0; i < list->n; i++) {
+static void list_fastest_first(struct update_schedule *s, uint32_t n, const uint32_t *nodes) {
+    for (uint32_t i = 0; i < n; i++) {
         uint32_t k = i;
-        for (; k > 0 && narrower(s, s->aggregators[k - 1]) < narrower(s, list->nodes[i]); k--)
+        for (; k > 0 && narrower(s, s->aggregators[k - 1]) < narrower(s, nodes[i]); k--)
             s->aggregators[k] = s->aggregators[k - 1];
-        s->aggregators[k] = list->nodes[i];
+        s->aggregators[k] = nodes[i];
     }
 }
 
@@ -249,7 +258,7 @@ static enum status add_turns(struct update_schedule *s, uint32_t n, struct calen
     struct aggregation groups = {
         .direct = n, .group = s->group, .arrival_us = s->arrival_us, .sum_us = s->sum_us, .applied_us = s->end_us};
     enum status st = ST_OK;
-    list_aggregators(s);
+    list_fastest_first(s, s->consistency->aggregators.n, s->consistency->aggregators.nodes);
     if (s->consistency->aggregators.n > 0)
         st = aggregate_updates(calendar, s->server, n, s->order, s->updates, s->consistency->aggregators.n,
                                s->aggregators, &groups, err);
@@ -288,7 +297,8 @@ void update_schedule_order(struct update_schedule *s, uint64_t version) {
     struct error err = {.status = ST_OK};
     if (s->run->options->weather)
         follow_weather(s, clock_now_us());
-    if (order_batch(s, version, &calendar, &err))
+    s->due_us = INFINITY;
+    if (s->waiting > 0 && order_batch(s, version, &calendar, &err))
         report_abort(err.status, "%s", ERROR_TEXT(&err));
     calendar_release(&calendar);
     s->waiting = 0;
@@ -383,4 +393,84 @@ void update_schedule_arrived(struct update_schedule *s, uint32_t worker) {
     s->n_turns--;
     for (uint32_t i = t; i < s->n_turns; i++)
         s->turns[i] = s->turns[i + 1];
+}
+
+/* ---- models ---- */
+
+static bool has_members(const struct update_schedule *s, uint32_t n, uint32_t group) {
+    bool has = false;
+    for (uint32_t i = 0; i < n; i++)
+        has = has || s->group[i] == group;
+    return has;
+}
+
+static bool is_distributor(const struct update_schedule *s, uint32_t n, uint32_t k, uint32_t node) {
+    bool is = false;
+    for (uint32_t g = 0; g < k; g++)
+        is = is || (s->aggregators[g] == node && has_members(s, n, g));
+    return is;
+}
+
+/* Fails: ST_NO_MEMORY. */
+static enum status group_models(struct update_schedule *s, uint32_t n, uint32_t k, struct calendar *calendar,
+                                struct error *err) {
+    const uint32_t n_nodes = s->run->world->cluster->n_nodes;
+    const double now_us = clock_now_us();
+    struct aggregation groups = {
+        .group = s->group, .arrival_us = s->arrival_us, .sum_us = s->sum_us, .applied_us = s->end_us};
+    for (uint32_t p = 0; p < n_nodes * DIRECTION_COUNT; p++)
+        s->reversed[p] = s->rates[p ^ 1u];
+    enum status st = calendar_init(calendar, n_nodes, s->reversed, now_us, err);
+    for (uint32_t node = 0; node < n_nodes && !st; node++)
+        for (uint32_t i = 0; i < s->leaving[node]; i++)
+            calendar_reserve(calendar, node, s->server, s->bytes, now_us);
+    return st ? st : aggregate_updates(calendar, s->server, n, s->order, s->updates, k, s->aggregators, &groups, err);
+}
+
+/* An aggregation with all directions reversed, the last group first, and then who gets it from the server alone. */
+void update_schedule_models(struct update_schedule *s, uint32_t n, uint32_t *nodes, bool *first) {
+    const uint32_t k = n < s->consistency->distributors ? n : s->consistency->distributors;
+    struct calendar calendar = {0};
+    struct error err = {.status = ST_OK};
+    uint32_t out = 0;
+    for (uint32_t i = 0; i < n; i++) {
+        s->order[i] = i;
+        s->updates[i] = (struct update){.node = nodes[i], .bytes = s->bytes, .available_us = clock_now_us()};
+    }
+    list_fastest_first(s, n, nodes);
+    if (group_models(s, n, k, &calendar, &err))
+        report_abort(err.status, "%s", ERROR_TEXT(&err));
+    calendar_release(&calendar);
+    for (uint32_t g = k; g-- > 0;) {
+        if (!has_members(s, n, g))
+            continue;
+        first[out] = true;
+        nodes[out++] = s->aggregators[g];
+        for (uint32_t i = 0; i < n; i++) {
+            if (s->group[i] != g || is_distributor(s, n, k, s->updates[i].node))
+                continue;
+            first[out] = false;
+            nodes[out++] = s->updates[i].node;
+        }
+    }
+    for (uint32_t i = 0; i < n; i++) {
+        if (s->group[i] != TO_SERVER || is_distributor(s, n, k, s->updates[i].node))
+            continue;
+        first[out] = true;
+        nodes[out++] = s->updates[i].node;
+    }
+}
+
+bool update_schedule_model_goes(struct update_schedule *s, uint32_t node) {
+    double taken = 0;
+    for (uint32_t i = 0; i < s->run->world->cluster->n_nodes; i++)
+        taken += s->leaving[i] * rate_of(s, i, DIRECTION_IN);
+    if (taken >= rate_of(s, s->server, DIRECTION_OUT))
+        return false;
+    s->leaving[node]++;
+    return true;
+}
+
+void update_schedule_model_left(struct update_schedule *s, uint32_t node) {
+    s->leaving[node]--;
 }

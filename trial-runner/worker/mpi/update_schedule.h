@@ -36,8 +36,9 @@ void update_schedule_free(struct update_schedule *schedule); /* NULL is allowed 
 /* The worker's update, computed from `version` of the model, could go. */
 void update_schedule_ready(struct update_schedule *schedule, uint32_t worker, uint64_t version);
 
-/* Whether what is ready is to be ordered now; `idle` workers send nothing before they get a model. */
-bool update_schedule_is_due(const struct update_schedule *schedule, uint32_t idle);
+/* Whether a batch is to be ordered now; `idle` workers send nothing before they get a model, and `asking` of them wait
+ * for this scheduler to send it. */
+bool update_schedule_is_due(struct update_schedule *schedule, uint32_t idle, uint32_t asking);
 
 /* Order it; the model has `version`. */
 void update_schedule_order(struct update_schedule *schedule, uint64_t version);
@@ -50,6 +51,14 @@ const struct update_turn *update_schedule_take_next(struct update_schedule *sche
 
 /* The aggregator has the sum of the group whose first worker this is. */
 void update_schedule_collected(struct update_schedule *schedule, uint32_t worker);
+
+/* How the model goes to n nodes with workers, not the server's own. Nodes come out in the order in which they get it:
+ * the server sends it where first[i], and that node passes it on to the next ones (§10.3). */
+void update_schedule_models(struct update_schedule *schedule, uint32_t n, uint32_t *nodes, bool *first);
+
+/* Whether the server sends a model to the node now, as its NIC is free; and when it has left. */
+bool update_schedule_model_goes(struct update_schedule *schedule, uint32_t node);
+void update_schedule_model_left(struct update_schedule *schedule, uint32_t node);
 
 /* All of the worker's update has come, alone or in a sum. */
 void update_schedule_arrived(struct update_schedule *schedule, uint32_t worker);

@@ -33,6 +33,15 @@ struct part {
     double began_us; /* the iteration that is going on */
 };
 
+/* The model for a worker, or for several by way of a node's relay. */
+struct delivery {
+    struct delivery *next;
+    uint32_t node, n;
+    struct update_member *workers; /* in whole units */
+    struct copy **copies;          /* [n_messages] */
+    uint32_t sending;
+};
+
 struct update_server {
     const struct update_run *run;
     struct requests requests;
@@ -41,7 +50,11 @@ struct update_server {
     struct learned *learned;
     struct update_schedule *schedule; /* NULL: updates come as they are ready */
     uint32_t *missing;                /* [n_devices] parts of the update that is ready */
-    uint32_t n_open;                  /* parts whose workers have not all gone */
+    struct delivery *first, *last;    /* models that wait for their turn */
+    bool *asks;                       /* [n_devices] scratch, as the next two of [n_nodes] */
+    uint32_t *nodes;
+    bool *heads;
+    uint32_t n_open; /* parts whose workers have not all gone */
     struct update_counts counts;
 };
 
@@ -75,6 +88,9 @@ static void server_init(struct update_server *s, const struct update_run *run, s
     *s = (struct update_server){.run = run, .learned = learned};
     s->parts = report_alloc(plan->n_messages, sizeof *s->parts);
     s->missing = report_alloc(run->world->cluster->n_devices, sizeof *s->missing);
+    s->asks = report_alloc(run->world->cluster->n_devices, sizeof *s->asks);
+    s->nodes = report_alloc(run->world->cluster->n_nodes, sizeof *s->nodes);
+    s->heads = report_alloc(run->world->cluster->n_nodes, sizeof *s->heads);
     s->schedule = plan->consistency.scheduled ? update_schedule_new(run) : NULL;
     for (uint32_t m = 0; m < plan->n_messages; m++) {
         struct part *part = &s->parts[m];
@@ -102,6 +118,9 @@ static void server_release(struct update_server *s) {
     }
     free(s->parts);
     free(s->missing);
+    free(s->asks);
+    free(s->nodes);
+    free(s->heads);
     update_schedule_free(s->schedule);
     requests_release(&s->requests);
     pool_release(&s->pool);
@@ -141,14 +160,19 @@ static uint32_t ended_by_all(const struct update_server *s, const struct part *p
     return least;
 }
 
-static void answer(struct update_server *s, struct part *part) {
+static bool may_have_model(const struct update_server *s, const struct part *part, uint32_t worker) {
     const struct consistency *c = &s->run->plan->consistency;
-    const bool bounded = c->kind == CONSISTENCY_stale_synchronous && !is_over(s);
-    if (head_of(part)->updates % updates_in_version(s->run) != 0)
-        return;
-    const uint64_t most = bounded ? (uint64_t)ended_by_all(s, part) + c->staleness : UINT64_MAX;
-    for (uint32_t w = 0; w < workers(s); w++)
-        if (part->clients[w].waits && part->clients[w].ended <= most)
+    const struct client *client = &part->clients[worker];
+    if (!client->waits || head_of(part)->updates % updates_in_version(s->run) != 0)
+        return false;
+    return c->kind != CONSISTENCY_stale_synchronous || is_over(s) ||
+           client->ended <= (uint64_t)ended_by_all(s, part) + c->staleness;
+}
+
+/* Where there are distributors, the scheduler sends models. */
+static void answer(struct update_server *s, struct part *part) {
+    for (uint32_t w = 0; w < workers(s) && s->run->plan->consistency.distributors == 0; w++)
+        if (may_have_model(s, part, w))
             send_model(s, part, w);
 }
 
@@ -249,11 +273,6 @@ static void add(struct update_server *s, struct part *part, const struct arrival
                          (unsigned long long)head_of(part)->updates);
 }
 
-/* Whether what comes after so many updates counts. */
-static bool is_measured(const struct update_server *s, uint64_t updates) {
-    return updates >= (uint64_t)s->run->options->warmup * workers(s) && updates < update_target(s->run);
-}
-
 static void count_delay(struct update_counts *counts, uint64_t delay) {
     counts->useful++;
     counts->delays += (double)delay;
@@ -281,13 +300,13 @@ static void apply(struct update_server *s, struct part *part, const struct arriv
     const uint32_t bound = s->run->plan->consistency.delay_bound;
     const uint64_t before = head_of(part)->updates, version = head_of(part)->version;
     if (a->n == 1 && bound > 0 && version - a->members[0].version > bound) {
-        s->counts.late += is_measured(s, before);
+        s->counts.late += update_is_measured(s->run, before);
         return;
     }
     add(s, part, a);
     for (uint32_t i = 0; i < a->n; i++) {
         const uint64_t at = (before + i) / updates_in_version(s->run);
-        if (is_measured(s, before + i)) {
+        if (update_is_measured(s->run, before + i)) {
             count_delay(&s->counts, at - a->members[i].version);
             s->counts.summed += a->n > 1;
         }
@@ -358,12 +377,28 @@ static void take_update(struct update_server *s, struct part *part, char *buffer
     answer(s, part);
 }
 
+static void end_delivery(struct update_server *s, struct delivery *d, uint32_t m) {
+    d->copies[m]->sending--;
+    copy_end(s, d->copies[m]);
+    if (--d->sending > 0)
+        return;
+    if (d->node != s->run->world->node)
+        update_schedule_model_left(s->schedule, d->node);
+    free(d->workers);
+    free(d->copies);
+    free(d);
+}
+
 static bool take_completions(struct update_server *s) {
     const int n = requests_poll(&s->requests);
     for (int i = 0; i < n; i++) {
         const struct completion done = s->requests.done[i];
         if (done.kind == DONE_ARRIVAL) {
             take_update(s, &s->parts[done.message], done.buffer);
+            continue;
+        }
+        if (done.kind == DONE_DELIVERY) {
+            end_delivery(s, done.buffer, done.message);
             continue;
         }
         if (done.kind == DONE_CONTROL_SEND) {
@@ -387,7 +422,7 @@ static void tell_worker(struct update_server *s, uint32_t worker, enum update_ki
     tell(s, s->run->world->worker_rank[worker], &(struct update_head){.kind = kind, .to = s->run->world->rank});
 }
 
-static void tell_aggregator(struct update_server *s, uint32_t node, enum update_kind kind, uint32_t worker) {
+static void tell_relay(struct update_server *s, uint32_t node, enum update_kind kind, uint32_t worker) {
     tell(s, s->run->world->server_rank[node], &(struct update_head){.kind = kind, .worker = worker});
 }
 
@@ -411,7 +446,7 @@ static void drop(struct update_server *s, uint32_t worker) {
     tell_worker(s, worker, UPDATE_DROP);
     for (uint32_t m = 0; m < s->run->plan->n_messages; m++) {
         struct part *part = &s->parts[m];
-        s->counts.dropped += is_measured(s, head_of(part)->updates);
+        s->counts.dropped += update_is_measured(s->run, head_of(part)->updates);
         part->clients[worker].ended++;
         part->clients[worker].waits = true;
         answer(s, part);
@@ -426,28 +461,128 @@ static uint32_t idle(const struct update_server *s) {
     return n;
 }
 
+/* Workers that wait for the scheduler to send them the model, into s->asks, and their nodes but this one into s->nodes.
+ */
+static uint32_t find_asking(struct update_server *s, uint32_t *n_nodes) {
+    const struct world *world = s->run->world;
+    uint32_t asking = 0;
+    *n_nodes = 0;
+    for (uint32_t w = 0; w < workers(s); w++) {
+        const uint32_t node = cluster_node_of_device(world->cluster, w);
+        s->asks[w] = s->run->plan->consistency.distributors > 0;
+        for (uint32_t m = 0; m < s->run->plan->n_messages && s->asks[w]; m++)
+            s->asks[w] = may_have_model(s, &s->parts[m], w);
+        asking += s->asks[w];
+        if (s->asks[w] && node != world->node && (*n_nodes == 0 || s->nodes[*n_nodes - 1] != node))
+            s->nodes[(*n_nodes)++] = node;
+    }
+    return asking;
+}
+
+static struct delivery *add_delivery(struct update_server *s, uint32_t node) {
+    struct delivery *d = report_alloc(1, sizeof *d);
+    *d = (struct delivery){.node = node,
+                           .workers = report_alloc((size_t)update_member_units(workers(s)), UPDATE_UNIT),
+                           .copies = report_alloc(s->run->plan->n_messages, sizeof(struct copy *))};
+    for (uint32_t m = 0; m < s->run->plan->n_messages; m++) {
+        d->copies[m] = s->parts[m].model;
+        d->copies[m]->sending++;
+    }
+    if (s->first)
+        s->last->next = d;
+    else
+        s->first = d;
+    s->last = d;
+    return d;
+}
+
+/* The worker has the versions of now, whenever they come. */
+static void add_receiver(struct update_server *s, struct delivery *d, uint32_t worker) {
+    d->workers[d->n++].worker = worker;
+    for (uint32_t m = 0; m < s->run->plan->n_messages; m++) {
+        s->parts[m].clients[worker].waits = false;
+        s->parts[m].clients[worker].version = head_of(&s->parts[m])->version;
+    }
+}
+
+/* Workers on this node get the model from here, and each of the others once. */
+static void schedule_models(struct update_server *s, uint32_t n_nodes) {
+    const struct world *world = s->run->world;
+    struct delivery *d = NULL;
+    for (uint32_t w = 0; w < workers(s); w++)
+        if (s->asks[w] && cluster_node_of_device(world->cluster, w) == world->node)
+            add_receiver(s, add_delivery(s, world->node), w);
+    if (n_nodes > 0)
+        update_schedule_models(s->schedule, n_nodes, s->nodes, s->heads);
+    for (uint32_t i = 0; i < n_nodes; i++) {
+        const struct node *node = &world->cluster->nodes[s->nodes[i]];
+        if (s->heads[i])
+            d = add_delivery(s, s->nodes[i]);
+        for (uint32_t w = node->first_device; w < node->first_device + node->devices && d; w++)
+            if (s->asks[w])
+                add_receiver(s, d, w);
+    }
+}
+
+static void deliver(struct update_server *s, struct delivery *d) {
+    const struct world *world = s->run->world;
+    d->sending = s->run->plan->n_messages;
+    for (uint32_t m = 0; m < s->run->plan->n_messages; m++) {
+        const struct update_form *form = &s->run->forms[m];
+        MPI_Request *request =
+            requests_add(&s->requests, (struct completion){.kind = DONE_DELIVERY, .message = m, .buffer = d});
+        if (d->n == 1)
+            MPI_Isend(d->copies[m]->buffer, form->units, s->run->unit, world->worker_rank[d->workers[0].worker], (int)m,
+                      world->pushes, request);
+        else
+            update_send_with_members(s->run, form, d->copies[m]->buffer, d->n, d->workers, world->server_rank[d->node],
+                                     request);
+    }
+}
+
+/* In their order, one after another. */
+static void send_models(struct update_server *s) {
+    while (s->first &&
+           (s->first->node == s->run->world->node || update_schedule_model_goes(s->schedule, s->first->node))) {
+        struct delivery *d = s->first;
+        s->first = d->next;
+        deliver(s, d);
+    }
+}
+
+/* Order what is ready, and send the model to who asks, when their time has come. */
+static void order_batch(struct update_server *s) {
+    uint32_t n_nodes, worker;
+    const uint32_t asking = find_asking(s, &n_nodes);
+    if (!update_schedule_is_due(s->schedule, idle(s), asking))
+        return;
+    update_schedule_order(s->schedule, head_of(&s->parts[s->run->largest])->version);
+    while (update_schedule_take_dropped(s->schedule, &worker))
+        drop(s, worker);
+    find_asking(s, &n_nodes); /* also who has just been dropped */
+    schedule_models(s, n_nodes);
+}
+
 /* Order what is ready, when its time has come, and tell everybody what to do. */
 static void schedule(struct update_server *s) {
     const struct part *largest = &s->parts[s->run->largest];
     const struct update_turn *turn;
-    uint32_t worker;
-    if (update_schedule_is_due(s->schedule, idle(s)))
-        update_schedule_order(s->schedule, head_of(largest)->version);
-    while (update_schedule_take_dropped(s->schedule, &worker))
-        drop(s, worker);
+    order_batch(s);
     while ((turn = update_schedule_take_group(s->schedule)))
         tell_group(s, turn);
     while ((turn = update_schedule_take_next(s->schedule, head_of(largest)->version)))
         if (turn->via == UPDATE_DIRECT)
             tell_worker(s, turn->workers[0], UPDATE_GO);
         else
-            tell_aggregator(s, turn->via, UPDATE_SEND, turn->workers[0]);
+            tell_relay(s, turn->via, UPDATE_SEND, turn->workers[0]);
+    send_models(s);
 }
 
-static void end_aggregators(struct update_server *s) {
-    const struct node_list *list = &s->run->plan->consistency.aggregators;
-    for (uint32_t i = 0; i < list->n; i++)
-        tell_aggregator(s, list->nodes[i], UPDATE_BYE, 0);
+static void end_relays(struct update_server *s) {
+    const struct world *world = s->run->world;
+    for (uint32_t i = 0; i < world->cluster->n_nodes && s->schedule; i++)
+        if (i != world->node && world->server_rank[i] >= 0)
+            tell_relay(s, i, UPDATE_BYE, 0);
     while (s->requests.n > 0)
         take_completions(s);
 }
@@ -464,7 +599,7 @@ void update_server_run(const struct update_run *run, struct update_counts *out, 
         if (!any && !more)
             pause_for_us(PAUSE_US);
     }
-    end_aggregators(&s);
+    end_relays(&s);
     *out = s.counts;
     server_release(&s);
 }

@@ -25,6 +25,7 @@ struct update_counts {
     uint64_t useful, largest;         /* updates; largest: delay of one that was applied */
     uint64_t summed;                  /* applied updates that came in a sum with others */
     uint64_t dropped, late;           /* by the scheduler, at the worker; here, over the bound */
+    uint64_t passed;                  /* models that a relay sent to workers of other nodes */
     double delays, squares;           /* sums over applied updates */
     uint64_t of_delay[UPDATE_DELAYS]; /* applied updates */
     double window_us;                 /* in which the part of the largest message was measured; else 0 */

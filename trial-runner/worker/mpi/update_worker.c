@@ -119,8 +119,9 @@ static void send(struct update_worker *w, const struct update_form *form, int un
 }
 
 static void receive(struct update_worker *w, const struct update_form *form) {
-    MPI_Irecv(w->models[form->number], form->units, w->run->unit, server_of(w, form), (int)form->number,
-              w->run->world->pushes,
+    const bool passed = w->run->plan->consistency.distributors > 0;
+    MPI_Irecv(w->models[form->number], form->units, w->run->unit, passed ? MPI_ANY_SOURCE : server_of(w, form),
+              (int)form->number, w->run->world->pushes,
               requests_add(&w->requests, (struct completion){.kind = DONE_PULL, .message = form->number}));
 }
 

@@ -6,7 +6,7 @@
 
 #include "trial-runner/worker/mpi/learned.h"
 #include "trial-runner/worker/mpi/update.h"
-#include "trial-runner/worker/mpi/update_aggregator.h"
+#include "trial-runner/worker/mpi/update_relay.h"
 #include "trial-runner/worker/mpi/update_server.h"
 #include "trial-runner/worker/mpi/update_worker.h"
 #include "trial-runner/worker/report.h"
@@ -17,6 +17,7 @@ enum {
     SUM_DROPPED,
     SUM_LATE,
     SUM_SUMMED,
+    SUM_PASSED,
     SUM_DELAYS,
     SUM_SQUARES,
     SUM_CHECKED,
@@ -40,6 +41,7 @@ static void tell_updates(const struct update_run *run, const double *sums, const
     cJSON_AddNumberToObject(line, "dropped", sums[SUM_DROPPED] / parts);
     cJSON_AddNumberToObject(line, "late", sums[SUM_LATE] / parts);
     cJSON_AddNumberToObject(line, "summed", sums[SUM_SUMMED] / parts);
+    cJSON_AddNumberToObject(line, "passed", sums[SUM_PASSED] / parts);
     cJSON_AddNumberToObject(line, "window_us", mosts[MOST_WINDOW]);
     cJSON_AddNumberToObject(line, "delay_mean", mean);
     cJSON_AddNumberToObject(line, "delay_variance", sums[SUM_SQUARES] / useful - mean * mean);
@@ -53,7 +55,7 @@ static void gather_counts(const struct update_run *run, const struct update_coun
     const struct world *world = run->world;
     const bool tells = !world->is_server && world->device == 0;
     double sums[SUMS] = {(double)c->useful, (double)c->dropped, (double)c->late, (double)c->summed,
-                         c->delays,         c->squares,         (double)checked};
+                         (double)c->passed, c->delays,          c->squares,      (double)checked};
     double mosts[MOSTS] = {(double)c->largest, c->window_us}, all[SUMS], most[MOSTS];
     for (int d = 0; d < UPDATE_DELAYS; d++)
         sums[SUM_OF_DELAY + d] = (double)c->of_delay[d];
@@ -98,7 +100,7 @@ void updates_run(const struct plan *plan, const struct world *world, const struc
     if (world->is_server && serves(plan, world->node))
         update_server_run(&run, &counts, &learned);
     else if (world->is_server)
-        update_aggregator_run(&run);
+        counts.passed = update_relay_run(&run);
     else
         update_worker_run(&run, &mine);
     MPI_Barrier(MPI_COMM_WORLD);
