@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "base/arena.h"
+#include "base/clock.h"
 #include "base/rng.h"
 #include "tests/support/check.h"
 #include "tests/unit/trial-runner/left_behind.h"
@@ -155,6 +156,21 @@ static void rates_change_as_the_weather_says(void **state) {
     struct error err = {0};
     assert_ok(run_in(&config, rate, &text, &err));
     assert_string_equal(text.all, "eth0 250Mbit\nport1 1Gbit\nport4 100Mbit\neth0 500Mbit\neth0 1Gbit\nport4 50Mbit\n");
+}
+
+static void programs_on_nodes_know_when_the_weather_began(void **state) {
+    need_lab(state);
+    struct node nodes[4] = {{.name = "n1"}, {.name = "n2"}, {.name = "n3"}, {.name = "n4"}};
+    for (int i = 0; i < 4; i++)
+        nodes[i].nic_gbit_per_s = four[i].gbit_per_s;
+    const struct cluster cluster = {.n_nodes = 4, .nodes = nodes, .variability = {.given = true, .slow_factor = 1}};
+    struct lab_config config = {.name = "t", .n = 4, .nodes = four, .weather = &cluster, .seed = 1};
+    struct text text = {0};
+    struct error err = {0};
+    const double before_us = clock_now_us();
+    assert_ok(run_in(&config, "/run/lab/agent n1 printenv " LAB_WEATHER_BEGAN, &text, &err));
+    const double began_us = strtod(text.all, NULL);
+    assert_true(began_us >= before_us - 1 && began_us <= clock_now_us() + 1);
 }
 
 static void wrong_descriptions_are_refused(void **state) {
@@ -346,6 +362,7 @@ int main(void) {
         cmocka_unit_test(nothing_outside_is_reachable_or_visible),
         cmocka_unit_test(links_run_at_their_rates),
         cmocka_unit_test(rates_change_as_the_weather_says),
+        cmocka_unit_test(programs_on_nodes_know_when_the_weather_began),
         cmocka_unit_test(wrong_descriptions_are_refused),
         cmocka_unit_test(a_command_runs_where_it_was_called),
         cmocka_unit_test(missing_tools_are_named),

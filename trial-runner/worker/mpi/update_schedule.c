@@ -427,38 +427,51 @@ static enum status group_models(struct update_schedule *s, uint32_t n, uint32_t 
     return st ? st : aggregate_updates(calendar, s->server, n, s->order, s->updates, k, s->aggregators, &groups, err);
 }
 
-/* An aggregation with all directions reversed, the last group first, and then who gets it from the server alone. */
-void update_schedule_models(struct update_schedule *s, uint32_t n, uint32_t *nodes, bool *first) {
-    const uint32_t k = n < s->consistency->distributors ? n : s->consistency->distributors;
-    struct calendar calendar = {0};
-    struct error err = {.status = ST_OK};
+/* The group's distributor, and its other nodes behind it; how many. Nothing where it has none. */
+static uint32_t list_group(const struct update_schedule *s, uint32_t n, uint32_t k, uint32_t group, uint32_t *nodes,
+                           bool *first) {
     uint32_t out = 0;
+    if (!has_members(s, n, group))
+        return 0;
+    first[out] = true;
+    nodes[out++] = s->aggregators[group];
     for (uint32_t i = 0; i < n; i++) {
-        s->order[i] = i;
-        s->updates[i] = (struct update){.node = nodes[i], .bytes = s->bytes, .available_us = clock_now_us()};
-    }
-    list_fastest_first(s, n, nodes);
-    if (group_models(s, n, k, &calendar, &err))
-        report_abort(err.status, "%s", ERROR_TEXT(&err));
-    calendar_release(&calendar);
-    for (uint32_t g = k; g-- > 0;) {
-        if (!has_members(s, n, g))
+        if (s->group[i] != group || is_distributor(s, n, k, s->updates[i].node))
             continue;
-        first[out] = true;
-        nodes[out++] = s->aggregators[g];
-        for (uint32_t i = 0; i < n; i++) {
-            if (s->group[i] != g || is_distributor(s, n, k, s->updates[i].node))
-                continue;
-            first[out] = false;
-            nodes[out++] = s->updates[i].node;
-        }
+        first[out] = false;
+        nodes[out++] = s->updates[i].node;
     }
+    return out;
+}
+
+static void list_alone(const struct update_schedule *s, uint32_t n, uint32_t k, uint32_t *nodes, bool *first) {
+    uint32_t out = 0;
     for (uint32_t i = 0; i < n; i++) {
         if (s->group[i] != TO_SERVER || is_distributor(s, n, k, s->updates[i].node))
             continue;
         first[out] = true;
         nodes[out++] = s->updates[i].node;
     }
+}
+
+/* An aggregation with all directions reversed, the last group first, and then who gets it from the server alone. */
+void update_schedule_models(struct update_schedule *s, uint32_t n, uint32_t *nodes, bool *first) {
+    const uint32_t k = n < s->consistency->distributors ? n : s->consistency->distributors;
+    const double now_us = clock_now_us();
+    struct calendar calendar = {0};
+    struct error err = {.status = ST_OK};
+    uint32_t out = 0;
+    for (uint32_t i = 0; i < n; i++) {
+        s->order[i] = i;
+        s->updates[i] = (struct update){.node = nodes[i], .bytes = s->bytes, .available_us = now_us};
+    }
+    list_fastest_first(s, n, nodes);
+    if (group_models(s, n, k, &calendar, &err))
+        report_abort(err.status, "%s", ERROR_TEXT(&err));
+    calendar_release(&calendar);
+    for (uint32_t g = k; g-- > 0;)
+        out += list_group(s, n, k, g, nodes + out, first + out);
+    list_alone(s, n, k, nodes + out, first + out);
 }
 
 bool update_schedule_model_goes(struct update_schedule *s, uint32_t node) {

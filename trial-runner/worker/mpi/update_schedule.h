@@ -1,4 +1,5 @@
-/* MLfabric's scheduler of updates (§5.1) in the server's rank: what simulator/updates_schedule.c does, for real.
+/* MLfabric's scheduler of updates and models (§5.1) in the server's rank: what simulator/updates_schedule.c does, for
+ * real.
  *
  * Updates that are ready wait at their workers until the next multiple of batch_us, or until no other worker can join
  * them. Then they are ordered (strategy/updates/order.h) on the rates that a monitor has reported, behind what is still
@@ -8,6 +9,8 @@
  * Where there are aggregators, updates are grouped (strategy/updates/aggregate.h), and a group's turn is that of its
  * sum. Its aggregator collects the group at once. What is behind a group may pass it while its sum is not there, as
  * long as every update in it keeps its bound: a sum is applied whole.
+ *
+ * Where there are distributors, models wait for the end of a batch as well, and take turns on the server's NIC (§10.3).
  *
  * The monitor's reports are the cluster's weather of its lag ago, or the description's rates where there is no weather.
  * The caller moves the bytes. Threads: one. Memory that runs out ends the job. */
