@@ -6,6 +6,7 @@
 #include <stdlib.h>
 
 #include "base/json.h"
+#include "base/log.h"
 #include "base/stream.h"
 #include "cli/output.h"
 #include "simulator/bound.h"
@@ -69,6 +70,14 @@ static enum status write_updates_trace(struct simulation *s, const struct plan *
     return output_stream(memory, st, &text, &size, path, err);
 }
 
+/* A replica there keeps nothing safe. */
+static void warn_of_replica(const struct plan *plan) {
+    const struct consistency *c = &plan->consistency;
+    if (c->replicated && plan->messages[0].server == c->replica)
+        log_warn("the replica is on its server's node, \"%s\": both fail together",
+                 plan->cluster->nodes[c->replica].name);
+}
+
 static enum status predict_updates(struct simulation *s, const struct plan *plan, const char *trace, struct row *out,
                                    struct error *err) {
     if (s->autosync)
@@ -76,6 +85,7 @@ static enum status predict_updates(struct simulation *s, const struct plan *plan
     enum status st = expectation_run_updates(plan, &s->cost, &s->weather, &out->expected, &out->updates, err);
     if (st)
         return st;
+    warn_of_replica(plan);
     out->has_updates = true;
     out->replicated = plan->consistency.replicated;
     out->prediction = (struct prediction){.iteration_us = out->expected.mean_us,

@@ -2,7 +2,7 @@
 # Strategies whose workers do not all wait for each other, predicted: what the table and the JSON say, and who refuses
 # such a strategy. Needs OUT; prints ok and not ok lines (tests/README.md).
 # Computes: it waits for nothing and times nothing.
-# Plan: 15
+# Plan: 16
 set -u
 cd "$(dirname "$0")/../.."
 source tests/cli/check.bash
@@ -52,5 +52,12 @@ check the_closed_form_is_for_iterations 2 'drop --model autosync' "$syncopate" s
 sed 's/"n2"/"n1"/' s.json >server.json
 check an_aggregator_is_not_the_server 2 '"n1" is the server and cannot be its aggregator' "$syncopate" simulate resnet50 v100-16x10g --strategy server.json
 sed 's/"delay_bound": *16/"delay_bound": 0/' s.json >none.json
+python3 - <<'PY'
+import json
+s = json.load(open("s.json"))
+s["consistency"]["replica"] = {"node": "n1", "divergence": 10}
+json.dump(s, open("replica.json", "w"))
+PY
+check a_replica_beside_its_server_is_warned_of 0 'both fail together' "$syncopate" simulate resnet50 v100-16x10g --strategy replica.json
 check a_delay_bound_is_above_zero 2 'delay_bound: is 0' "$syncopate" simulate resnet50 v100-16x10g --strategy none.json
 check baselines_lists_them 0 'mlfabric-s' "$syncopate" baselines
