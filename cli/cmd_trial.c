@@ -135,56 +135,40 @@ static enum status predict(const struct inputs *inputs, const struct strategy *s
     return st;
 }
 
-/* Of so many iterations in the weather of this seed, the mean. */
-static enum status predict_in_weather(const struct inputs *inputs, const struct strategy *strategy,
-                                      const struct trial_command_options *words, double *out, struct error *err) {
+/* As many iterations, or rounds of updates, as the trial has, in the weather of its seed. */
+static enum status expect_plan(const struct plan *plan, const struct cost *cost,
+                               const struct trial_command_options *words, struct expected *out, struct error *err) {
     const struct expectation_options options = {
         .first_seed = words->seed, .seeds = 1, .iterations = (uint32_t)(words->warmup + words->iterations)};
     struct expectation expected;
-    struct cost cost = {0};
-    struct plan plan;
-    enum status st = plan_lower(&inputs->model, &inputs->cluster, strategy, &plan, err);
-    if (st)
-        return st;
-    struct timeline *timeline = timeline_new();
-    st = timeline ? cost_init(&cost, &inputs->cluster, err) : error_no_memory(err);
-    if (!st)
-        st = expectation_run(timeline, &plan, &cost, 0, &options, &expected, err);
-    if (!st)
-        *out = expected.mean_us;
-    cost_release(&cost);
-    timeline_free(timeline);
-    plan_release(&plan);
-    return st;
-}
-
-/* Of so many rounds of updates, in the weather of this seed where there is one. */
-static enum status predict_updates(const struct inputs *inputs, const struct strategy *strategy,
-                                   const struct trial_command_options *words, struct expected *out, struct error *err) {
-    const struct expectation_options options = {
-        .first_seed = words->seed, .seeds = 1, .iterations = (uint32_t)(words->warmup + words->iterations)};
-    struct expectation expected;
-    struct cost cost = {0};
-    struct plan plan;
-    enum status st = plan_lower(&inputs->model, &inputs->cluster, strategy, &plan, err);
-    if (st)
-        return st;
-    st = cost_init(&cost, &inputs->cluster, err);
-    if (!st)
-        st = expectation_run_updates(&plan, &cost, &options, &expected, &out->updates, err);
+    enum status st;
+    if (consistency_is_plain(&plan->consistency)) {
+        struct timeline *timeline = timeline_new();
+        st = timeline ? expectation_run(timeline, plan, cost, 0, &options, &expected, err) : error_no_memory(err);
+        timeline_free(timeline);
+    } else {
+        st = expectation_run_updates(plan, cost, &options, &expected, &out->updates, err);
+    }
     if (!st)
         out->us = expected.mean_us;
-    cost_release(&cost);
-    plan_release(&plan);
     return st;
 }
 
 static enum status expect(const struct inputs *inputs, const struct strategy *strategy,
                           const struct trial_command_options *words, struct expected *out, struct error *err) {
-    if (!consistency_is_plain(&strategy->consistency))
-        return predict_updates(inputs, strategy, words, out, err);
-    return words->seed ? predict_in_weather(inputs, strategy, words, &out->us, err)
-                       : predict(inputs, strategy, &out->us, err);
+    struct cost cost = {0};
+    struct plan plan;
+    if (consistency_is_plain(&strategy->consistency) && words->seed == 0)
+        return predict(inputs, strategy, &out->us, err);
+    enum status st = plan_lower(&inputs->model, &inputs->cluster, strategy, &plan, err);
+    if (st)
+        return st;
+    st = cost_init(&cost, &inputs->cluster, err);
+    if (!st)
+        st = expect_plan(&plan, &cost, words, out, err);
+    cost_release(&cost);
+    plan_release(&plan);
+    return st;
 }
 
 static struct training_options training_of(const struct trial_command_options *words) {

@@ -291,11 +291,9 @@ static void number_nodes(struct timeline *tl) {
 }
 
 double timeline_nic_bytes_per_us(const struct timeline *tl, uint32_t node, enum direction direction, double share) {
-    double rate = share * tl->cost->nic_bytes_per_us[node];
-    if (tl->options->weather)
-        rate *=
-            tl->weather.gbit_per_s[node * DIRECTION_COUNT + direction] / tl->cost->cluster->nodes[node].nic_gbit_per_s;
-    return rate;
+    if (!tl->options->weather)
+        return share * tl->cost->nic_bytes_per_us[node];
+    return share * cost_nic_bytes_per_us(tl->cost, node, tl->weather.gbit_per_s[node * DIRECTION_COUNT + direction]);
 }
 
 static void add_nics(struct timeline *tl) {

@@ -384,11 +384,6 @@ static enum status finish(struct updates *u, const struct wire_transfer *t, stru
 
 /* ---- weather ---- */
 
-static double bytes_per_us(const struct updates *u, const struct weather *weather, uint32_t port) {
-    const uint32_t node = port / DIRECTION_COUNT;
-    return u->cost->nic_bytes_per_us[node] * weather->gbit_per_s[port] / u->cost->cluster->nodes[node].nic_gbit_per_s;
-}
-
 /* Changes that have happened by now, and those that the monitor has reported by now. */
 static void follow_weather(struct updates *u) {
     const uint32_t ports = u->cost->cluster->n_nodes * DIRECTION_COUNT;
@@ -398,8 +393,8 @@ static void follow_weather(struct updates *u) {
     for (; weather_next_us(&u->reported) + lag_us <= u->now_us; weather_advance(&u->reported))
         ;
     for (uint32_t p = 0; p < ports; p++) {
-        wire_set_rate(&u->wire, p, bytes_per_us(u, &u->weather, p));
-        u->reported_rates[p] = bytes_per_us(u, &u->reported, p);
+        wire_set_rate(&u->wire, p, cost_nic_bytes_per_us(u->cost, p / DIRECTION_COUNT, u->weather.gbit_per_s[p]));
+        u->reported_rates[p] = cost_nic_bytes_per_us(u->cost, p / DIRECTION_COUNT, u->reported.gbit_per_s[p]);
     }
     record_rates(u);
 }

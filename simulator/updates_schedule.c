@@ -36,21 +36,6 @@ static bool take_batch(struct batch *b, size_t most, size_t nodes, struct arena 
            b->sum_us && b->applied_us && b->dropped;
 }
 
-static double narrower(const struct updates *u, uint32_t node) {
-    return fmin(u->reported_rates[node * DIRECTION_COUNT + DIRECTION_OUT],
-                u->reported_rates[node * DIRECTION_COUNT + DIRECTION_IN]);
-}
-
-/* The fastest first, by what is reported; of equals in their order. The paper draws them (§5.2). */
-static void fastest_first(const struct updates *u, uint32_t n, uint32_t *nodes) {
-    for (uint32_t i = 1; i < n; i++) {
-        uint32_t node = nodes[i], k = i;
-        for (; k > 0 && narrower(u, nodes[k - 1]) < narrower(u, node); k--)
-            nodes[k] = nodes[k - 1];
-        nodes[k] = node;
-    }
-}
-
 static double reserve(struct calendar *c, bool back, uint32_t from, uint32_t to, double bytes, double available_us) {
     return back ? calendar_reserve(c, to, from, bytes, available_us)
                 : calendar_reserve(c, from, to, bytes, available_us);
@@ -116,14 +101,8 @@ static uint32_t members_of(const struct batch *b, uint32_t n, uint32_t group) {
 
 /* ---- updates ---- */
 
-/* The last place at which an update keeps the bound on its delay: equation 9, and 1 more, since the update at place p
- * is applied to the version after p - 1 others. */
 static uint32_t deadline(const struct updates *u, const struct worker *worker) {
-    const uint32_t bound = u->consistency->delay_bound;
-    const uint64_t now = u->version[0] + u->committed, then = worker->versions[0] + bound + 1;
-    if (bound == 0 || u->consistency->kind != CONSISTENCY_asynchronous)
-        return UPDATE_ANY_PLACE;
-    return then > now ? (uint32_t)(then - now) : 0;
+    return update_deadline(worker->versions[0], u->consistency->delay_bound, u->version[0] + u->committed);
 }
 
 static void gather_updates(struct updates *u, struct batch *b) {
@@ -178,7 +157,7 @@ static enum status send_in_groups(struct updates *u, struct batch *b, uint32_t n
     struct aggregation groups = {
         .group = b->group, .arrival_us = b->arrival_us, .sum_us = b->sum_us, .applied_us = b->applied_us};
     memcpy(b->aggregators, list->nodes, list->n * sizeof *list->nodes);
-    fastest_first(u, list->n, b->aggregators);
+    nodes_fastest_first(list->n, b->aggregators, u->reported_rates);
     enum status st =
         aggregate_updates(calendar, u->servers[0], n, b->order, b->updates, list->n, b->aggregators, &groups, err);
     *end_us = groups.end_us;
@@ -255,7 +234,7 @@ static enum status schedule_copies(struct updates *u, struct calendar *calendar,
     }
     for (uint32_t k = 0; k < c->replica_aggregators.n; k++)
         b.aggregators[k] = c->replica_aggregators.nodes[k];
-    fastest_first(u, c->replica_aggregators.n, b.aggregators);
+    nodes_fastest_first(c->replica_aggregators.n, b.aggregators, u->reported_rates);
     struct replication r = {
         .aggregation = {.group = b.group, .arrival_us = b.arrival_us, .sum_us = b.sum_us, .applied_us = b.applied_us}};
     enum status st = replicate_updates(calendar, c->replica, n, b.order, b.updates, u->norms + u->replica_sent,
@@ -369,7 +348,7 @@ static enum status schedule_models(struct updates *u, struct batch *b, struct ar
         return ST_OK;
     const uint32_t k = b->n < u->consistency->distributors ? b->n : u->consistency->distributors;
     memcpy(b->aggregators, b->workers, b->n * sizeof *b->workers);
-    fastest_first(u, b->n, b->aggregators);
+    nodes_fastest_first(b->n, b->aggregators, u->reported_rates);
     for (uint32_t i = 0; i < b->n; i++)
         b->order[i] = i;
     enum status st = begin_calendar(u, true, &calendar, arena, err);

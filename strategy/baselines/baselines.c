@@ -77,14 +77,16 @@ const struct baseline *baselines_list(size_t *n) {
     return baselines;
 }
 
-const struct baseline *baselines_find(const char *name) {
-    for (size_t i = 0; i < sizeof baselines / sizeof baselines[0]; i++)
-        if (!strcmp(baselines[i].name, name))
-            return &baselines[i];
-    for (size_t i = 0; i < sizeof by_name / sizeof by_name[0]; i++)
-        if (!strcmp(by_name[i].name, name))
-            return &by_name[i];
+static const struct baseline *find_in(size_t n, const struct baseline *rows, const char *name) {
+    for (size_t i = 0; i < n; i++)
+        if (!strcmp(rows[i].name, name))
+            return &rows[i];
     return NULL;
+}
+
+const struct baseline *baselines_find(const char *name) {
+    const struct baseline *found = find_in(sizeof baselines / sizeof baselines[0], baselines, name);
+    return found ? found : find_in(sizeof by_name / sizeof by_name[0], by_name, name);
 }
 
 enum status baselines_build(const struct baseline *row, const struct model *model, const struct cluster *cluster,

@@ -209,6 +209,10 @@ double cost_pull_latency_us(const struct cost *cost, uint32_t worker, uint32_t s
     return latency(cost, worker, server, cost->pull_us);
 }
 
+double cost_nic_bytes_per_us(const struct cost *cost, uint32_t node, double gbit_per_s) {
+    return cost->nic_bytes_per_us[node] * gbit_per_s / cost->cluster->nodes[node].nic_gbit_per_s;
+}
+
 void cost_release(struct cost *cost) {
     arena_release(&cost->arena);
     *cost = (struct cost){.cluster = NULL};

@@ -59,6 +59,9 @@ struct cost {
 enum status cost_init(struct cost *cost, const struct cluster *cluster, struct error *err);
 void cost_release(struct cost *cost);
 
+/* What a node's NIC leaves for gradients while its rate is this one (strategy/weather.h). */
+double cost_nic_bytes_per_us(const struct cost *cost, uint32_t node, double gbit_per_s);
+
 /* Latency of one push from node `worker` to a server on node `server`, or of one pull the other way. */
 double cost_push_latency_us(const struct cost *cost, uint32_t worker, uint32_t server);
 double cost_pull_latency_us(const struct cost *cost, uint32_t worker, uint32_t server);

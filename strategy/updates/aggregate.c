@@ -201,3 +201,16 @@ enum status aggregate_updates(struct calendar *calendar, uint32_t server, uint32
     arena_release(&arena);
     return ok && !calendar->no_memory ? ST_OK : error_no_memory(err);
 }
+
+static double narrower(uint32_t node, const double *rates) {
+    return fmin(rates[node * DIRECTION_COUNT + DIRECTION_OUT], rates[node * DIRECTION_COUNT + DIRECTION_IN]);
+}
+
+void nodes_fastest_first(uint32_t n, uint32_t *nodes, const double *rates) {
+    for (uint32_t i = 1; i < n; i++) {
+        uint32_t node = nodes[i], k = i;
+        for (; k > 0 && narrower(nodes[k - 1], rates) < narrower(node, rates); k--)
+            nodes[k] = nodes[k - 1];
+        nodes[k] = node;
+    }
+}

@@ -38,4 +38,8 @@ enum status aggregate_updates(struct calendar *calendar, uint32_t server, uint32
                               const struct update *updates, uint32_t n_aggregators, const uint32_t *aggregators,
                               struct aggregation *out, struct error *err);
 
+/* Put nodes in the order in which they should be used: the fastest first, by the narrower of a node's two ports; of
+ * equals in their order (the paper draws them, §5.2). rates are at 2 * node + enum direction (strategy/cluster.h). */
+void nodes_fastest_first(uint32_t n, uint32_t *nodes, const double *rates);
+
 #endif

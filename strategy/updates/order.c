@@ -11,6 +11,11 @@
 static const double EQUAL = 1e-9;
 enum { NOBODY = UINT32_MAX };
 
+uint32_t update_deadline(uint64_t from, uint32_t bound, uint64_t next) {
+    const uint64_t then = from + bound + 1;
+    return bound == 0 ? UPDATE_ANY_PLACE : then > next ? (uint32_t)(then - next) : 0;
+}
+
 /* A lower bound that was raised while the reservation before it was still in question. */
 struct raised {
     uint32_t update;

@@ -42,6 +42,11 @@ struct update {
     uint32_t deadline; /* the last place that it may have, from 1; 0: none is early enough */
 };
 
+/* Equation 9: the last place that keeps the delay of an update computed from version `from` at `bound` (0: there is
+ * none) or below, in a batch whose first update is applied to version `next`. The update at place p is applied to the
+ * version after p - 1 others, so this is 1 more than in the paper. */
+uint32_t update_deadline(uint64_t from, uint32_t bound, uint64_t next);
+
 struct update_servers {
     uint32_t n;
     const uint32_t *nodes;

@@ -61,10 +61,8 @@ static void follow_weather(struct update_schedule *s, double now_us) {
     const double seen_us = now_us - s->weather_us - cluster->variability.monitor_lag_us;
     while (weather_next_us(&s->reported) <= seen_us)
         weather_advance(&s->reported);
-    for (uint32_t p = 0; p < cluster->n_nodes * DIRECTION_COUNT; p++) {
-        const uint32_t node = p / DIRECTION_COUNT;
-        s->rates[p] = s->cost.nic_bytes_per_us[node] * s->reported.gbit_per_s[p] / cluster->nodes[node].nic_gbit_per_s;
-    }
+    for (uint32_t p = 0; p < cluster->n_nodes * DIRECTION_COUNT; p++)
+        s->rates[p] = cost_nic_bytes_per_us(&s->cost, p / DIRECTION_COUNT, s->reported.gbit_per_s[p]);
 }
 
 /* Before the first report, and without weather, rates are those of the description. */
@@ -164,15 +162,6 @@ bool update_schedule_is_due(struct update_schedule *s, uint32_t idle, uint32_t a
     return s->waiting + idle == s->n || now_us >= s->due_us;
 }
 
-/* Equation 9, as simulator/updates_schedule.c: `next` is the version that the batch's first update would go into. */
-static uint32_t deadline(const struct update_schedule *s, const struct sender *sender, uint64_t next) {
-    const uint32_t bound = s->consistency->delay_bound;
-    const uint64_t then = sender->version + bound + 1;
-    if (bound == 0 || s->consistency->kind != CONSISTENCY_asynchronous)
-        return UPDATE_ANY_PLACE;
-    return then > next ? (uint32_t)(then - next) : 0;
-}
-
 /* Updates that have a turn and are not in the model yet. */
 static uint32_t committed(const struct update_schedule *s) {
     uint32_t n = 0;
@@ -187,10 +176,11 @@ static uint32_t gather(struct update_schedule *s, uint64_t version, double now_u
     for (uint32_t w = 0; w < s->n; w++) {
         if (s->senders[w].state != SENDER_WAITS)
             continue;
-        s->updates[n] = (struct update){.node = node_of(s, w),
-                                        .bytes = s->bytes,
-                                        .available_us = now_us,
-                                        .deadline = deadline(s, &s->senders[w], next)};
+        s->updates[n] =
+            (struct update){.node = node_of(s, w),
+                            .bytes = s->bytes,
+                            .available_us = now_us,
+                            .deadline = update_deadline(s->senders[w].version, s->consistency->delay_bound, next)};
         s->batch[n++] = w;
     }
     return n;
@@ -239,18 +229,10 @@ static void add_turn(struct update_schedule *s, uint32_t via, uint32_t first, ui
     s->turns[s->n_turns++] = turn;
 }
 
-static double narrower(const struct update_schedule *s, uint32_t node) {
-    return fmin(rate_of(s, node, DIRECTION_OUT), rate_of(s, node, DIRECTION_IN));
-}
-
-/* Of equals in their order. */
 static void list_fastest_first(struct update_schedule *s, uint32_t n, const uint32_t *nodes) {
-    for (uint32_t i = 0; i < n; i++) {
-        uint32_t k = i;
-        for (; k > 0 && narrower(s, s->aggregators[k - 1]) < narrower(s, nodes[i]); k--)
-            s->aggregators[k] = s->aggregators[k - 1];
-        s->aggregators[k] = nodes[i];
-    }
+    for (uint32_t i = 0; i < n; i++)
+        s->aggregators[i] = nodes[i];
+    nodes_fastest_first(n, s->aggregators, s->rates);
 }
 
 /* Without aggregators every update has a turn of its own. A group's updates are next to each other in the order. */
