@@ -10,6 +10,7 @@
 #include "strategy/updates/calendar.h"
 #include "strategy/updates/order.h"
 #include "strategy/updates/replicate.h"
+#include "strategy/updates/spread.h"
 
 /* One batch: updates that wait, and room for what comes out. */
 struct batch {
@@ -19,6 +20,7 @@ struct batch {
     uint32_t *order, *group, *aggregators;
     double *end_us, *arrival_us, *sum_us, *applied_us;
     bool *dropped;
+    bool *first; /* of nodes: the server sends it the model (strategy/updates/spread.h) */
 };
 
 static bool take_batch(struct batch *b, size_t most, size_t nodes, struct arena *arena) {
@@ -31,9 +33,10 @@ static bool take_batch(struct batch *b, size_t most, size_t nodes, struct arena 
                         .arrival_us = arena_alloc(arena, most, sizeof *b->arrival_us),
                         .sum_us = arena_alloc(arena, nodes, sizeof *b->sum_us),
                         .applied_us = arena_alloc(arena, most, sizeof *b->applied_us),
-                        .dropped = arena_alloc(arena, most, sizeof *b->dropped)};
+                        .dropped = arena_alloc(arena, most, sizeof *b->dropped),
+                        .first = arena_alloc(arena, most, sizeof *b->first)};
     return b->workers && b->updates && b->order && b->group && b->aggregators && b->end_us && b->arrival_us &&
-           b->sum_us && b->applied_us && b->dropped;
+           b->sum_us && b->applied_us && b->dropped && b->first;
 }
 
 static double reserve(struct calendar *c, bool back, uint32_t from, uint32_t to, double bytes, double available_us) {
@@ -304,62 +307,45 @@ static void gather_nodes(struct updates *u, struct batch *b) {
         if (u->workers[w].state != WORKER_ASKS || !updates_may_have_model(u, w))
             continue;
         updates_take_versions(u, w);
-        if (b->n > 0 && b->workers[b->n - 1] == node) /* workers are numbered node by node */
-            continue;
-        b->updates[b->n] = (struct update){.node = node, .bytes = u->all_bytes, .available_us = u->now_us};
-        b->workers[b->n++] = node;
+        if (b->n == 0 || b->workers[b->n - 1] != node) /* workers are numbered node by node */
+            b->workers[b->n++] = node;
     }
 }
 
-static bool is_distributor(const struct batch *b, uint32_t k, uint32_t node) {
-    bool is = false;
-    for (uint32_t g = 0; g < k; g++)
-        is = is || (b->aggregators[g] == node && members_of(b, b->n, g) > 0);
-    return is;
-}
-
-/* The server passes the model to the group's node, and this one to the others of the group. */
-static enum status send_to_distributor(struct updates *u, const struct batch *b, uint32_t k, uint32_t distributors,
-                                       struct error *err) {
-    const uint32_t members = members_of(b, b->n, k), node = b->aggregators[k];
-    enum status st = members > 0 ? add_group(u, node, node, members, err) : ST_OK;
-    if (st || members == 0)
+/* To nodes[0], which passes it on to the other n - 1. */
+static enum status send_along(struct updates *u, const uint32_t *nodes, uint32_t n, struct error *err) {
+    if (n == 1)
+        return updates_send_model(u, TRANSFER_TO_NODE, nodes[0], u->servers[0], nodes[0], u->version[0], u->turns++,
+                                  err);
+    enum status st = add_group(u, nodes[0], nodes[0], n - 1, err);
+    if (st)
         return st;
     const size_t g = u->n_groups - 1;
+    for (uint32_t i = 1; i < n; i++)
+        add_member(u, g, nodes[i]);
     u->groups[g].version = u->version[0];
-    st = updates_send_model(u, TRANSFER_TO_DISTRIBUTOR, (uint32_t)g, u->servers[0], node, u->version[0], u->turns++,
+    st = updates_send_model(u, TRANSFER_TO_DISTRIBUTOR, (uint32_t)g, u->servers[0], nodes[0], u->version[0], u->turns++,
                             err);
-    for (uint32_t i = 0; i < b->n; i++)
-        if (b->group[i] == k && !is_distributor(b, distributors, b->workers[b->order[i]]))
-            add_member(u, g, b->workers[b->order[i]]);
     u->groups[g].turn = u->turns++;
     return st;
 }
 
-/* §10.3: the groups of an aggregation with all directions reversed, the last group first, and then who pulls from the
- * server. */
+/* §10.3. */
 static enum status schedule_models(struct updates *u, struct batch *b, struct arena *arena, struct error *err) {
-    struct aggregation groups = {
-        .group = b->group, .arrival_us = b->arrival_us, .sum_us = b->sum_us, .applied_us = b->applied_us};
     struct calendar calendar = {0};
     b->n = 0;
     gather_nodes(u, b);
     if (b->n == 0)
         return ST_OK;
-    const uint32_t k = b->n < u->consistency->distributors ? b->n : u->consistency->distributors;
-    memcpy(b->aggregators, b->workers, b->n * sizeof *b->workers);
-    nodes_fastest_first(b->n, b->aggregators, u->reported_rates);
-    for (uint32_t i = 0; i < b->n; i++)
-        b->order[i] = i;
     enum status st = begin_calendar(u, true, &calendar, arena, err);
     if (!st)
-        st = aggregate_updates(&calendar, u->servers[0], b->n, b->order, b->updates, k, b->aggregators, &groups, err);
-    for (uint32_t g = k; g-- > 0 && !st;)
-        st = send_to_distributor(u, b, g, k, err);
-    for (uint32_t i = 0; i < groups.direct && !st; i++)
-        if (!is_distributor(b, k, b->workers[b->order[i]]))
-            st = updates_send_model(u, TRANSFER_TO_NODE, b->workers[b->order[i]], u->servers[0],
-                                    b->workers[b->order[i]], u->version[0], u->turns++, err);
+        st = spread_model(&calendar, u->servers[0], u->all_bytes, b->n, b->workers, b->first,
+                          u->consistency->distributors, u->reported_rates, err);
+    for (uint32_t i = 0, end; i < b->n && !st; i = end) {
+        for (end = i + 1; end < b->n && !b->first[end]; end++)
+            ;
+        st = send_along(u, b->workers + i, end - i, err);
+    }
     calendar_release(&calendar);
     return st;
 }

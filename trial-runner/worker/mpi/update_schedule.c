@@ -9,6 +9,7 @@
 #include "strategy/updates/aggregate.h"
 #include "strategy/updates/calendar.h"
 #include "strategy/updates/order.h"
+#include "strategy/updates/spread.h"
 #include "strategy/weather.h"
 #include "trial-runner/lab.h"
 #include "trial-runner/worker/report.h"
@@ -379,81 +380,26 @@ void update_schedule_arrived(struct update_schedule *s, uint32_t worker) {
 
 /* ---- models ---- */
 
-static bool has_members(const struct update_schedule *s, uint32_t n, uint32_t group) {
-    bool has = false;
-    for (uint32_t i = 0; i < n; i++)
-        has = has || s->group[i] == group;
-    return has;
-}
-
-static bool is_distributor(const struct update_schedule *s, uint32_t n, uint32_t k, uint32_t node) {
-    bool is = false;
-    for (uint32_t g = 0; g < k; g++)
-        is = is || (s->aggregators[g] == node && has_members(s, n, g));
-    return is;
-}
-
-/* Fails: ST_NO_MEMORY. */
-static enum status group_models(struct update_schedule *s, uint32_t n, uint32_t k, struct calendar *calendar,
-                                struct error *err) {
+/* The calendar begins with the models that are on their way. Fails: ST_NO_MEMORY. */
+static enum status begin_reversed(struct update_schedule *s, struct calendar *out, struct error *err) {
     const uint32_t n_nodes = s->run->world->cluster->n_nodes;
     const double now_us = clock_now_us();
-    struct aggregation groups = {
-        .group = s->group, .arrival_us = s->arrival_us, .sum_us = s->sum_us, .applied_us = s->end_us};
     for (uint32_t p = 0; p < n_nodes * DIRECTION_COUNT; p++)
         s->reversed[p] = s->rates[p ^ 1u];
-    enum status st = calendar_init(calendar, n_nodes, s->reversed, now_us, err);
+    enum status st = calendar_init(out, n_nodes, s->reversed, now_us, err);
     for (uint32_t node = 0; node < n_nodes && !st; node++)
         for (uint32_t i = 0; i < s->leaving[node]; i++)
-            calendar_reserve(calendar, node, s->server, s->bytes, now_us);
-    return st ? st : aggregate_updates(calendar, s->server, n, s->order, s->updates, k, s->aggregators, &groups, err);
+            calendar_reserve(out, node, s->server, s->bytes, now_us);
+    return st;
 }
 
-/* The group's distributor, and its other nodes behind it; how many. Nothing where it has none. */
-static uint32_t list_group(const struct update_schedule *s, uint32_t n, uint32_t k, uint32_t group, uint32_t *nodes,
-                           bool *first) {
-    uint32_t out = 0;
-    if (!has_members(s, n, group))
-        return 0;
-    first[out] = true;
-    nodes[out++] = s->aggregators[group];
-    for (uint32_t i = 0; i < n; i++) {
-        if (s->group[i] != group || is_distributor(s, n, k, s->updates[i].node))
-            continue;
-        first[out] = false;
-        nodes[out++] = s->updates[i].node;
-    }
-    return out;
-}
-
-static void list_alone(const struct update_schedule *s, uint32_t n, uint32_t k, uint32_t *nodes, bool *first) {
-    uint32_t out = 0;
-    for (uint32_t i = 0; i < n; i++) {
-        if (s->group[i] != TO_SERVER || is_distributor(s, n, k, s->updates[i].node))
-            continue;
-        first[out] = true;
-        nodes[out++] = s->updates[i].node;
-    }
-}
-
-/* An aggregation with all directions reversed, the last group first, and then who gets it from the server alone. */
 void update_schedule_models(struct update_schedule *s, uint32_t n, uint32_t *nodes, bool *first) {
-    const uint32_t k = n < s->consistency->distributors ? n : s->consistency->distributors;
-    const double now_us = clock_now_us();
     struct calendar calendar = {0};
     struct error err = {.status = ST_OK};
-    uint32_t out = 0;
-    for (uint32_t i = 0; i < n; i++) {
-        s->order[i] = i;
-        s->updates[i] = (struct update){.node = nodes[i], .bytes = s->bytes, .available_us = now_us};
-    }
-    list_fastest_first(s, n, nodes);
-    if (group_models(s, n, k, &calendar, &err))
+    if (begin_reversed(s, &calendar, &err) ||
+        spread_model(&calendar, s->server, s->bytes, n, nodes, first, s->consistency->distributors, s->rates, &err))
         report_abort(err.status, "%s", ERROR_TEXT(&err));
     calendar_release(&calendar);
-    for (uint32_t g = k; g-- > 0;)
-        out += list_group(s, n, k, g, nodes + out, first + out);
-    list_alone(s, n, k, nodes + out, first + out);
 }
 
 bool update_schedule_model_goes(struct update_schedule *s, uint32_t node) {
