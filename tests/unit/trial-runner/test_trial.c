@@ -10,6 +10,7 @@
 #include "base/json.h"
 #include "tests/support/check.h"
 #include "tests/unit/trial-runner/left_behind.h"
+#include "tests/unit/trial-runner/subject.h"
 #include "trial-runner/bench.h"
 #include "trial-runner/lab.h"
 #include "trial-runner/scratch.h"
@@ -64,34 +65,8 @@ enum { COMPUTE_US = 6000 };
 
 static const char plain[] = STRATEGY(FIFO, "ring", REDUCED, REDUCED, REDUCED);
 
-struct subject {
-    struct model model;
-    struct cluster cluster;
-    struct strategy strategy;
-};
-
-static void subject_init_of(struct subject *subject, const char *model, const char *cluster, const char *strategy) {
-    struct error err = {0};
-    cJSON *json;
-    assert_ok(json_parse(model, strlen(model), "model", &json, &err));
-    assert_ok(model_read(json, "model", &subject->model, &err));
-    cJSON_Delete(json);
-    assert_ok(json_parse(cluster, strlen(cluster), "cluster", &json, &err));
-    assert_ok(cluster_read(json, "cluster", &subject->cluster, &err));
-    cJSON_Delete(json);
-    assert_ok(json_parse(strategy, strlen(strategy), "strategy", &json, &err));
-    assert_ok(strategy_read(json, "strategy", &subject->model, &subject->cluster, &subject->strategy, &err));
-    cJSON_Delete(json);
-}
-
 static void subject_init(struct subject *subject, const char *cluster, const char *strategy) {
     subject_init_of(subject, model_text, cluster, strategy);
-}
-
-static void subject_release(struct subject *subject) {
-    strategy_release(&subject->strategy);
-    cluster_release(&subject->cluster);
-    model_release(&subject->model);
 }
 
 static char worker[4096]; /* the program */

@@ -10,6 +10,7 @@
 #include "strategy/space/space.h"
 #include "tests/support/check.h"
 #include "tests/unit/trial-runner/left_behind.h"
+#include "tests/unit/trial-runner/subject.h"
 #include "trial-runner/bench.h"
 #include "trial-runner/trial.h"
 
@@ -50,12 +51,6 @@ enum { COMPUTE_US = 12000, ITERATIONS = 5, WARMUP = 1 };
 
 #define FUSED(schedule, algorithm) STRATEGY(schedule, algorithm, "", IN("0"), IN("1"), IN("2"))
 
-struct subject {
-    struct model model;
-    struct cluster cluster;
-    struct strategy strategy;
-};
-
 static void read_model(struct model *out) {
     struct error err = {0};
     cJSON *json;
@@ -73,19 +68,7 @@ static void read_cluster(const char *text, struct cluster *out) {
 }
 
 static void subject_init(struct subject *s, const char *cluster, const char *strategy) {
-    struct error err = {0};
-    cJSON *json;
-    read_model(&s->model);
-    read_cluster(cluster, &s->cluster);
-    assert_ok(json_parse(strategy, strlen(strategy), "strategy", &json, &err));
-    assert_ok(strategy_read(json, "strategy", &s->model, &s->cluster, &s->strategy, &err));
-    cJSON_Delete(json);
-}
-
-static void subject_release(struct subject *s) {
-    strategy_release(&s->strategy);
-    cluster_release(&s->cluster);
-    model_release(&s->model);
+    subject_init_of(s, model_text, cluster, strategy);
 }
 
 static char worker[4096]; /* the program */

@@ -16,6 +16,7 @@
 #include "base/json.h"
 #include "tests/support/check.h"
 #include "tests/unit/trial-runner/left_behind.h"
+#include "tests/unit/trial-runner/subject.h"
 #include "trial-runner/lab.h"
 #include "trial-runner/trial.h"
 
@@ -58,40 +59,8 @@ static const char narrow[] =
 #define SYNCHRONOUS       "\"kind\":\"synchronous\""
 #define STALE(k)          "\"kind\":\"stale_synchronous\",\"staleness\":" k
 
-struct subject {
-    struct model model;
-    struct cluster cluster;
-    struct strategy strategy;
-};
-
-static cJSON *parse(const char *text) {
-    struct error err = {0};
-    cJSON *json;
-    assert_ok(json_parse(text, strlen(text), "text", &json, &err));
-    return json;
-}
-
-static void subject_init_of(struct subject *s, const char *model, const char *cluster, const char *strategy) {
-    struct error err = {0};
-    cJSON *json = parse(model);
-    assert_ok(model_read(json, "model", &s->model, &err));
-    cJSON_Delete(json);
-    json = parse(cluster);
-    assert_ok(cluster_read(json, "cluster", &s->cluster, &err));
-    cJSON_Delete(json);
-    json = parse(strategy);
-    assert_ok(strategy_read(json, "strategy", &s->model, &s->cluster, &s->strategy, &err));
-    cJSON_Delete(json);
-}
-
 static void subject_init(struct subject *s, const char *cluster, const char *strategy) {
     subject_init_of(s, model_text, cluster, strategy);
-}
-
-static void subject_release(struct subject *s) {
-    strategy_release(&s->strategy);
-    cluster_release(&s->cluster);
-    model_release(&s->model);
 }
 
 static char worker[4096]; /* the program */
@@ -638,7 +607,7 @@ static void lines_that_make_no_sense_change_nothing(void **state) {
     static const char *const lines[] = {"{\"device\":2,\"iterations\":7,\"mean_us\":1}",
                                         "{\"device\":-1,\"iterations\":1e300}", "{}", "[]", "7"};
     for (int i = 0; i < 5; i++) {
-        cJSON *line = parse(lines[i]);
+        cJSON *line = parsed(lines[i], "text");
         trial_updates_take(u, "worker", line);
         trial_updates_take(u, "updates", line);
         trial_updates_take(u, "loss", line);
@@ -651,7 +620,7 @@ static void lines_that_make_no_sense_change_nothing(void **state) {
     for (int d = 0; d < TRIAL_DELAYS + 9; d++)
         strcat(text, "1,");
     strcat(text, "\"x\"]}");
-    cJSON *line = parse(text);
+    cJSON *line = parsed(text, "text");
     trial_updates_take(u, "updates", line);
     cJSON_Delete(line);
     assert_close(trial_updates_rate(u), 2000, 1e-12);
