@@ -47,6 +47,19 @@ static void print_training(const char *task, const struct trial_training *t) {
         text_print(stdout, "%.4g was not reached\n", t->target);
 }
 
+/* By a network that ended, or a process that was killed. */
+static void print_takeover(const struct trial_takeover *t) {
+    char silent[32], took[32];
+    text_print(
+        stdout,
+        "the server died after %.0f updates or more; the replica had %.0f, was at most %.3g of %.3g norms behind, "
+        "and served %s + %s later\n",
+        t->server_updates, t->replica_updates, t->divergence, t->bound,
+        units_format_time(t->silent_us, silent, sizeof silent), units_format_time(t->took_us, took, sizeof took));
+    text_print(stdout, "it got %.0f updates from their workers, and %.0f models that workers had were its own\n",
+               t->recovered, t->compared);
+}
+
 static double share_dropped(const struct updates_prediction *p) {
     const double lost = p->dropped + p->late;
     return lost > 0 ? lost / (p->applied + lost) : 0;
@@ -85,6 +98,11 @@ void updates_print(const char *strategy, const struct summary *rounds, uint64_t 
                u->late);
     if (u->summed > 0)
         text_print(stdout, "added up on their way: %.0f of %.0f updates\n", u->summed, u->useful);
+    if (u->copies > 0)
+        text_print(stdout, "copies for the replica: %.0f; it was at most %.3g norms of an update behind\n", u->copies,
+                   u->divergence_most);
+    if (u->takeover.given)
+        print_takeover(&u->takeover);
     if (u->passed > 0)
         text_print(stdout, "models passed on by workers' nodes: %.0f\n", u->passed);
     print_delays(u);
@@ -140,16 +158,32 @@ static bool add_training(cJSON *root, const struct trial_updates *u) {
            add_losses(json, u);
 }
 
+static bool add_takeover(cJSON *root, const struct trial_takeover *t) {
+    cJSON *json = cJSON_AddObjectToObject(root, "takeover");
+    return json && cJSON_AddNumberToObject(json, "silent_us", t->silent_us) &&
+           cJSON_AddNumberToObject(json, "took_us", t->took_us) &&
+           cJSON_AddNumberToObject(json, "server_updates", t->server_updates) &&
+           cJSON_AddNumberToObject(json, "replica_updates", t->replica_updates) &&
+           cJSON_AddNumberToObject(json, "divergence", t->divergence) &&
+           cJSON_AddNumberToObject(json, "bound", t->bound) && json_add_known(json, "distance", t->distance) &&
+           cJSON_AddNumberToObject(json, "recovered", t->recovered) &&
+           cJSON_AddNumberToObject(json, "unordered", t->unordered) &&
+           cJSON_AddNumberToObject(json, "compared", t->compared);
+}
+
 bool updates_add(cJSON *root, const struct trial_updates *u) {
     cJSON *json = cJSON_AddObjectToObject(root, "updates");
     return json && cJSON_AddNumberToObject(json, "useful", u->useful) &&
            cJSON_AddNumberToObject(json, "dropped", u->dropped) && cJSON_AddNumberToObject(json, "late", u->late) &&
            cJSON_AddNumberToObject(json, "summed", u->summed) && cJSON_AddNumberToObject(json, "passed", u->passed) &&
            cJSON_AddNumberToObject(json, "dropped_share", trial_updates_dropped(u)) &&
+           cJSON_AddNumberToObject(json, "copies", u->copies) &&
+           cJSON_AddNumberToObject(json, "divergence_most", u->divergence_most) &&
            cJSON_AddNumberToObject(json, "useful_per_s", trial_updates_rate(u)) &&
            cJSON_AddNumberToObject(json, "each_us", trial_updates_each_us(u)) &&
            cJSON_AddNumberToObject(json, "delay_mean", u->delay_mean) &&
            cJSON_AddNumberToObject(json, "delay_variance", u->delay_variance) &&
            cJSON_AddNumberToObject(json, "delay_largest", u->delay_largest) && add_delays(json, u) &&
-           add_workers(json, u) && (!u->training.given || add_training(root, u));
+           add_workers(json, u) && (!u->training.given || add_training(root, u)) &&
+           (!u->takeover.given || add_takeover(root, &u->takeover));
 }

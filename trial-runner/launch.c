@@ -275,6 +275,7 @@ static enum status run_by_mpirun(struct launch *launch, enum mpirun_place place,
                                          .n_hosts = launch->n_hosts,
                                          .hosts = launch->hosts,
                                          .export = launch->export,
+                                         .survives = launch->options->survives,
                                          .options = launcher->launch_options,
                                          .argv = launch->argv};
     const struct process_options process = options_of(launch);

@@ -88,6 +88,7 @@ struct launch_options {
     const struct launcher *launcher;
     const char *const *arguments; /* of the worker, NULL-terminated */
     uint64_t weather;             /* seed; 0: the lab's rates stay */
+    bool survives;                /* a rank that dies does not end the others; mpirun alone can do this */
     const char *title;            /* of the log */
     uint64_t number;              /* likewise; 0: none */
     double time_limit_s;          /* 0: none. Time in a queue does not count */

@@ -100,6 +100,8 @@ enum status mpirun_command(const struct mpirun_config *config, struct arena *are
         words_add(&words, "-x");
         words_add(&words, *name);
     }
+    if (config->survives)
+        words_add(&words, "--enable-recovery");
     words_add_text(&words, config->options);
     for (const char *const *word = config->argv; *word; word++)
         words_add(&words, *word);

@@ -4,6 +4,7 @@
 #ifndef TRIAL_RUNNER_MPIRUN_H
 #define TRIAL_RUNNER_MPIRUN_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 #include "base/arena.h"
@@ -19,6 +20,7 @@ struct mpirun_config {
     size_t n_hosts; /* ranks go host by host in this order; MPIRUN_LOCAL adds up the slots */
     const struct host *hosts;
     const char *const *export; /* NULL-terminated variables that the ranks get too, by name or as NAME=value; or NULL */
+    bool survives;             /* a rank that dies does not end the others */
     const char *options;       /* more words for mpirun, divided by white space; NULL: none */
     const char *const *argv;   /* the program and its arguments, NULL-terminated */
 };

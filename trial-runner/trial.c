@@ -39,10 +39,11 @@ static bool end_with(struct trial *trial, enum trial_ending ending, const char *
     return false;
 }
 
-static bool take_iteration(struct trial *trial, double time_us) {
+/* A replica that takes over tells again what the server may have told. */
+static bool take_iteration(struct trial *trial, double index, double time_us) {
     const struct trial_request *request = trial->request;
     struct trial_result *result = &trial->result;
-    if (result->n == request->iterations)
+    if (result->n == request->iterations || index < result->n)
         return true;
     result->time_us[result->n++] = time_us;
     if (request->on_iteration)
@@ -75,7 +76,7 @@ static bool take_event(void *context, const char *event, const cJSON *line) {
     if (strcmp(event, "ready") == 0)
         keep_environment(trial, line);
     else if (strcmp(event, "iteration") == 0)
-        return take_iteration(trial, number(line, "time_us"));
+        return take_iteration(trial, number(line, "index"), number(line, "time_us"));
     else if (strcmp(event, "step") == 0 || strcmp(event, "message") == 0)
         take_interval(trial, event, line);
     else if (strcmp(event, "error") == 0)
@@ -177,6 +178,7 @@ static enum status launch(struct trial *trial, const struct inputs *inputs, cons
                                           .launcher = &request->launcher,
                                           .arguments = arguments.words,
                                           .weather = request->weather,
+                                          .survives = request->strategy->consistency.replicated,
                                           .title = request->strategy->name,
                                           .number = request->number,
                                           .time_limit_s = request->time_limit_s,
@@ -210,7 +212,7 @@ static enum status write_and_run(struct trial *trial, const bool *serves, struct
     return status;
 }
 
-/* The MPI worker runs updates, but no replica. No timeline of device 0 shows them. */
+/* The MPI worker runs updates. No timeline of device 0 shows them. */
 static enum status check_consistency(const struct trial_request *request, struct error *err) {
     const struct consistency *c = &request->strategy->consistency;
     if (consistency_is_plain(c) && request->training.task != TRAINING_NONE)
@@ -218,15 +220,32 @@ static enum status check_consistency(const struct trial_request *request, struct
                          request->strategy->name);
     if (consistency_is_plain(c))
         return ST_OK;
-    if (c->replicated)
-        return error_set(err, ST_INVALID, "%s has a \"replica\"; trials run strategies without one",
-                         request->strategy->name);
     if (request->launcher.worker != TRIAL_WORKER_MPI)
         return error_set(err, ST_INVALID, "%s has a \"consistency\" (%s), which the MPI worker alone runs",
                          request->strategy->name, consistency_name(c->kind));
     if (request->on_interval)
         return error_set(err, ST_INVALID, "%s has a \"consistency\" (%s), whose trials are not traced",
                          request->strategy->name, consistency_name(c->kind));
+    return ST_OK;
+}
+
+/* A rank is a server, a replica or a relay; the replica follows one message, and gets copies from workers alone. */
+static enum status check_replica(const struct trial_request *request, const struct plan *plan, struct error *err) {
+    const struct consistency *c = &request->strategy->consistency;
+    const char *name = c->replicated ? request->cluster->nodes[c->replica].name : "";
+    bool aggregates = false;
+    for (uint32_t i = 0; i < c->aggregators.n; i++)
+        aggregates = aggregates || c->aggregators.nodes[i] == c->replica;
+    const char *what = !c->replicated                           ? NULL
+                       : plan->messages[0].server == c->replica ? "it is the server's node"
+                       : aggregates                             ? "it is an aggregator"
+                       : c->replica_aggregators.n > 0           ? "it has aggregators"
+                       : c->distributors > 0                    ? "distributors pass models on"
+                       : plan->n_messages > 1                   ? "variables have several types"
+                                                                : NULL;
+    if (what)
+        return error_set(err, ST_INVALID, "trials do not run %s with the replica \"%s\": %s", request->strategy->name,
+                         name, what);
     return ST_OK;
 }
 
@@ -261,11 +280,15 @@ static enum status find_servers(const struct trial_request *request, bool **out,
     for (uint32_t i = 0; serves && i < plan.n_messages; i++)
         if (plan.messages[i].kind == SYNC_PARAMETER_SERVER)
             serves[plan.messages[i].server] = true;
+    status = check_replica(request, &plan, err);
     plan_release(&plan);
     if (!serves)
         return error_no_memory(err);
     const struct node_list *aggregators = &request->strategy->consistency.aggregators;
-    status = check_servers(request, serves, err);
+    if (!status)
+        status = check_servers(request, serves, err);
+    if (request->strategy->consistency.replicated)
+        serves[request->strategy->consistency.replica] = true;
     for (uint32_t i = 0; i < aggregators->n; i++)
         serves[aggregators->nodes[i]] = true;
     for (uint32_t i = 0; i < request->cluster->n_nodes && request->strategy->consistency.distributors > 0; i++)

@@ -38,6 +38,8 @@ static void take_counts(struct trial_updates *updates, const cJSON *line) {
     updates->late = number(line, "late");
     updates->summed = number(line, "summed");
     updates->passed = number(line, "passed");
+    updates->copies = number(line, "copies");
+    updates->divergence_most = number(line, "divergence_most");
     updates->window_us = number(line, "window_us");
     updates->delay_mean = number(line, "delay_mean");
     updates->delay_variance = number(line, "delay_variance");
@@ -77,6 +79,20 @@ static void take_training(struct trial_updates *updates, const cJSON *line) {
                                                 .reached_us = number(line, "reached_us")};
 }
 
+static void take_takeover(struct trial_updates *updates, const cJSON *line) {
+    updates->takeover = (struct trial_takeover){.given = true,
+                                                .silent_us = number(line, "silent_us"),
+                                                .took_us = number(line, "took_us"),
+                                                .server_updates = number(line, "server_updates"),
+                                                .replica_updates = number(line, "replica_updates"),
+                                                .divergence = number(line, "divergence"),
+                                                .bound = number(line, "bound"),
+                                                .distance = number_or_nan(line, "distance"),
+                                                .recovered = number(line, "recovered"),
+                                                .unordered = number(line, "unordered"),
+                                                .compared = number(line, "compared")};
+}
+
 void trial_updates_take(struct trial_updates *updates, const char *event, const cJSON *line) {
     if (strcmp(event, "updates") == 0)
         take_counts(updates, line);
@@ -86,6 +102,8 @@ void trial_updates_take(struct trial_updates *updates, const char *event, const 
         take_loss(updates, line);
     else if (strcmp(event, "training") == 0)
         take_training(updates, line);
+    else if (strcmp(event, "takeover") == 0)
+        take_takeover(updates, line);
 }
 
 double trial_updates_rate(const struct trial_updates *updates) {

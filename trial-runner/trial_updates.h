@@ -31,18 +31,33 @@ struct trial_training {
     double reached_update, reached_us; /* the first known version with the target's loss: which, and when */
 };
 
+/* Of a server that died, and the replica that went on. */
+struct trial_takeover {
+    bool given;
+    double silent_us, took_us;              /* until the server was taken for dead; then until the replica served */
+    double server_updates, replica_updates; /* in the newest model that a worker had, and in the replica's */
+    double divergence, bound; /* of these models at most, and of any; in norms of a typical update, as the next */
+    double distance;          /* of their weights; NAN where nothing is learned */
+    double recovered;         /* updates that the workers sent the replica then */
+    double unordered;         /* those of them of which the replica did not know the order */
+    double compared;          /* models that workers had, which the replica came by, and found equal */
+};
+
 struct trial_updates {
-    double useful;        /* applied updates */
-    double summed;        /* those of them that came in sums of an aggregator */
-    double passed;        /* models that workers got from another worker's node */
-    double dropped, late; /* those that were not: by the scheduler, at the worker; by a server, over the bound */
-    double window_us;     /* in which they came */
+    double useful;          /* applied updates */
+    double summed;          /* those of them that came in sums of an aggregator */
+    double passed;          /* models that workers got from another worker's node */
+    double dropped, late;   /* those that were not: by the scheduler, at the worker; by a server, over the bound */
+    double copies;          /* updates that a replica was sent */
+    double divergence_most; /* of the replica, in norms of a typical update */
+    double window_us;       /* in which they came */
     double delay_mean, delay_variance, delay_largest; /* of applied updates */
     /* How many had delay 0, 1, ..., TRIAL_DELAYS - 1 or more; of several messages, the updates of each. */
     double of_delay[TRIAL_DELAYS];
     uint32_t n_workers;
     struct trial_update_worker *workers; /* [n_workers], by device */
     struct trial_training training;
+    struct trial_takeover takeover;
     size_t n_losses;
     struct trial_loss losses[TRIAL_LOSSES];
 };

@@ -56,6 +56,13 @@ void requests_send_copy(struct requests *requests, const void *data, size_t byte
               requests_add(requests, (struct completion){.kind = DONE_CONTROL_SEND, .buffer = copy}));
 }
 
+void requests_forget(struct requests *requests, enum completion_kind kind) {
+    for (int i = 0; i < requests->n; i++)
+        if (requests->what[i].kind == kind)
+            requests->live[i] = MPI_REQUEST_NULL;
+    compact(requests);
+}
+
 void requests_release(struct requests *requests) {
     free(requests->live);
     free(requests->what);

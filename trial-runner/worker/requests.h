@@ -20,6 +20,7 @@ enum completion_kind {
     DONE_REPORT,       /* a worker's report of the steps that it has finished, at device 0 */
     DONE_GO,           /* the coordinator has said which messages go, or the scheduler whether an update does */
     DONE_DELIVERY,     /* a part of the model has left for a node, of a server of updates */
+    DONE_COPY,         /* an update has left for the replica, in `buffer` */
     DONE_CONTROL_SEND, /* a small control message, in `buffer`, has left */
 };
 
@@ -46,6 +47,9 @@ int requests_poll(struct requests *requests);
 /* Send a copy of the bytes, so that the caller's may change at once: DONE_CONTROL_SEND with the copy as buffer, for the
  * caller to free. */
 void requests_send_copy(struct requests *requests, const void *data, size_t bytes, int rank, int tag, MPI_Comm comm);
+
+/* Wait no more for live requests of this kind, because the other end may be dead. Their buffers stay MPI's. */
+void requests_forget(struct requests *requests, enum completion_kind kind);
 
 void requests_release(struct requests *requests);
 

@@ -15,6 +15,8 @@ static void find_servers(struct world *world, const struct plan *plan) {
             world->server_rank[plan->messages[i].server] = 0;
     for (uint32_t i = 0; i < plan->consistency.aggregators.n; i++)
         world->server_rank[plan->consistency.aggregators.nodes[i]] = 0;
+    if (plan->consistency.replicated)
+        world->server_rank[plan->consistency.replica] = 0;
     for (uint32_t i = 0; i < world->cluster->n_nodes && plan->consistency.distributors > 0; i++)
         if (world->cluster->nodes[i].devices > 0)
             world->server_rank[i] = 0;

@@ -19,6 +19,20 @@ static void form_init(struct update_form *form, const struct plan *plan, uint32_
     form->units = UPDATE_HEAD_UNITS + (int)((message->bytes + UPDATE_UNIT - 1) / UPDATE_UNIT);
 }
 
+/* A rank that dies must not end the others by an error. */
+static void find_replica(struct update_run *run) {
+    const struct consistency *c = &run->plan->consistency;
+    run->server = run->world->server_rank[run->plan->messages[run->largest].server];
+    run->replica = c->replicated ? run->world->server_rank[c->replica] : -1;
+    run->lasting = MPI_COMM_WORLD;
+    if (run->replica < 0)
+        return;
+    const bool lasts = run->world->rank != run->server;
+    MPI_Comm_split(MPI_COMM_WORLD, lasts ? 0 : MPI_UNDEFINED, run->world->rank, &run->lasting);
+    MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+    MPI_Comm_set_errhandler(run->world->pushes, MPI_ERRORS_RETURN);
+}
+
 void update_run_init(struct update_run *run, const struct plan *plan, const struct world *world,
                      const struct execute_options *options) {
     *run = (struct update_run){.plan = plan, .world = world, .options = options, .control = (int)plan->n_messages};
@@ -37,12 +51,15 @@ void update_run_init(struct update_run *run, const struct plan *plan, const stru
                      (unsigned long long)weights_bytes);
     for (uint32_t m = 0; m < plan->n_messages; m++)
         form_init(&run->forms[m], plan, m, m == run->largest ? weights_bytes : 0);
+    find_replica(run);
 }
 
 void update_run_release(struct update_run *run) {
     training_release(&run->training);
     free(run->forms);
     MPI_Type_free(&run->unit);
+    if (run->lasting != MPI_COMM_WORLD && run->lasting != MPI_COMM_NULL)
+        MPI_Comm_free(&run->lasting);
 }
 
 uint64_t update_target(const struct update_run *run) {
@@ -75,6 +92,13 @@ void update_add(const struct update_form *form, void *sum, void *update) {
     MPI_Reduce_local(update_body(update) + front, update_body(sum) + front,
                      collective_count(message->bytes - front, message->dtype), collective_type(message->dtype),
                      collective_sum(message->dtype));
+}
+
+void update_sum(const struct update_form *form, void *sum, void *update) {
+    double *weights = update_weights(sum), *more = update_weights(update);
+    for (uint64_t k = 0; k < form->weights_bytes / sizeof(double); k++)
+        weights[k] += more[k];
+    update_add(form, sum, update);
 }
 
 uint32_t updates_in_version(const struct update_run *run) {

@@ -34,6 +34,14 @@ enum update_kind {
     UPDATE_COLLECTED, /* their sum is there */
     UPDATE_SEND,      /* send it */
     UPDATE_SUM,       /* the sum, with its members behind the body */
+    /* Where a replica follows the server (update_replica.h). */
+    UPDATE_SEQUEL,   /* to the replica: these members are applied next, as one step */
+    UPDATE_COPY,     /* to a worker: send the replica the update of this iteration */
+    UPDATE_HAS,      /* from the replica: it has the worker's copy, and has applied so many steps */
+    UPDATE_BEAT,     /* to the replica: the server is alive */
+    UPDATE_END,      /* to the replica: all workers have left; so many copies were asked for, and what was counted */
+    UPDATE_TAKEOVER, /* from the replica to all: it is the server now */
+    UPDATE_STATE,    /* from a worker to it: where it stands */
 };
 
 struct update_head {
@@ -41,9 +49,19 @@ struct update_head {
     uint32_t worker, iteration;    /* of a push, and of READY */
     uint64_t version;              /* of these: of the model that it was computed from; of a model: its own */
     uint64_t updates;              /* of a model: how many are in it */
-    uint32_t members;              /* of a group and a sum: how many follow */
-    int to;                        /* of GO: the rank that gets the update */
-    uint32_t sums[UPDATE_SAMPLES]; /* of a model: what its samples hold */
+    uint32_t members;              /* of a group, a sum and a sequel: how many follow */
+    int to;                        /* of GO: the rank that gets the update; of STATE: enum update_phase */
+    uint32_t epoch;                /* of GO and DROP: 1 after a takeover, else 0 */
+    double norm;                   /* of READY and a sequel: how far it moves the weights; 1 where nothing is learned */
+    uint32_t sums[UPDATE_SAMPLES]; /* of a model: what its samples hold; of STATE: of the worker's last one */
+};
+
+/* Where a worker stands when the replica takes over. */
+enum update_phase {
+    PHASE_COMPUTES,
+    PHASE_READY,  /* waits for the scheduler */
+    PHASE_WAITS,  /* its update has gone, or was dropped; waits for a model */
+    PHASE_LEAVES, /* has the last model */
 };
 
 /* An update in a group; of a model that is passed on, a worker that gets it. */
@@ -75,6 +93,8 @@ struct update_run {
     struct update_form *forms; /* [n_messages] */
     int control;               /* tag of what is about a whole update: READY, GO and so on */
     uint32_t largest;          /* message, the first of them: its server ends the run, and keeps the weights */
+    int server, replica;       /* ranks: of the largest message's server; -1 where nobody follows it */
+    MPI_Comm lasting;          /* all ranks but the server where it has a replica, without which none of them waits */
     struct training training;
 };
 
@@ -120,6 +140,9 @@ void update_send_with_members(const struct update_run *run, const struct update_
 
 /* Add the elements behind the weights of an update, or a sum of some, to another's or a model's. */
 void update_add(const struct update_form *form, void *sum, void *update);
+
+/* Add an update to a sum of some, the weights' changes too. */
+void update_sum(const struct update_form *form, void *sum, void *update);
 
 /* Of the largest message, where workers learn. */
 static inline double *update_weights(void *buffer) {

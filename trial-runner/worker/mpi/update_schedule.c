@@ -237,7 +237,8 @@ static void list_fastest_first(struct update_schedule *s, uint32_t n, const uint
 }
 
 /* Without aggregators every update has a turn of its own. A group's updates are next to each other in the order. */
-static enum status add_turns(struct update_schedule *s, uint32_t n, struct calendar *calendar, struct error *err) {
+static enum status add_turns(struct update_schedule *s, uint32_t n, struct calendar *calendar, double *last_us,
+                             struct error *err) {
     struct aggregation groups = {
         .direct = n, .group = s->group, .arrival_us = s->arrival_us, .sum_us = s->sum_us, .applied_us = s->end_us};
     enum status st = ST_OK;
@@ -245,6 +246,7 @@ static enum status add_turns(struct update_schedule *s, uint32_t n, struct calen
     if (s->consistency->aggregators.n > 0)
         st = aggregate_updates(calendar, s->server, n, s->order, s->updates, s->consistency->aggregators.n,
                                s->aggregators, &groups, err);
+    *last_us = s->consistency->aggregators.n > 0 ? groups.end_us : n > 0 ? s->end_us[n - 1] : calendar->now_us;
     for (uint32_t i = 0; i < groups.direct && !st; i++)
         add_turn(s, UPDATE_DIRECT, i, 1);
     for (uint32_t i = groups.direct, end; i < n && !st; i = end) {
@@ -256,7 +258,7 @@ static enum status add_turns(struct update_schedule *s, uint32_t n, struct calen
 }
 
 /* Fails: ST_NO_MEMORY. */
-static enum status order_batch(struct update_schedule *s, uint64_t version, struct calendar *calendar,
+static enum status order_batch(struct update_schedule *s, uint64_t version, struct calendar *calendar, double *last_us,
                                struct error *err) {
     const double share = 1, now_us = clock_now_us();
     const struct update_servers servers = {.n = 1, .nodes = &s->server, .share = &share};
@@ -272,19 +274,37 @@ static enum status order_batch(struct update_schedule *s, uint64_t version, stru
         if (s->dropped[i])
             s->senders[s->batch[i]].state = SENDER_DROPPED;
     calendar_back_to(calendar, mark);
-    return add_turns(s, order.n, calendar, err);
+    return add_turns(s, order.n, calendar, last_us, err);
 }
 
-void update_schedule_order(struct update_schedule *s, uint64_t version) {
+/* Behind the batch, with what has a turn and has not gone. */
+static void order_copies(const struct update_schedule *s, struct update_copies *copies, struct calendar *calendar,
+                         double last_us) {
+    uint32_t *workers = report_alloc(s->n, sizeof *workers), n = 0;
+    for (uint32_t t = 0; t < s->n_turns; t++)
+        for (uint32_t k = 0; k < s->turns[t]->what.n && !s->turns[t]->goes; k++)
+            workers[n++] = s->turns[t]->what.workers[k];
+    update_copies_order(copies, calendar, n, workers, calendar->now_us, last_us);
+    free(workers);
+}
+
+void update_schedule_order(struct update_schedule *s, uint64_t version, struct update_copies *copies) {
     struct calendar calendar = {0};
     struct error err = {.status = ST_OK};
+    double last_us;
     if (s->run->options->weather)
         follow_weather(s, clock_now_us());
     s->due_us = INFINITY;
-    if (s->waiting > 0 && order_batch(s, version, &calendar, &err))
+    if (s->waiting > 0 && order_batch(s, version, &calendar, &last_us, &err))
         report_abort(err.status, "%s", ERROR_TEXT(&err));
+    if (s->waiting > 0 && copies)
+        order_copies(s, copies, &calendar, last_us);
     calendar_release(&calendar);
     s->waiting = 0;
+}
+
+const double *update_schedule_rates(const struct update_schedule *s) {
+    return s->rates;
 }
 
 /* ---- turns ---- */

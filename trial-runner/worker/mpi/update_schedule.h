@@ -21,6 +21,7 @@
 #include <stdint.h>
 
 #include "trial-runner/worker/mpi/update.h"
+#include "trial-runner/worker/mpi/update_copies.h"
 
 struct update_schedule;
 
@@ -43,8 +44,11 @@ void update_schedule_ready(struct update_schedule *schedule, uint32_t worker, ui
  * for this scheduler to send it. */
 bool update_schedule_is_due(struct update_schedule *schedule, uint32_t idle, uint32_t asking);
 
-/* Order it; the model has `version`. */
-void update_schedule_order(struct update_schedule *schedule, uint64_t version);
+/* Order it; the model has `version`. Copies of updates are ordered behind it, where there are any. */
+void update_schedule_order(struct update_schedule *schedule, uint64_t version, struct update_copies *copies);
+
+/* [2 * n_nodes] bytes per microsecond, as the monitor has them: at 2 * node + enum direction. */
+const double *update_schedule_rates(const struct update_schedule *schedule);
 
 /* A worker whose update was dropped; a new group for its aggregator to collect; and what is to come to the server now,
  * whose model has `version`. False or NULL: none. A turn is valid until its updates have arrived. */

@@ -6,57 +6,10 @@
 
 #include "base/clock.h"
 #include "trial-runner/worker/elements.h"
-#include "trial-runner/worker/mpi/pool.h"
-#include "trial-runner/worker/mpi/update_schedule.h"
+#include "trial-runner/worker/mpi/update_replica.h"
+#include "trial-runner/worker/mpi/update_server_internal.h"
 #include "trial-runner/worker/pause.h"
 #include "trial-runner/worker/report.h"
-#include "trial-runner/worker/requests.h"
-
-/* A version of a part of the model. */
-struct copy {
-    char *buffer;
-    uint32_t sending;
-    bool newest;
-};
-
-struct client {
-    uint32_t ended;   /* iterations whose update came */
-    uint64_t version; /* the last one sent to it */
-    bool waits, gone;
-};
-
-struct part {
-    const struct update_form *form;
-    struct copy *model;
-    struct client *clients; /* [n_devices] */
-    uint32_t n_gone;
-    double began_us; /* the iteration that is going on */
-};
-
-/* The model for a worker, or for several by way of a node's relay. */
-struct delivery {
-    struct delivery *next;
-    uint32_t node, n;
-    struct update_member *workers; /* in whole units */
-    struct copy **copies;          /* [n_messages] */
-    uint32_t sending;
-};
-
-struct update_server {
-    const struct update_run *run;
-    struct requests requests;
-    struct pool pool;
-    struct part *parts; /* [n_messages]; those of others have no model */
-    struct learned *learned;
-    struct update_schedule *schedule; /* NULL: updates come as they are ready */
-    uint32_t *missing;                /* [n_devices] parts of the update that is ready */
-    struct delivery *first, *last;    /* models that wait for their turn */
-    bool *asks;                       /* [n_devices] scratch, as the next two of [n_nodes] */
-    uint32_t *nodes;
-    bool *heads;
-    uint32_t n_open; /* parts whose workers have not all gone */
-    struct update_counts counts;
-};
 
 static struct copy *copy_new(struct update_server *s, const struct update_form *form) {
     struct copy *copy = report_alloc(1, sizeof *copy);
@@ -83,7 +36,23 @@ static void touch_buffers(struct update_server *s, const struct update_form *for
     free(buffers);
 }
 
-static void server_init(struct update_server *s, const struct update_run *run, struct learned *learned) {
+static bool is_replica(const struct update_run *run) {
+    return run->world->rank == run->replica;
+}
+
+/* The scheduler is at the server. */
+static void begin_order(struct update_server *s) {
+    const struct update_run *run = s->run;
+    if (run->plan->consistency.scheduled && !is_replica(run))
+        s->schedule = update_schedule_new(run);
+    if (run->replica < 0)
+        return;
+    s->sequence = report_alloc(1, sizeof *s->sequence);
+    if (!is_replica(run))
+        s->copies = update_copies_new(run, s->sequence, update_schedule_rates(s->schedule));
+}
+
+void update_server_init(struct update_server *s, const struct update_run *run, struct learned *learned) {
     const struct plan *plan = run->plan;
     *s = (struct update_server){.run = run, .learned = learned};
     s->parts = report_alloc(plan->n_messages, sizeof *s->parts);
@@ -91,11 +60,11 @@ static void server_init(struct update_server *s, const struct update_run *run, s
     s->asks = report_alloc(run->world->cluster->n_devices, sizeof *s->asks);
     s->nodes = report_alloc(run->world->cluster->n_nodes, sizeof *s->nodes);
     s->heads = report_alloc(run->world->cluster->n_nodes, sizeof *s->heads);
-    s->schedule = plan->consistency.scheduled ? update_schedule_new(run) : NULL;
+    begin_order(s);
     for (uint32_t m = 0; m < plan->n_messages; m++) {
         struct part *part = &s->parts[m];
         part->form = &run->forms[m];
-        if (plan->messages[m].server != run->world->node)
+        if (plan->messages[m].server != run->world->node && !is_replica(run))
             continue;
         part->model = copy_new(s, part->form);
         memset(part->model->buffer, 0, update_bytes(part->form));
@@ -108,7 +77,7 @@ static void server_init(struct update_server *s, const struct update_run *run, s
     }
 }
 
-static void server_release(struct update_server *s) {
+void update_server_release(struct update_server *s) {
     for (uint32_t m = 0; m < s->run->plan->n_messages; m++) {
         free(s->parts[m].clients);
         if (!s->parts[m].model)
@@ -121,7 +90,11 @@ static void server_release(struct update_server *s) {
     free(s->asks);
     free(s->nodes);
     free(s->heads);
+    update_copies_free(s->copies);
     update_schedule_free(s->schedule);
+    if (s->sequence)
+        update_sequence_release(s->sequence, &s->pool);
+    free(s->sequence);
     requests_release(&s->requests);
     pool_release(&s->pool);
 }
@@ -292,7 +265,10 @@ static void tell_iteration(struct update_server *s, struct part *part, uint64_t 
     if (iteration < options->warmup)
         return;
     s->counts.window_us += time_us;
-    report_iteration(iteration - options->warmup, time_us);
+    if (s->replica)
+        update_replica_round(s->replica, iteration - options->warmup, time_us);
+    else
+        report_iteration(iteration - options->warmup, time_us);
 }
 
 /* An update over the bound is not applied. A sum cannot be parted; the scheduler sees to it that none is late. */
@@ -316,23 +292,40 @@ static void apply(struct update_server *s, struct part *part, const struct arriv
 
 /* ---- arrivals ---- */
 
-static void take_control(struct update_server *s, MPI_Message *handle) {
-    struct update_head head;
-    MPI_Mrecv(&head, sizeof head, MPI_BYTE, handle, MPI_STATUS_IGNORE);
-    if (head.kind == UPDATE_COLLECTED) {
-        update_schedule_collected(s->schedule, head.worker);
-        return;
+static void take_control(struct update_server *s, MPI_Message *handle, const MPI_Status *status) {
+    int bytes;
+    MPI_Get_count(status, MPI_BYTE, &bytes);
+    struct update_head *head = report_alloc((size_t)bytes, 1);
+    MPI_Mrecv(head, bytes, MPI_BYTE, handle, MPI_STATUS_IGNORE);
+    switch (head->kind) {
+    case UPDATE_COLLECTED:
+        update_schedule_collected(s->schedule, head->worker);
+        break;
+    case UPDATE_READY:
+        s->missing[head->worker] = s->run->plan->n_messages;
+        update_schedule_ready(s->schedule, head->worker, head->version);
+        if (s->copies)
+            update_copies_ready(s->copies, head->worker, head->norm);
+        break;
+    case UPDATE_HAS:
+        update_copies_has(s->copies, head->worker, head->updates);
+        update_server_go_on(s);
+        break;
+    case UPDATE_TAKEOVER:
+        s->fenced = true;
+        break;
+    default:
+        update_replica_take(s, head);
     }
-    s->missing[head.worker] = s->run->plan->n_messages;
-    update_schedule_ready(s->schedule, head.worker, head.version);
+    free(head);
 }
 
 static void receive(struct update_server *s, MPI_Message *handle, const MPI_Status *status) {
     const uint32_t m = (uint32_t)status->MPI_TAG;
     int units;
     MPI_Get_count(status, s->run->unit, &units);
-    const int most = units > s->run->forms[m].units ? units : s->run->forms[m].units;
-    char *buffer = pool_take(&s->pool, (uint64_t)most * UPDATE_UNIT);
+    const int alone = s->run->forms[m].units, summed = alone + (s->sequence ? update_member_units(workers(s)) : 0);
+    char *buffer = pool_take(&s->pool, (uint64_t)(units > summed ? units : summed) * UPDATE_UNIT);
     MPI_Imrecv(buffer, units, s->run->unit, handle,
                requests_add(&s->requests, (struct completion){DONE_ARRIVAL, m, status->MPI_SOURCE, buffer}));
 }
@@ -346,8 +339,10 @@ static bool take_arrivals(struct update_server *s) {
         MPI_Improbe(MPI_ANY_SOURCE, MPI_ANY_TAG, world->pushes, &found, &handle, &status);
         if (!found)
             return any;
+        if (s->replica)
+            update_replica_hears(s->replica, status.MPI_SOURCE);
         if (status.MPI_TAG == s->run->control)
-            take_control(s, &handle);
+            take_control(s, &handle, &status);
         else
             receive(s, &handle, &status);
     }
@@ -356,13 +351,51 @@ static bool take_arrivals(struct update_server *s) {
 static void end_update(struct update_server *s, struct part *part, uint32_t worker) {
     part->clients[worker].ended++;
     part->clients[worker].waits = true;
-    if (s->schedule && --s->missing[worker] == 0)
+    if (s->schedule && !s->sequence && --s->missing[worker] == 0)
         update_schedule_arrived(s->schedule, worker);
+}
+
+/* ---- in sequence, where there is a replica ---- */
+
+void update_server_go_on(struct update_server *s) {
+    struct part *part = &s->parts[0];
+    while (!s->halts && update_sequence_is_whole(s->sequence) && (!s->copies || update_copies_may_apply(s->copies))) {
+        char *buffer = update_sequence_take(s->sequence, part->form, &s->pool);
+        struct arrival a;
+        open_arrival(part, buffer, &a);
+        if (s->replica)
+            update_replica_follows(s, a.n, a.members);
+        check_update(s, part, &a);
+        apply(s, part, &a);
+        for (uint32_t i = 0; i < a.n; i++)
+            end_update(s, part, a.members[i].worker);
+        pool_give(&s->pool, buffer);
+        if (s->replica)
+            update_replica_applied(s);
+    }
+    if (!s->replica)
+        answer(s, part);
+}
+
+static void keep(struct update_server *s, struct part *part, char *buffer) {
+    struct arrival a;
+    open_arrival(part, buffer, &a);
+    for (uint32_t i = 0; i < a.n && s->schedule && !s->replica; i++)
+        update_schedule_arrived(s->schedule, a.members[i].worker);
+    const uint32_t worker = a.members[0].worker;
+    update_sequence_keep(s->sequence, part->form, buffer);
+    update_server_go_on(s);
+    if (s->replica)
+        update_replica_has(s, worker);
 }
 
 static void take_update(struct update_server *s, struct part *part, char *buffer) {
     const struct update_head *head = update_head_of(buffer);
     struct arrival a;
+    if (s->sequence && head->kind != UPDATE_BYE) {
+        keep(s, part, buffer);
+        return;
+    }
     open_arrival(part, buffer, &a);
     if (head->kind == UPDATE_BYE) {
         part->clients[head->worker].gone = true;
@@ -414,31 +447,63 @@ static bool take_completions(struct update_server *s) {
 
 /* ---- scheduling ---- */
 
-static void tell(struct update_server *s, int rank, const struct update_head *head) {
+void update_server_tell(struct update_server *s, int rank, const struct update_head *head) {
     requests_send_copy(&s->requests, head, sizeof *head, rank, s->run->control, s->run->world->pushes);
 }
 
 static void tell_worker(struct update_server *s, uint32_t worker, enum update_kind kind) {
-    tell(s, s->run->world->worker_rank[worker], &(struct update_head){.kind = kind, .to = s->run->world->rank});
+    const struct update_head head = {.kind = kind, .to = s->run->world->rank, .epoch = s->epoch};
+    update_server_tell(s, s->run->world->worker_rank[worker], &head);
 }
 
 static void tell_relay(struct update_server *s, uint32_t node, enum update_kind kind, uint32_t worker) {
-    tell(s, s->run->world->server_rank[node], &(struct update_head){.kind = kind, .worker = worker});
+    update_server_tell(s, s->run->world->server_rank[node], &(struct update_head){.kind = kind, .worker = worker});
 }
 
-/* Its members follow the head. */
-static void tell_group(struct update_server *s, const struct update_turn *turn) {
-    const struct world *world = s->run->world;
-    const size_t bytes = sizeof(struct update_head) + turn->n * sizeof(struct update_member);
-    struct update_head *head = report_alloc(bytes, 1);
-    struct update_member *members = (struct update_member *)(head + 1);
-    *head = (struct update_head){.kind = UPDATE_GROUP, .worker = turn->workers[0], .members = turn->n};
+/* The head with the turn's members behind it. */
+static void tell_members(struct update_server *s, int rank, struct update_head head, const struct update_turn *turn,
+                         struct update_member *members) {
+    const size_t bytes = sizeof head + turn->n * sizeof *members;
+    struct update_head *message = report_alloc(bytes, 1);
+    head.worker = turn->workers[0];
+    head.members = turn->n;
+    *message = head;
+    memcpy(message + 1, members, turn->n * sizeof *members);
+    requests_send_copy(&s->requests, message, bytes, rank, s->run->control, s->run->world->pushes);
+    free(message);
+}
+
+/* The turn's updates, for the caller to free. */
+static struct update_member *list_members(const struct update_server *s, const struct update_turn *turn) {
+    struct update_member *members = report_alloc(turn->n, sizeof *members);
     for (uint32_t i = 0; i < turn->n; i++) {
         const struct client *client = &s->parts[s->run->largest].clients[turn->workers[i]];
         members[i] = (struct update_member){turn->workers[i], client->ended, client->version};
     }
-    requests_send_copy(&s->requests, head, bytes, world->server_rank[turn->via], s->run->control, world->pushes);
-    free(head);
+    return members;
+}
+
+static void tell_group(struct update_server *s, const struct update_turn *turn) {
+    struct update_member *members = list_members(s, turn);
+    tell_members(s, s->run->world->server_rank[turn->via], (struct update_head){.kind = UPDATE_GROUP}, turn, members);
+    free(members);
+}
+
+/* The replica is told of a step before anybody can have a model with it. */
+static void add_step(struct update_server *s, const struct update_turn *turn) {
+    struct update_member *members = list_members(s, turn);
+    const double norm = update_copies_norm(s->copies, turn->n, members);
+    update_sequence_add(s->sequence, turn->n, members, norm);
+    update_copies_add(s->copies);
+    tell_members(s, s->run->replica, (struct update_head){.kind = UPDATE_SEQUEL, .norm = norm}, turn, members);
+    free(members);
+}
+
+static void ask_for_copies(struct update_server *s) {
+    uint32_t worker, iteration;
+    while (update_copies_take(s->copies, &worker, &iteration))
+        update_server_tell(s, s->run->world->worker_rank[worker],
+                           &(struct update_head){.kind = UPDATE_COPY, .iteration = iteration, .epoch = s->epoch});
 }
 
 /* The worker asks for the model by being dropped. */
@@ -550,13 +615,19 @@ static void send_models(struct update_server *s) {
     }
 }
 
+/* Of the model, when what has come and waits for its step is in it. */
+static uint64_t next_version(const struct update_server *s) {
+    const uint32_t waiting = s->sequence ? s->sequence->n_waiting : 0;
+    return head_of(&s->parts[s->run->largest])->version + waiting / updates_in_version(s->run);
+}
+
 /* Order what is ready, and send the model to who asks, when their time has come. */
 static void order_batch(struct update_server *s) {
     uint32_t n_nodes, worker;
     const uint32_t asking = find_asking(s, &n_nodes);
     if (!update_schedule_is_due(s->schedule, idle(s), asking))
         return;
-    update_schedule_order(s->schedule, head_of(&s->parts[s->run->largest])->version);
+    update_schedule_order(s->schedule, next_version(s), s->copies);
     while (update_schedule_take_dropped(s->schedule, &worker))
         drop(s, worker);
     find_asking(s, &n_nodes); /* also who has just been dropped */
@@ -565,41 +636,88 @@ static void order_batch(struct update_server *s) {
 
 /* Order what is ready, when its time has come, and tell everybody what to do. */
 static void schedule(struct update_server *s) {
-    const struct part *largest = &s->parts[s->run->largest];
     const struct update_turn *turn;
     order_batch(s);
     while ((turn = update_schedule_take_group(s->schedule)))
         tell_group(s, turn);
-    while ((turn = update_schedule_take_next(s->schedule, head_of(largest)->version)))
+    while ((turn = update_schedule_take_next(s->schedule, next_version(s)))) {
+        if (s->copies)
+            add_step(s, turn);
         if (turn->via == UPDATE_DIRECT)
             tell_worker(s, turn->workers[0], UPDATE_GO);
         else
             tell_relay(s, turn->via, UPDATE_SEND, turn->workers[0]);
+    }
+    if (s->copies)
+        ask_for_copies(s);
     send_models(s);
 }
 
-static void end_relays(struct update_server *s) {
+/* The replica must not take a busy server for a dead one. */
+static void beat(struct update_server *s) {
+    const double now_us = clock_now_us();
+    if (now_us < s->beat_us + UPDATE_BEAT_US)
+        return;
+    s->beat_us = now_us;
+    update_server_tell(s, s->run->replica,
+                       &(struct update_head){.kind = UPDATE_BEAT, .norm = update_copies_bound(s->copies)});
+}
+
+/* The server's counts, since it may die before they are gathered. */
+static void tell_end(struct update_server *s) {
+    s->counts.copies = update_copies_taken(s->copies);
+    s->counts.divergence_most = update_copies_divergence_most(s->copies);
+    struct {
+        struct update_head head;
+        struct update_counts counts;
+    } message = {{.kind = UPDATE_END, .updates = s->counts.copies}, s->counts};
+    requests_send_copy(&s->requests, &message, sizeof message, s->run->replica, s->run->control, s->run->world->pushes);
+}
+
+static void end_others(struct update_server *s) {
     const struct world *world = s->run->world;
     for (uint32_t i = 0; i < world->cluster->n_nodes && s->schedule; i++)
-        if (i != world->node && world->server_rank[i] >= 0)
+        if (i != world->node && world->server_rank[i] >= 0 && world->server_rank[i] != s->run->replica &&
+            world->server_rank[i] != s->run->server)
             tell_relay(s, i, UPDATE_BYE, 0);
+    if (s->copies)
+        tell_end(s);
+    if (s->replica)
+        update_replica_releases(s);
     while (s->requests.n > 0)
         take_completions(s);
 }
 
-void update_server_run(const struct update_run *run, struct update_counts *out, struct learned *learned) {
-    struct update_server s;
-    server_init(&s, run, learned);
-    MPI_Barrier(MPI_COMM_WORLD);
-    s.parts[run->largest].began_us = learned->began_us = clock_now_us();
-    while (s.n_open > 0 || s.requests.n > 0) {
-        const bool any = take_arrivals(&s), more = take_completions(&s);
-        if (s.schedule)
-            schedule(&s);
-        if (!any && !more)
+bool update_server_poll(struct update_server *s) {
+    const bool any = take_arrivals(s), more = take_completions(s);
+    return any || more;
+}
+
+void update_server_serve(struct update_server *s) {
+    while (!s->fenced && (s->n_open > 0 || s->requests.n > 0)) {
+        const bool any = update_server_poll(s);
+        if (s->schedule)
+            schedule(s);
+        if (s->copies)
+            beat(s);
+        if (!any)
             pause_for_us(PAUSE_US);
     }
-    end_relays(&s);
+    if (!s->fenced)
+        end_others(s);
+}
+
+void update_server_answer(struct update_server *s) {
+    answer(s, &s->parts[0]);
+}
+
+void update_server_run(const struct update_run *run, struct update_counts *out, struct learned *learned) {
+    struct update_server s;
+    update_server_init(&s, run, learned);
+    MPI_Barrier(MPI_COMM_WORLD);
+    s.parts[run->largest].began_us = learned->began_us = clock_now_us();
+    update_server_serve(&s);
     *out = s.counts;
-    server_release(&s);
+    if (!s.fenced) /* else MPI may still have some of it */
+        update_server_release(&s);
 }

@@ -17,19 +17,7 @@
 
 #include "trial-runner/worker/mpi/learned.h"
 #include "trial-runner/worker/mpi/update.h"
-
-enum { UPDATE_DELAYS = 64 }; /* the last one counts all that are larger, too */
-
-/* Of this rank's parts, without what warms up. */
-struct update_counts {
-    uint64_t useful, largest;         /* updates; largest: delay of one that was applied */
-    uint64_t summed;                  /* applied updates that came in a sum with others */
-    uint64_t dropped, late;           /* by the scheduler, at the worker; here, over the bound */
-    uint64_t passed;                  /* models that a relay sent to workers of other nodes */
-    double delays, squares;           /* sums over applied updates */
-    uint64_t of_delay[UPDATE_DELAYS]; /* applied updates */
-    double window_us;                 /* in which the part of the largest message was measured; else 0 */
-};
+#include "trial-runner/worker/mpi/update_counts.h"
 
 /* To be called on every server, while workers run update_worker_run. Prints a line an iteration: so many updates as
  * there are workers. A wrong update ends the job. *learned is on the server of the largest message alone, and for its

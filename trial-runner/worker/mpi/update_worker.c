@@ -3,6 +3,7 @@
  */
 #include "trial-runner/worker/mpi/update_worker.h"
 
+#include <math.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,30 +11,42 @@
 
 #include "base/clock.h"
 #include "strategy/weather.h"
+#include "trial-runner/worker/mpi/update_kept.h"
 #include "trial-runner/worker/pause.h"
 #include "trial-runner/worker/report.h"
 #include "trial-runner/worker/requests.h"
 
+enum { PROGRESS_US = 500 };
+
 struct update_worker {
     const struct update_run *run;
     struct requests requests;
-    char **pushes, **models; /* [n_messages] */
-    struct update_head told; /* what the scheduler said last */
+    char **pushes, **models;     /* [n_messages] */
+    uint32_t n_models, n_pushes; /* that are on their way */
+    int server;                  /* rank of the largest message's */
+    enum update_phase phase;
+    struct update_head control; /* the next control message, where there is a scheduler */
+    struct update_head told;    /* what the scheduler said last of this update */
     bool is_told;
-    double *gradient;   /* [n_weights] */
-    double compute_us;  /* of an iteration, on a device with compute_scale 1 */
-    double measured_us; /* when the first measured iteration began */
+    struct update_kept kept; /* where there is a replica, as the next four */
+    uint32_t epoch;          /* 1 after its takeover, else 0 */
+    bool released;
+    struct update_head model; /* the head of the last whole model */
+    double norm;              /* of the update: how far it moves the weights; 1 where nothing is learned */
+    double *gradient;         /* [n_weights] */
+    double compute_us;        /* of an iteration, on a device with compute_scale 1 */
+    double measured_us;       /* when the first measured iteration began */
     struct update_worker_result result;
 };
 
 static void worker_init(struct update_worker *w, const struct update_run *run) {
     const struct plan *plan = run->plan;
-    *w = (struct update_worker){.run = run};
+    *w = (struct update_worker){.run = run, .server = run->server, .norm = 1};
     w->pushes = report_alloc(plan->n_messages, sizeof *w->pushes);
     w->models = report_alloc(plan->n_messages, sizeof *w->models);
     for (uint32_t m = 0; m < plan->n_messages; m++) {
-        w->pushes[m] = report_alloc(update_bytes(&run->forms[m]), 1);
-        w->models[m] = report_alloc(update_bytes(&run->forms[m]), 1);
+        w->pushes[m] = update_kept_buffer(&w->kept, &run->forms[m]);
+        w->models[m] = update_kept_buffer(&w->kept, &run->forms[m]);
         memset(w->pushes[m], 0, update_bytes(&run->forms[m])); /* touched before the run begins */
         memset(w->models[m], 0, update_bytes(&run->forms[m]));
     }
@@ -45,14 +58,19 @@ static void worker_init(struct update_worker *w, const struct update_run *run) {
 }
 
 static void worker_release(struct update_worker *w) {
+    requests_end(&w->requests);
     for (uint32_t m = 0; m < w->run->plan->n_messages; m++) {
-        free(w->pushes[m]);
-        free(w->models[m]);
+        pool_give(&w->kept.pool, w->pushes[m]);
+        pool_give(&w->kept.pool, w->models[m]);
     }
     free(w->pushes);
     free(w->models);
     free(w->gradient);
-    requests_release(&w->requests);
+    update_kept_release(&w->kept);
+}
+
+static bool keeps_updates(const struct update_worker *w) {
+    return w->run->replica >= 0;
 }
 
 static bool strikes_here(const struct update_worker *w) {
@@ -66,6 +84,8 @@ static void strike(const struct update_worker *w) {
     while (w->run->options->fault == FAULT_HANG)
         pause();
 }
+
+static bool progress(struct update_worker *w);
 
 static double scale(const struct update_worker *w) {
     const struct world *world = w->run->world;
@@ -84,15 +104,23 @@ static void learn(struct update_worker *w) {
         return;
     training_draw(training, run->options->weather, run->world->device, w->result.iterations, batch);
     training_loss(training, TRAINING_BATCH, batch, update_weights(w->models[run->largest]), w->gradient);
-    for (uint32_t k = 0; k < training->n_weights; k++)
+    double sum = 0;
+    for (uint32_t k = 0; k < training->n_weights; k++) {
         update_weights(w->pushes[run->largest])[k] = -run->options->training.rate * w->gradient[k];
+        sum += w->gradient[k] * w->gradient[k];
+    }
+    w->norm = run->options->training.rate * sqrt(sum);
 }
 
+/* A worker whose updates are kept also answers while it computes. */
 static void compute(struct update_worker *w, double start_us) {
     const double end_us = start_us + w->compute_us * scale(w);
     learn(w);
-    for (double left; (left = end_us - clock_now_us()) > 0;)
-        clock_sleep_us(left);
+    for (double left; (left = end_us - clock_now_us()) > 0;) {
+        if (keeps_updates(w))
+            progress(w);
+        clock_sleep_us(keeps_updates(w) && left > PROGRESS_US ? PROGRESS_US : left);
+    }
 }
 
 static void fill(struct update_worker *w, const struct update_form *form) {
@@ -110,49 +138,143 @@ static void fill(struct update_worker *w, const struct update_form *form) {
 }
 
 static int server_of(const struct update_worker *w, const struct update_form *form) {
-    return w->run->world->server_rank[form->message->server];
+    return form->number == w->run->largest ? w->server : w->run->world->server_rank[form->message->server];
 }
 
 static void send(struct update_worker *w, const struct update_form *form, int units, int rank) {
+    w->n_pushes++;
     MPI_Isend(w->pushes[form->number], units, w->run->unit, rank, (int)form->number, w->run->world->pushes,
               requests_add(&w->requests, (struct completion){.kind = DONE_PUSH, .message = form->number}));
 }
 
 static void receive(struct update_worker *w, const struct update_form *form) {
     const bool passed = w->run->plan->consistency.distributors > 0;
+    w->n_models++;
     MPI_Irecv(w->models[form->number], form->units, w->run->unit, passed ? MPI_ANY_SOURCE : server_of(w, form),
               (int)form->number, w->run->world->pushes,
               requests_add(&w->requests, (struct completion){.kind = DONE_PULL, .message = form->number}));
 }
 
-static void wait_for_some(struct update_worker *w) {
-    const int n = requests_poll(&w->requests);
-    for (int i = 0; i < n; i++) {
-        w->is_told = w->is_told || w->requests.done[i].kind == DONE_GO;
-        if (w->requests.done[i].kind == DONE_CONTROL_SEND)
-            free(w->requests.done[i].buffer);
+static void tell(struct update_worker *w, const struct update_head *head) {
+    requests_send_copy(&w->requests, head, sizeof *head, w->server, w->run->control, w->run->world->pushes);
+}
+
+static void tell_ready(struct update_worker *w) {
+    struct update_head ready = *update_head_of(w->pushes[w->run->largest]);
+    ready.kind = UPDATE_READY;
+    ready.norm = w->norm;
+    tell(w, &ready);
+}
+
+/* ---- what the scheduler and the replica say ---- */
+
+static void listen(struct update_worker *w) {
+    MPI_Irecv(&w->control, sizeof w->control, MPI_BYTE, MPI_ANY_SOURCE, w->run->control, w->run->world->pushes,
+              requests_add(&w->requests, (struct completion){.kind = DONE_GO}));
+}
+
+static void tell_state(struct update_worker *w) {
+    struct update_head state = w->model;
+    state.kind = UPDATE_STATE;
+    state.worker = w->run->world->device;
+    state.iteration = w->result.iterations;
+    state.to = (int)w->phase;
+    state.updates = w->kept.sent;
+    tell(w, &state);
+}
+
+/* A message that may have come in part stays MPI's. */
+static void wait_for_replica(struct update_worker *w) {
+    const struct update_form *form = &w->run->forms[0];
+    requests_forget(&w->requests, DONE_PULL);
+    w->n_models = 0;
+    w->models[0] = update_kept_buffer(&w->kept, form);
+    receive(w, form);
+}
+
+/* The server is dead: what is on its way to it or from it never ends. */
+static void follow_replica(struct update_worker *w) {
+    requests_forget(&w->requests, DONE_PUSH);
+    requests_forget(&w->requests, DONE_CONTROL_SEND);
+    w->n_pushes = 0;
+    w->server = w->run->replica;
+    w->epoch = 1;
+    update_kept_ask_all(&w->kept);
+    tell_state(w);
+    if (w->phase == PHASE_READY || w->phase == PHASE_WAITS)
+        wait_for_replica(w);
+    if (w->phase == PHASE_READY)
+        tell_ready(w);
+}
+
+static void take_control(struct update_worker *w) {
+    const struct update_head head = w->control;
+    listen(w);
+    switch (head.kind) {
+    case UPDATE_GO:
+    case UPDATE_DROP:
+        if (head.epoch != w->epoch) /* a word of the dead */
+            return;
+        w->told = head;
+        w->is_told = true;
+        return;
+    case UPDATE_COPY:
+        update_kept_ask(&w->kept, head.iteration);
+        return;
+    case UPDATE_TAKEOVER:
+        follow_replica(w);
+        return;
+    default:
+        w->released = true;
     }
-    if (n == 0)
+}
+
+static void take(struct update_worker *w, const struct completion *done) {
+    switch (done->kind) {
+    case DONE_GO:
+        take_control(w);
+        return;
+    case DONE_CONTROL_SEND:
+        free(done->buffer);
+        return;
+    case DONE_COPY:
+        update_kept_left(&w->kept, done->buffer);
+        return;
+    case DONE_PULL:
+        w->n_models--;
+        return;
+    default: /* DONE_PUSH */
+        w->n_pushes--;
+    }
+}
+
+/* What completes in `done` may be forgotten by what comes before it there. */
+static bool progress(struct update_worker *w) {
+    const uint32_t epoch = w->epoch;
+    const int n = requests_poll(&w->requests);
+    for (int i = 0; i < n; i++)
+        if (epoch == w->epoch || (w->requests.done[i].kind != DONE_PULL && w->requests.done[i].kind != DONE_PUSH))
+            take(w, &w->requests.done[i]);
+    if (keeps_updates(w) && w->n_pushes == 0)
+        update_kept_send(&w->kept, w->run, &w->requests);
+    return n > 0;
+}
+
+static void wait_for_some(struct update_worker *w) {
+    if (!progress(w))
         pause_for_us(PAUSE_US);
 }
 
-static void wait_all(struct update_worker *w) {
-    while (w->requests.n > 0)
-        wait_for_some(w);
-}
+/* ---- an update ---- */
 
 /* Tell the scheduler that the update is ready, and wait until it may go, or is dropped. */
 static bool may_go(struct update_worker *w) {
-    const struct update_run *run = w->run;
-    struct update_head ready = *update_head_of(w->pushes[run->largest]);
-    ready.kind = UPDATE_READY;
     w->is_told = false;
-    MPI_Irecv(&w->told, sizeof w->told, MPI_BYTE, MPI_ANY_SOURCE, run->control, run->world->pushes,
-              requests_add(&w->requests, (struct completion){.kind = DONE_GO}));
-    requests_send_copy(&w->requests, &ready, sizeof ready, server_of(w, &run->forms[run->largest]), run->control,
-                       run->world->pushes);
+    w->phase = PHASE_READY;
+    tell_ready(w);
     while (!w->is_told)
         wait_for_some(w);
+    w->phase = PHASE_WAITS;
     return w->told.kind == UPDATE_GO;
 }
 
@@ -175,17 +297,28 @@ static void exchange(struct update_worker *w) {
     const bool scheduled = run->plan->consistency.scheduled, goes = !scheduled || may_go(w);
     for (uint32_t m = 0; m < run->plan->n_messages && goes; m++)
         send(w, &run->forms[m], run->forms[m].units, scheduled ? w->told.to : server_of(w, &run->forms[m]));
-    wait_all(w);
+    if (goes && keeps_updates(w)) {
+        update_kept_add(&w->kept, w->pushes[0]);
+        w->pushes[0] = update_kept_buffer(&w->kept, &run->forms[0]);
+    }
+    while (w->n_models + w->n_pushes > 0)
+        wait_for_some(w);
     for (uint32_t m = 0; m < run->plan->n_messages; m++)
         check_model(w, &run->forms[m]);
+    w->model = *update_head_of(w->models[run->largest]);
+    w->phase = PHASE_COMPUTES;
 }
 
+/* Where there is a replica, it may need this worker until the run is over for all. */
 static void leave(struct update_worker *w) {
+    w->phase = PHASE_LEAVES;
     for (uint32_t m = 0; m < w->run->plan->n_messages; m++) {
         update_head_of(w->pushes[m])->kind = UPDATE_BYE;
+        update_head_of(w->pushes[m])->worker = w->run->world->device;
         send(w, &w->run->forms[m], UPDATE_HEAD_UNITS, server_of(w, &w->run->forms[m]));
     }
-    wait_all(w);
+    while (w->n_pushes > 0 || (keeps_updates(w) && !w->released))
+        wait_for_some(w);
 }
 
 /* The model of the largest message's part says when the run ends: one server decides for all. */
@@ -201,6 +334,8 @@ void update_worker_run(const struct update_run *run, struct update_worker_result
     const uint32_t warmup = run->options->warmup;
     const double first_us = clock_now_us();
     double now_us = first_us;
+    if (run->plan->consistency.scheduled)
+        listen(&w);
     while (goes_on(&w)) {
         if (w.result.iterations == warmup)
             w.measured_us = now_us;

@@ -7,6 +7,7 @@
 #include "trial-runner/worker/mpi/learned.h"
 #include "trial-runner/worker/mpi/update.h"
 #include "trial-runner/worker/mpi/update_relay.h"
+#include "trial-runner/worker/mpi/update_replica.h"
 #include "trial-runner/worker/mpi/update_server.h"
 #include "trial-runner/worker/mpi/update_worker.h"
 #include "trial-runner/worker/report.h"
@@ -21,10 +22,11 @@ enum {
     SUM_DELAYS,
     SUM_SQUARES,
     SUM_CHECKED,
+    SUM_COPIES,
     SUM_OF_DELAY,
     SUMS = SUM_OF_DELAY + UPDATE_DELAYS
 };
-enum { MOST_DELAY, MOST_WINDOW, MOSTS };
+enum { MOST_DELAY, MOST_WINDOW, MOST_DIVERGENCE, MOSTS };
 
 static void add_delays(cJSON *line, const double *of_delay) {
     cJSON *list = cJSON_AddArrayToObject(line, "delays");
@@ -42,6 +44,8 @@ static void tell_updates(const struct update_run *run, const double *sums, const
     cJSON_AddNumberToObject(line, "late", sums[SUM_LATE] / parts);
     cJSON_AddNumberToObject(line, "summed", sums[SUM_SUMMED] / parts);
     cJSON_AddNumberToObject(line, "passed", sums[SUM_PASSED] / parts);
+    cJSON_AddNumberToObject(line, "copies", sums[SUM_COPIES]);
+    cJSON_AddNumberToObject(line, "divergence_most", mosts[MOST_DIVERGENCE]);
     cJSON_AddNumberToObject(line, "window_us", mosts[MOST_WINDOW]);
     cJSON_AddNumberToObject(line, "delay_mean", mean);
     cJSON_AddNumberToObject(line, "delay_variance", sums[SUM_SQUARES] / useful - mean * mean);
@@ -54,13 +58,14 @@ static void gather_counts(const struct update_run *run, const struct update_coun
                           struct execute_result *out) {
     const struct world *world = run->world;
     const bool tells = !world->is_server && world->device == 0;
-    double sums[SUMS] = {(double)c->useful, (double)c->dropped, (double)c->late, (double)c->summed,
-                         (double)c->passed, c->delays,          c->squares,      (double)checked};
-    double mosts[MOSTS] = {(double)c->largest, c->window_us}, all[SUMS], most[MOSTS];
+    double sums[SUMS] = {(double)c->useful, (double)c->dropped, (double)c->late, (double)c->summed, (double)c->passed,
+                         c->delays,         c->squares,         (double)checked, (double)c->copies};
+    double mosts[MOSTS] = {(double)c->largest, c->window_us, c->divergence_most}, all[SUMS], most[MOSTS];
     for (int d = 0; d < UPDATE_DELAYS; d++)
         sums[SUM_OF_DELAY + d] = (double)c->of_delay[d];
-    MPI_Reduce(sums, all, SUMS, MPI_DOUBLE, MPI_SUM, world->worker_rank[0], MPI_COMM_WORLD);
-    MPI_Reduce(mosts, most, MOSTS, MPI_DOUBLE, MPI_MAX, world->worker_rank[0], MPI_COMM_WORLD);
+    const int root = world->worker_rank[0] - (run->replica >= 0 && run->server < world->worker_rank[0]);
+    MPI_Reduce(sums, all, SUMS, MPI_DOUBLE, MPI_SUM, root, run->lasting);
+    MPI_Reduce(mosts, most, MOSTS, MPI_DOUBLE, MPI_MAX, root, run->lasting);
     if (!tells)
         return;
     tell_updates(run, all, most);
@@ -99,12 +104,16 @@ void updates_run(const struct plan *plan, const struct world *world, const struc
     update_run_init(&run, plan, world, options);
     if (world->is_server && serves(plan, world->node))
         update_server_run(&run, &counts, &learned);
+    else if (world->rank == run.replica)
+        update_replica_run(&run, &counts, &learned);
     else if (world->is_server)
         counts.passed = update_relay_run(&run);
     else
         update_worker_run(&run, &mine);
-    MPI_Barrier(MPI_COMM_WORLD);
-    gather_counts(&run, &counts, mine.checked, out);
+    if (run.lasting != MPI_COMM_NULL) { /* else the replica has the counts */
+        MPI_Barrier(run.lasting);
+        gather_counts(&run, &counts, mine.checked, out);
+    }
     if (!world->is_server)
         tell_workers(world, &mine);
     if (learned.run)
