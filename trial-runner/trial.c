@@ -70,6 +70,17 @@ static void take_interval(struct trial *trial, const char *what, const cJSON *li
         request->on_interval(request->context, &interval);
 }
 
+/* Where a rank may die without the others, MPI_Finalize or mpirun may wait for it when all is said. */
+static bool is_over(struct trial *trial) {
+    if (!trial->request->strategy->consistency.replicated || !trial->done)
+        return false;
+    if (trial->request->training.task != TRAINING_NONE && !trial->result.updates->training.given)
+        return false;
+    if (trial->result.n == trial->request->iterations)
+        end_with(trial, TRIAL_COMPLETE, "");
+    return true;
+}
+
 static bool take_event(void *context, const char *event, const cJSON *line) {
     struct trial *trial = context;
     const char *reason = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(line, "reason"));
@@ -88,7 +99,7 @@ static bool take_event(void *context, const char *event, const cJSON *line) {
         trial->result.checked = (uint64_t)number(line, "checked");
     } else if (trial->result.updates)
         trial_updates_take(trial->result.updates, event, line);
-    return true;
+    return !is_over(trial);
 }
 
 enum status trial_find_median(struct trial_result *result, struct error *err) {
