@@ -78,7 +78,7 @@ FUZZ := $(patsubst tests/fuzz/%.c,$(OUT)/fuzz/%,$(wildcard tests/fuzz/fuzz_*.c))
 REPLAY := $(patsubst tests/fuzz/fuzz_%.c,$(OUT)/tests/fuzz/replay_%,$(wildcard tests/fuzz/fuzz_*.c))
 ALL_C := $(wildcard $(foreach f,$(FOLDERS) tests,$(f)/*.[ch] $(f)/*/*.[ch] $(f)/*/*/*.[ch]))
 
-.PHONY: all demo demo-pytorch test bench bench-service accuracy accuracy-weather convergence curves evaluate evaluate-live asan tsan coverage fuzz lint format tidy man install \
+.PHONY: all demo demo-pytorch test bench bench-service accuracy accuracy-weather convergence failover curves evaluate evaluate-live asan tsan coverage fuzz lint format tidy man install \
         uninstall clean deps help quick $(FOLDERS) tests docs examples
 .DEFAULT_GOAL := all
 .DELETE_ON_ERROR:
@@ -218,6 +218,9 @@ accuracy-weather: all  ## predicted against measured while NICs and workers vary
 
 convergence: all  ## time and updates to a target loss against how far workers may drift apart, in the lab: a quarter of an hour, and root
 	@OUT=$(OUT) tests/convergence.sh
+failover: all  ## kill the server of updates 20 times, and see its replica go on, in the lab: two minutes, and root
+	@OUT=$(OUT) tests/failover/failover.py
+
 CURVES := $(patsubst %.c,$(OUT)/obj/%.o,$(wildcard tests/curves/*.c)) $(SUPPORT_STRATEGY)
 curves: $(OUT)/tests/curves/curves  ## cost curves: every measured size predicted from the others, on public tables and the corpus
 	@OUT=$(OUT) tests/curves.sh

@@ -74,10 +74,11 @@ static void take_interval(struct trial *trial, const char *what, const cJSON *li
 static bool is_over(struct trial *trial) {
     if (!trial->request->strategy->consistency.replicated || !trial->done)
         return false;
+    if (trial->result.n < trial->request->iterations)
+        return false;
     if (trial->request->training.task != TRAINING_NONE && !trial->result.updates->training.given)
         return false;
-    if (trial->result.n == trial->request->iterations)
-        end_with(trial, TRIAL_COMPLETE, "");
+    end_with(trial, TRIAL_COMPLETE, "");
     return true;
 }
 

@@ -1,7 +1,7 @@
 #!/bin/bash
 # Trials of strategies with a "consistency" from outside: what they say in words and as JSON, and what is refused.
 # Alone: real trials are timed.
-# Plan: 25
+# Plan: 24
 set -u
 cd "$(dirname "$0")/../.."
 source tests/cli/check.bash
@@ -53,8 +53,6 @@ sed 's/"batch_us": 5000/"batch_us": 100000, "aggregators": ["n2", "n3", "n4"]/' 
 check sums_run 0 '"late":0,"summed":' trial lab-4x1g --strategy summed.json --runner local --json
 check mlfabric_a_runs 0 ', 0 too late at a server' trial lab-4x1g --baseline mlfabric-a --runner local
 check mlfabric_s_runs 0 '"delay_largest":0,' trial lab-4x1g --baseline mlfabric-s --runner local --json
-sed 's/"batch_us": 5000/"batch_us": 5000}, "replica": {"node": "n2", "divergence": 1/' ordered.json >replica.json
-check a_replica_is_refused 2 'has a "replica"; trials run strategies without one' trial lab-4x1g --strategy replica.json --runner local
 check a_trace_is_refused 2 'whose trials are not traced' trial lab-4x1g --baseline ssp --runner local --trace t.json
 check nccl_is_refused 2 'which the MPI worker alone runs' trial lab-4x1g --baseline ssp --runner local --worker nccl --log warn
 

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""The MPI worker, but that the rank KILL_RANK is killed (SIGKILL) KILL_MS after it has told KILL_ROUNDS rounds."""
+"""The MPI worker, but the rank KILL_RANK is killed (SIGKILL) KILL_MS after it has told KILL_ROUNDS rounds. With STOP_MS
+it is stopped for so long instead (SIGSTOP), as a machine that hangs, and then goes on."""
 import os
 import signal
 import subprocess
@@ -17,6 +18,11 @@ for line in process.stdout:
     rounds -= line.startswith(b'{"event":"iteration"')
     if rounds == 0:
         time.sleep(float(os.environ["KILL_MS"]) / 1000)
+        if "STOP_MS" in os.environ:
+            process.send_signal(signal.SIGSTOP)
+            time.sleep(float(os.environ["STOP_MS"]) / 1000)
+            process.send_signal(signal.SIGCONT)
+            continue
         process.kill()
         os.kill(os.getpid(), signal.SIGKILL)
 sys.exit(process.wait())

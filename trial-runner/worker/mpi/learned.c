@@ -39,6 +39,11 @@ void learned_apply(struct learned *l, uint64_t version, double *weights) {
     }
 }
 
+void learned_so_far(const struct learned *l, const double *weights, double *out) {
+    for (uint32_t k = 0; k < l->run->training.n_weights; k++)
+        out[k] = weights[k] + l->sum[k] + l->run->options->training.momentum * l->change[k];
+}
+
 static double loss_of(const struct learned *l, size_t i) {
     const struct training *t = &l->run->training;
     return training_loss(t, 0, NULL, l->weights + i * t->n_weights, NULL);

@@ -32,6 +32,9 @@ void learned_add(struct learned *learned, const double *update);
 /* Equation 2 with what was added since the last time, which makes `version`. */
 void learned_apply(struct learned *learned, uint64_t version, double *weights);
 
+/* The weights if the next version were made of what was added up so far. */
+void learned_so_far(const struct learned *learned, const double *weights, double *out);
+
 /* After the run: {"event":"loss",...} of up to LEARNED_LINES versions, and {"event":"training",...}. */
 void learned_tell(const struct learned *learned);
 void learned_release(struct learned *learned);

@@ -96,7 +96,9 @@ static void take_control(struct relay *r, MPI_Message *handle, const MPI_Status 
     MPI_Get_count(status, MPI_BYTE, &bytes);
     struct update_head *head = report_alloc((size_t)bytes, 1);
     MPI_Mrecv(head, bytes, MPI_BYTE, handle, MPI_STATUS_IGNORE);
-    if (head->kind == UPDATE_GROUP)
+    if (status->MPI_SOURCE != r->server && head->kind != UPDATE_TAKEOVER) /* a server that was taken for dead */
+        ;
+    else if (head->kind == UPDATE_GROUP)
         add_group(r, head);
     else if (head->kind == UPDATE_SEND)
         send_group(r, head->worker);

@@ -78,7 +78,7 @@ static void judge_version(struct update_server *s) {
     struct takeover *t = &r->takeover;
     const uint32_t n = s->run->training.n_weights;
     for (uint32_t w = 0; w < workers(r); w++) {
-        if (r->states[w].version != model_of(s)->version || r->states[w].version == 0)
+        if (r->states[w].version * updates_in_version(s->run) != model_of(s)->updates || r->states[w].version == 0)
             continue;
         compare_models(s, &r->states[w]);
         t->compared++;
@@ -118,8 +118,11 @@ static void take_sequel(struct update_server *s, const struct update_head *head)
         say_progress(s, UPDATE_NOBODY);
 }
 
+/* What a server says that was taken for dead, and is not, comes too late. */
 void update_replica_take(struct update_server *s, const struct update_head *head) {
     struct replica *r = s->replica;
+    if (r && s->epoch > 0 && head->kind != UPDATE_STATE)
+        return;
     if (r && head->kind == UPDATE_SEQUEL)
         take_sequel(s, head);
     else if (r && head->kind == UPDATE_BEAT)
@@ -196,14 +199,24 @@ static double find_divergence(const struct update_server *s) {
     return apart;
 }
 
+/* Of a version that is not complete, as if it was. */
+static void keep_weights(struct update_server *s) {
+    const uint32_t n = s->run->training.n_weights;
+    const double *weights = update_weights(s->parts[0].model->buffer);
+    s->replica->takeover.weights = report_alloc(n, sizeof *weights);
+    if (n > 0 && model_of(s)->updates % updates_in_version(s->run) != 0)
+        learned_so_far(s->learned, weights, s->replica->takeover.weights);
+    else
+        memcpy(s->replica->takeover.weights, weights, n * sizeof *weights);
+}
+
 static void begin_takeover(struct update_server *s) {
     struct replica *r = s->replica;
     struct takeover *t = &r->takeover;
     t->began_us = clock_now_us();
     t->silent_us = t->began_us - r->heard_us;
     t->replica = model_of(s)->updates;
-    t->weights = report_alloc(s->run->training.n_weights, sizeof *t->weights);
-    memcpy(t->weights, update_weights(s->parts[0].model->buffer), s->run->training.n_weights * sizeof *t->weights);
+    keep_weights(s);
     requests_forget(&s->requests, DONE_CONTROL_SEND);
     s->schedule = update_schedule_new(s->run);
     s->epoch = 1;

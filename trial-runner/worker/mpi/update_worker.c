@@ -297,7 +297,7 @@ static void exchange(struct update_worker *w) {
     const bool scheduled = run->plan->consistency.scheduled, goes = !scheduled || may_go(w);
     for (uint32_t m = 0; m < run->plan->n_messages && goes; m++)
         send(w, &run->forms[m], run->forms[m].units, scheduled ? w->told.to : server_of(w, &run->forms[m]));
-    if (goes && keeps_updates(w)) {
+    if (goes && keeps_updates(w) && w->epoch == 0) {
         update_kept_add(&w->kept, w->pushes[0]);
         w->pushes[0] = update_kept_buffer(&w->kept, &run->forms[0]);
     }

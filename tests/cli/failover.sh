@@ -1,0 +1,63 @@
+#!/bin/bash
+# The server of updates is killed in a real trial, and its replica goes on: trial-runner/worker/mpi/update_replica.h.
+# `make failover` does it 20 times in the lab.
+# Alone: the replica waits for a second before it takes over, and ranks must not be kept from saying that they live.
+# Plan: 14
+set -u
+cd "$(dirname "$0")/../.."
+source tests/cli/check.bash
+syncopate=$PWD/${OUT:-build/release}/bin/syncopate
+if ! command -v mpirun >/dev/null || ! command -v python3 >/dev/null; then
+    echo "skip failover: needs mpirun and python3"
+    exit 0
+fi
+dir=$(mktemp -d)
+trap 'rm -rf "$dir"' EXIT
+tiny=$PWD/tests/cli/mlp-tiny.json
+
+for name in early due sums stale synchronous; do
+    python3 - "$dir" "$name" <<'PY' 2>"$dir/why"
+import sys
+sys.path.insert(0, "tests/failover")
+import failover as f
+folder, name = sys.argv[1:]
+path = f.strategy(name, folder)
+why = f.wrong(f.run(path, "local", 60, 20, 3), 60)
+assert not why, why
+PY
+    verdict "a_replica_takes_over_$name" $? "$(tail -n 1 "$dir/why")"
+done
+for name in early sums; do
+    python3 - "$dir" "$name" <<'PY' 2>"$dir/why"
+import sys
+sys.path.insert(0, "tests/failover")
+import failover as f
+folder, name = sys.argv[1:]
+trial = f.run(folder + f"/{name}.json", "local", 60)
+why = f.wrong(trial, 60, died=False)
+assert not why, why
+assert trial["updates"]["copies"] >= 240 - 12, trial["updates"]["copies"]
+PY
+    verdict "a_replica_follows_$name" $? "$(tail -n 1 "$dir/why")"
+    python3 - "$dir" "$name" <<'PY' 2>"$dir/why"
+import sys
+sys.path.insert(0, "tests/failover")
+import failover as f
+folder, name = sys.argv[1:]
+why = f.wrong(f.run(folder + f"/{name}.json", "local", 400, 20, 3, stop_ms=1500), 400)
+assert not why, why
+PY
+    verdict "a_server_that_wakes_up_too_late_changes_nothing_$name" $? "$(tail -n 1 "$dir/why")"
+done
+
+cd "$dir"
+trial() { "$syncopate" trial "$tiny" lab-4x1g --runner local --iterations 2 --strategy "$1"; }
+check copies_are_told_in_words 0 'copies for the replica: ' trial early.json
+sed 's/"n3", "n4"/"n2", "n4"/' sums.json >aggregates.json
+check a_replica_that_aggregates_is_refused 2 'with the replica "n2": it is an aggregator' trial aggregates.json
+sed 's/"batch_us": 10000/"batch_us": 10000, "distributors": 2/' early.json >distributed.json
+check distributors_are_refused 2 'with the replica "n2": distributors pass models on' trial distributed.json
+sed 's/"node": "n2"/"node": "n1"/' early.json >same.json
+check a_replica_of_itself_is_refused 2 "with the replica \"n1\": it is the server's node" trial same.json
+sed 's/"momentum": 0.5/"momentum": 0.5, "aggregators": ["n3"]/' early.json >added.json
+check sums_of_copies_are_refused 2 'with the replica "n2": it has aggregators' trial added.json
