@@ -2,7 +2,7 @@
 # The server of updates is killed in a real trial, and its replica goes on: trial-runner/worker/mpi/update_replica.h.
 # `make failover` does it 20 times in the lab.
 # Alone: the replica waits for a second before it takes over, and ranks must not be kept from saying that they live.
-# Plan: 14
+# Plan: 15
 set -u
 cd "$(dirname "$0")/../.."
 source tests/cli/check.bash
@@ -13,7 +13,7 @@ if ! command -v mpirun >/dev/null || ! command -v python3 >/dev/null; then
 fi
 dir=$(mktemp -d)
 trap 'rm -rf "$dir"' EXIT
-tiny=$PWD/tests/cli/mlp-tiny.json
+tiny=$PWD/tests/cli/mlp-tiny.json tests=$PWD/tests
 
 for name in early due sums stale synchronous; do
     python3 - "$dir" "$name" <<'PY' 2>"$dir/why"
@@ -51,7 +51,9 @@ PY
 done
 
 cd "$dir"
-trial() { "$syncopate" trial "$tiny" lab-4x1g --runner local --iterations 2 --strategy "$1"; }
+trial() { "$syncopate" trial "$tiny" lab-4x1g --runner local --iterations 2 --strategy "$@"; }
+export KILL_RANK=-1 KILL_WORKER=${syncopate}-worker-mpi FAULT=kill
+check a_worker_that_dies_ends_the_trial 1 'rank 5 has died: it was silent for 10 s' trial early.json --worker "$tests/failover/worker.py"
 check copies_are_told_in_words 0 'copies for the replica: ' trial early.json
 sed 's/"n3", "n4"/"n2", "n4"/' sums.json >aggregates.json
 check a_replica_that_aggregates_is_refused 2 'with the replica "n2": it is an aggregator' trial aggregates.json

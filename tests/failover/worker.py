@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """The MPI worker, but the rank KILL_RANK is killed (SIGKILL) KILL_MS after it has told KILL_ROUNDS rounds. With STOP_MS
-it is stopped for so long instead (SIGSTOP), as a machine that hangs, and then goes on."""
+it is stopped for so long instead (SIGSTOP), as a machine that hangs, and then goes on. With FAULT the worker strikes as its
+own --fault says."""
 import os
 import signal
 import subprocess
@@ -8,6 +9,8 @@ import sys
 import time
 
 worker = os.environ["KILL_WORKER"]
+if "FAULT" in os.environ:
+    sys.argv[sys.argv.index("--fault") + 1] = os.environ["FAULT"]
 if os.environ["OMPI_COMM_WORLD_RANK"] != os.environ["KILL_RANK"]:
     os.execv(worker, [worker] + sys.argv[1:])
 

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "trial-runner/worker/elements.h"
 #include "trial-runner/worker/mpi/collective.h"
 #include "trial-runner/worker/report.h"
@@ -68,6 +69,15 @@ uint64_t update_target(const struct update_run *run) {
 
 bool update_is_measured(const struct update_run *run, uint64_t updates) {
     return updates >= (uint64_t)run->options->warmup * run->world->cluster->n_devices && updates < update_target(run);
+}
+
+void update_beat(const struct update_run *run, struct requests *requests, int rank, double norm, double *beat_us) {
+    const double now_us = clock_now_us();
+    const struct update_head head = {.kind = UPDATE_BEAT, .norm = norm};
+    if (now_us < *beat_us + UPDATE_BEAT_US)
+        return;
+    *beat_us = now_us;
+    requests_send_copy(requests, &head, sizeof head, rank, run->control, run->world->pushes);
 }
 
 void update_send_with_members(const struct update_run *run, const struct update_form *form, void *buffer, uint32_t n,

@@ -18,6 +18,7 @@
 
 #include "strategy/plan.h"
 #include "trial-runner/worker/execute.h"
+#include "trial-runner/worker/requests.h"
 #include "trial-runner/worker/world.h"
 
 enum { UPDATE_SAMPLES = 16 };
@@ -38,7 +39,7 @@ enum update_kind {
     UPDATE_SEQUEL,   /* to the replica: these members are applied next, as one step */
     UPDATE_COPY,     /* to a worker: send the replica the update of this iteration */
     UPDATE_HAS,      /* from the replica: it has the worker's copy, and has applied so many steps */
-    UPDATE_BEAT,     /* to the replica: the server is alive */
+    UPDATE_BEAT,     /* between the server, or the replica after a takeover, and all others: the sender is alive */
     UPDATE_END,      /* to the replica: all workers have left; so many copies were asked for, and what was counted */
     UPDATE_TAKEOVER, /* from the replica to all: it is the server now */
     UPDATE_STATE,    /* from a worker to it: where it stands */
@@ -83,6 +84,10 @@ struct update_form {
     uint64_t samples[UPDATE_SAMPLES]; /* where they lie behind the head */
     int units;
 };
+
+/* Where there is a replica, the death of a rank ends no other. Each says so often that it lives: a server that is
+ * silent for longer is dead to its replica, and another rank to the server, which then ends the trial. */
+enum { UPDATE_BEAT_US = 20000, UPDATE_SILENCE_US = 1000000, UPDATE_LOST_US = 10000000 };
 
 /* What worker and server of a run share. */
 struct update_run {
@@ -132,6 +137,9 @@ static inline struct update_member *update_members(const struct update_form *for
 static inline int update_member_units(uint32_t n) {
     return (int)((n * sizeof(struct update_member) + UPDATE_UNIT - 1) / UPDATE_UNIT);
 }
+
+/* Tell `rank` that this one is alive, if it is time: *beat_us is when it last was. `norm` goes with it. */
+void update_beat(const struct update_run *run, struct requests *requests, int rank, double norm, double *beat_us);
 
 /* Send a model with n members behind it. `members` fill whole units and stay as they are until the request completes,
  * those behind the first n too. */

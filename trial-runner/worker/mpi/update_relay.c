@@ -27,6 +27,7 @@ struct relay {
     bool over;
     uint32_t epoch; /* 1 after a takeover, else 0 */
     uint64_t passed;
+    double beat_us;
 };
 
 static void tell(struct relay *r, int rank, const struct update_head *head) {
@@ -274,6 +275,8 @@ uint64_t update_relay_run(const struct update_run *run) {
     while (!r.over || r.requests.n > 0) {
         const bool any = take_arrivals(&r), more = take_completions(&r);
         ask(&r);
+        if (run->replica >= 0)
+            update_beat(run, &r.requests, r.server, 0, &r.beat_us);
         if (!any && !more)
             pause_for_us(PAUSE_US);
     }

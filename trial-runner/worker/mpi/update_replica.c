@@ -280,9 +280,12 @@ static void catch_up(struct update_server *s) {
 
 static void take_over(struct update_server *s) {
     begin_takeover(s);
-    while (!has_all(s->replica))
+    update_server_begin_watch(s);
+    while (!has_all(s->replica)) {
+        update_server_watch(s);
         if (!update_server_poll(s))
             pause_for_us(PAUSE_US);
+    }
     catch_up(s);
     take_clients(s);
     s->replica->serves = true;
@@ -300,6 +303,7 @@ static bool follow(struct update_server *s) {
         const bool any = update_server_poll(s);
         if (!r->ended && clock_now_us() > r->heard_us + UPDATE_SILENCE_US)
             return false;
+        update_beat(s->run, &s->requests, s->run->server, 0, &s->beat_us);
         if (!any)
             pause_for_us(PAUSE_US);
     }

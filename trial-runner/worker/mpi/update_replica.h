@@ -13,7 +13,8 @@
  *   4. It answers the workers that wait, and serves.
  * Workers that have the last model stay until the replica lets them go, so that there is always someone to ask.
  *
- * A replica that dies ends the trial. Threads: one. Memory that runs out ends the job. */
+ * A worker, a relay or a replica that dies ends the trial (UPDATE_LOST_US). Threads: one. Memory that runs out ends the
+ * job. */
 #ifndef TRIAL_RUNNER_WORKER_MPI_UPDATE_REPLICA_H
 #define TRIAL_RUNNER_WORKER_MPI_UPDATE_REPLICA_H
 
@@ -23,8 +24,6 @@
 #include "trial-runner/worker/mpi/update.h"
 #include "trial-runner/worker/mpi/update_counts.h"
 
-enum { UPDATE_BEAT_US = 20000, UPDATE_SILENCE_US = 1000000 };
-
 struct update_server;
 struct replica;
 
@@ -32,7 +31,7 @@ struct replica;
  * its owner to release, and to tell where this rank took over. Says {"event":"takeover",...} then. */
 void update_replica_run(const struct update_run *run, struct update_counts *out, struct learned *learned);
 
-/* What update_server.c tells the replica in its rank: someone is heard; a control message; whose updates are applied
+/* What update_server.c tells the replica in its rank: the server is heard; a control message; whose updates are applied
  * next; a step was applied; a worker's copy came; a round has ended; all is over. */
 void update_replica_hears(struct replica *replica, int rank);
 void update_replica_take(struct update_server *s, const struct update_head *head);

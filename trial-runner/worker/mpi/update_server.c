@@ -60,6 +60,7 @@ void update_server_init(struct update_server *s, const struct update_run *run, s
     s->asks = report_alloc(run->world->cluster->n_devices, sizeof *s->asks);
     s->nodes = report_alloc(run->world->cluster->n_nodes, sizeof *s->nodes);
     s->heads = report_alloc(run->world->cluster->n_nodes, sizeof *s->heads);
+    s->heard_us = report_alloc((size_t)run->world->size, sizeof *s->heard_us);
     begin_order(s);
     for (uint32_t m = 0; m < plan->n_messages; m++) {
         struct part *part = &s->parts[m];
@@ -90,6 +91,7 @@ void update_server_release(struct update_server *s) {
     free(s->asks);
     free(s->nodes);
     free(s->heads);
+    free(s->heard_us);
     update_copies_free(s->copies);
     update_schedule_free(s->schedule);
     if (s->sequence)
@@ -314,6 +316,10 @@ static void take_control(struct update_server *s, MPI_Message *handle, const MPI
     case UPDATE_TAKEOVER:
         s->fenced = true;
         break;
+    case UPDATE_BEAT:
+        if (s->replica)
+            update_replica_take(s, head);
+        break;
     default:
         update_replica_take(s, head);
     }
@@ -339,6 +345,7 @@ static bool take_arrivals(struct update_server *s) {
         MPI_Improbe(MPI_ANY_SOURCE, MPI_ANY_TAG, world->pushes, &found, &handle, &status);
         if (!found)
             return any;
+        s->heard_us[status.MPI_SOURCE] = clock_now_us();
         if (s->replica)
             update_replica_hears(s->replica, status.MPI_SOURCE);
         if (status.MPI_TAG == s->run->control)
@@ -653,14 +660,17 @@ static void schedule(struct update_server *s) {
     send_models(s);
 }
 
-/* The replica must not take a busy server for a dead one. */
-static void beat(struct update_server *s) {
+void update_server_watch(const struct update_server *s) {
+    const struct world *world = s->run->world;
     const double now_us = clock_now_us();
-    if (now_us < s->beat_us + UPDATE_BEAT_US)
-        return;
-    s->beat_us = now_us;
-    update_server_tell(s, s->run->replica,
-                       &(struct update_head){.kind = UPDATE_BEAT, .norm = update_copies_bound(s->copies)});
+    for (int rank = 0; rank < world->size; rank++)
+        if (rank != world->rank && rank != s->run->server && now_us > s->heard_us[rank] + UPDATE_LOST_US)
+            report_abort(ST_TRIAL, "rank %d has died: it was silent for %d s", rank, UPDATE_LOST_US / 1000000);
+}
+
+void update_server_begin_watch(struct update_server *s) {
+    for (int rank = 0; rank < s->run->world->size; rank++)
+        s->heard_us[rank] = clock_now_us();
 }
 
 /* The server's counts, since it may die before they are gathered. */
@@ -694,12 +704,15 @@ bool update_server_poll(struct update_server *s) {
 }
 
 void update_server_serve(struct update_server *s) {
+    update_server_begin_watch(s);
     while (!s->fenced && (s->n_open > 0 || s->requests.n > 0)) {
         const bool any = update_server_poll(s);
         if (s->schedule)
             schedule(s);
         if (s->copies)
-            beat(s);
+            update_beat(s->run, &s->requests, s->run->replica, update_copies_bound(s->copies), &s->beat_us);
+        if (s->run->replica >= 0)
+            update_server_watch(s);
         if (!any)
             pause_for_us(PAUSE_US);
     }

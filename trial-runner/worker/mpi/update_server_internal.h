@@ -63,7 +63,8 @@ struct update_server {
     /* Where a replica follows the server; there is one part then. */
     struct update_sequence *sequence; /* what is applied next, here and there; NULL: as it comes */
     struct update_copies *copies;     /* at the server */
-    double beat_us;                   /* the server's last sign of life */
+    double beat_us;                   /* this rank's last sign of life */
+    double *heard_us;                 /* [ranks] that of others */
     bool fenced;                      /* the server was taken for dead */
     struct replica *replica;          /* at the replica; it is the server when `sequence` is NULL */
     uint32_t epoch;                   /* then 1, else 0 */
@@ -82,6 +83,10 @@ void update_server_go_on(struct update_server *s);
 
 /* Until all workers have left, and this rank has told the other servers and relays. */
 void update_server_serve(struct update_server *s);
+
+/* End the trial when another rank but the server has been silent for long: without it the run would not end. */
+void update_server_begin_watch(struct update_server *s);
+void update_server_watch(const struct update_server *s);
 
 void update_server_tell(struct update_server *s, int rank, const struct update_head *head);
 

@@ -31,6 +31,7 @@ struct update_worker {
     struct update_kept kept; /* where there is a replica, as the next four */
     uint32_t epoch;          /* 1 after its takeover, else 0 */
     bool released;
+    double beat_us;           /* this worker's last sign of life */
     struct update_head model; /* the head of the last whole model */
     double norm;              /* of the update: how far it moves the weights; 1 where nothing is learned */
     double *gradient;         /* [n_weights] */
@@ -257,6 +258,8 @@ static bool progress(struct update_worker *w) {
             take(w, &w->requests.done[i]);
     if (keeps_updates(w) && w->n_pushes == 0)
         update_kept_send(&w->kept, w->run, &w->requests);
+    if (keeps_updates(w))
+        update_beat(w->run, &w->requests, w->server, 0, &w->beat_us);
     return n > 0;
 }
 
