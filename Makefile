@@ -53,7 +53,7 @@ link     = $(foreach f,$(call closure,$(1)),$(call lib,$(f))) $(foreach f,$(call
 
 WORKER_COMMON  := $(wildcard trial-runner/worker/*.c)
 WORKER_SOURCES := $(WORKER_COMMON) $(wildcard trial-runner/worker/mpi/*.c)
-# Of trial-runner the workers use what trains, which needs base alone.
+# Of trial-runner the workers use what trains.
 WORKER_LIBS := $(call lib,trial-runner) $(call lib,strategy) $(call lib,base)
 WORKER_LINK := $(WORKER_LIBS) $(LIBS.strategy) $(LIBS.base)
 # The NCCL worker is built where nvcc, the CUDA runtime and NCCL are; elsewhere the build goes on without it. NCCL may also lie

@@ -42,8 +42,9 @@ struct expected {
 };
 
 static enum status print_json(const struct strategy *strategy, const struct summary *m, const struct expected *expected,
-                              uint64_t seed, const struct tune_outcome *outcome, const struct trial_updates *updates,
+                              uint64_t seed, const struct tune_outcome *outcome, const struct trial_result *result,
                               struct error *err) {
+    const struct trial_updates *updates = result->updates;
     cJSON *root = cJSON_CreateObject();
     bool ok = root && cJSON_AddStringToObject(root, "schema", "syncopate.trial/1") &&
               cJSON_AddStringToObject(root, "strategy", strategy->id.hex) &&
@@ -53,7 +54,8 @@ static enum status print_json(const struct strategy *strategy, const struct summ
               (!seed || cJSON_AddNumberToObject(root, "weather", (double)seed)) &&
               cJSON_AddNumberToObject(root, "low_us", m->low_us) &&
               cJSON_AddNumberToObject(root, "high_us", m->high_us) &&
-              (!updates || (updates_add(root, updates) && updates_add_predicted(root, &expected->updates)));
+              (!updates || (updates_add(root, updates) && updates_add_predicted(root, &expected->updates))) &&
+              (!result->training.given || training_add(root, &result->training));
     cJSON *times = ok ? cJSON_AddArrayToObject(root, "iterations_us") : NULL;
     ok = ok && times;
     for (size_t i = 0; i < outcome->n && ok; i++)
@@ -81,19 +83,21 @@ static void print_words(const struct strategy *strategy, const struct summary *m
 
 static enum status report(const struct strategy *strategy, const struct trial_command_options *words,
                           const struct expected *expected, const struct tune_outcome *outcome,
-                          const struct trial_updates *updates, struct error *err) {
+                          const struct trial_result *result, struct error *err) {
     struct summary summary;
     if (outcome->state != RECORD_COMPLETE)
         return error_set(err, outcome->state == RECORD_INFEASIBLE ? ST_INFEASIBLE : ST_TRIAL, "%s", outcome->reason);
     enum status st = summary_of_copy(outcome->n, outcome->iterations_us, &summary, err);
     if (!st && words->json)
-        st = print_json(strategy, &summary, expected, words->seed, outcome, updates, err);
-    else if (!st && updates)
-        updates_print(strategy->name, &summary, words->seed, words->train, updates, expected->us, &expected->updates);
+        st = print_json(strategy, &summary, expected, words->seed, outcome, result, err);
+    else if (!st && result->updates)
+        updates_print(strategy->name, &summary, words->seed, result->updates, expected->us, &expected->updates);
     else if (!st && words->seed)
         print_weather(strategy, &summary, expected->us, words->seed);
     else if (!st)
         print_words(strategy, &summary, expected->us);
+    if (!st && !words->json && result->training.given)
+        training_print(words->train, &result->training);
     return st;
 }
 
@@ -215,7 +219,7 @@ static enum status run_trial(const struct inputs *inputs, const struct strategy 
     if (!st)
         st = run_recorded(&start, &run, &order, store, &outcome, err);
     if (!st)
-        st = report(strategy, words, &expected, &outcome, runner.last.updates, err);
+        st = report(strategy, words, &expected, &outcome, &runner.last, err);
     if (!st && words->trace)
         st = write_trace(&trace, inputs, strategy, words->trace, err);
     measured_trace_release(&trace);
@@ -303,7 +307,7 @@ enum status cmd_trial(int argc, char **argv, struct error *err) {
         {"trace", OPTION_TEXT, &words.trace, "FILE",
          "write a Chrome trace of the first device: predicted, and next to it measured"},
         {"train", OPTION_TEXT, &words.train, "softmax|two-layer",
-         "let the workers learn a small task with known least loss, where the strategy has a \"consistency\""},
+         "let the workers learn a small task whose least loss is known"},
         {"learning-rate", OPTION_NUMBER, &words.rate, "RATE", "how far an update goes (default 0.05)"},
         {"momentum", OPTION_NUMBER, &words.momentum, "SHARE", "how much of the last change is added (default 0.9)"},
         {"target", OPTION_PERCENT, &words.target, "PERCENT",

@@ -35,7 +35,7 @@ static void print_workers(const struct trial_updates *u) {
     text_print(stdout, "\n");
 }
 
-static void print_training(const char *task, const struct trial_training *t) {
+void training_print(const char *task, const struct trial_training *t) {
     char last[32] = "no finite number", time[32];
     if (!isnan(t->last))
         snprintf(last, sizeof last, "%.4g", t->last);
@@ -85,8 +85,8 @@ bool updates_add_predicted(cJSON *root, const struct updates_prediction *p) {
            cJSON_AddNumberToObject(json, "delay_largest", (double)p->delay_most);
 }
 
-void updates_print(const char *strategy, const struct summary *rounds, uint64_t seed, const char *task,
-                   const struct trial_updates *u, double predicted_us, const struct updates_prediction *predicted) {
+void updates_print(const char *strategy, const struct summary *rounds, uint64_t seed, const struct trial_updates *u,
+                   double predicted_us, const struct updates_prediction *predicted) {
     char each[32], mean[32], weather[64] = "";
     if (seed > 0)
         snprintf(weather, sizeof weather, "in weather %llu ", (unsigned long long)seed);
@@ -108,8 +108,6 @@ void updates_print(const char *strategy, const struct summary *rounds, uint64_t 
     print_delays(u);
     print_workers(u);
     print_predicted(rounds->mean_us, predicted_us, predicted);
-    if (u->training.given)
-        print_training(task, &u->training);
 }
 
 static bool add_delays(cJSON *json, const struct trial_updates *u) {
@@ -135,27 +133,26 @@ static bool add_workers(cJSON *json, const struct trial_updates *u) {
     return ok;
 }
 
-static bool add_losses(cJSON *json, const struct trial_updates *u) {
+static bool add_losses(cJSON *json, const struct trial_training *t) {
     cJSON *list = cJSON_AddArrayToObject(json, "losses");
     bool ok = list;
-    for (size_t i = 0; i < u->n_losses && ok; i++) {
+    for (size_t i = 0; i < t->n_losses && ok; i++) {
         cJSON *loss = cJSON_CreateObject();
-        ok = cJSON_AddItemToArray(list, loss) && cJSON_AddNumberToObject(loss, "update", u->losses[i].update) &&
-             cJSON_AddNumberToObject(loss, "time_us", u->losses[i].time_us) &&
-             json_add_known(loss, "loss", u->losses[i].loss);
+        ok = cJSON_AddItemToArray(list, loss) && cJSON_AddNumberToObject(loss, "update", t->losses[i].update) &&
+             cJSON_AddNumberToObject(loss, "time_us", t->losses[i].time_us) &&
+             json_add_known(loss, "loss", t->losses[i].loss);
     }
     return ok;
 }
 
-static bool add_training(cJSON *root, const struct trial_updates *u) {
-    const struct trial_training *t = &u->training;
+bool training_add(cJSON *root, const struct trial_training *t) {
     cJSON *json = cJSON_AddObjectToObject(root, "training");
     return json && cJSON_AddNumberToObject(json, "first", t->first) &&
            cJSON_AddNumberToObject(json, "least", t->least) && cJSON_AddNumberToObject(json, "target", t->target) &&
            json_add_known(json, "last", t->last) &&
            (!t->reached || (cJSON_AddNumberToObject(json, "reached_update", t->reached_update) &&
                             cJSON_AddNumberToObject(json, "reached_us", t->reached_us))) &&
-           add_losses(json, u);
+           add_losses(json, t);
 }
 
 static bool add_takeover(cJSON *root, const struct trial_takeover *t) {
@@ -184,6 +181,5 @@ bool updates_add(cJSON *root, const struct trial_updates *u) {
            cJSON_AddNumberToObject(json, "delay_mean", u->delay_mean) &&
            cJSON_AddNumberToObject(json, "delay_variance", u->delay_variance) &&
            cJSON_AddNumberToObject(json, "delay_largest", u->delay_largest) && add_delays(json, u) &&
-           add_workers(json, u) && (!u->training.given || add_training(root, u)) &&
-           (!u->takeover.given || add_takeover(root, &u->takeover));
+           add_workers(json, u) && (!u->takeover.given || add_takeover(root, &u->takeover));
 }

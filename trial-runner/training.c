@@ -47,6 +47,23 @@ uint32_t training_weights(enum training_task task) {
                                         : 0;
 }
 
+enum status training_place(enum training_task task, const struct plan *plan, uint32_t *message, struct error *err) {
+    const bool plain = consistency_is_plain(&plan->consistency);
+    uint32_t largest = 0;
+    while (largest + 1 < plan->n_messages && plan->messages[largest].bytes < plan->max_bytes)
+        largest++;
+    const enum dtype dtype = plan->n_messages > 0 ? plan->messages[largest].dtype : DTYPE_f32;
+    const uint64_t bytes = training_weights(task) * (plain ? dtype_bytes(dtype) : sizeof(double));
+    if (bytes > 0 && plain && dtype != DTYPE_f32 && dtype != DTYPE_f64)
+        return error_set(err, ST_INVALID, "the largest message travels as %s; %s is learned over f32 or f64",
+                         dtype_name(dtype), training_name(task));
+    if (bytes > plan->max_bytes)
+        return error_set(err, ST_INFEASIBLE, "the largest message has %llu bytes, and %s has %llu bytes of weights",
+                         (unsigned long long)plan->max_bytes, training_name(task), (unsigned long long)bytes);
+    *message = largest;
+    return ST_OK;
+}
+
 /* ---- one example: its loss, and its gradient added to `gradient` unless that is NULL ---- */
 
 static double dot(size_t n, const double *a, const double *b) {

@@ -16,6 +16,7 @@
 #include <stdint.h>
 
 #include "base/error.h"
+#include "strategy/plan.h"
 
 /* X(name, word) */
 #define TRAINING_TABLE(X)                                                                                              \
@@ -56,6 +57,11 @@ void training_release(struct training *training);
 
 /* How many weights a task has; 0 for TRAINING_NONE. */
 uint32_t training_weights(enum training_task task);
+
+/* The message that carries gradients at its front: the first of the plan's largest. Updates (strategy/consistency.h)
+ * carry doubles; synchronous messages carry elements of their own type, which must be f32 or f64. Fails: ST_INFEASIBLE
+ * (no room), ST_INVALID (another type). */
+enum status training_place(enum training_task task, const struct plan *plan, uint32_t *message, struct error *err);
 
 /* The weights [n_weights] that training begins with. */
 void training_begin(const struct training *training, double *weights);

@@ -76,7 +76,7 @@ static bool is_over(struct trial *trial) {
         return false;
     if (trial->result.n < trial->request->iterations)
         return false;
-    if (trial->request->training.task != TRAINING_NONE && !trial->result.updates->training.given)
+    if (trial->request->training.task != TRAINING_NONE && !trial->result.training.given)
         return false;
     end_with(trial, TRIAL_COMPLETE, "");
     return true;
@@ -100,6 +100,7 @@ static bool take_event(void *context, const char *event, const cJSON *line) {
         trial->result.checked = (uint64_t)number(line, "checked");
     } else if (trial->result.updates)
         trial_updates_take(trial->result.updates, event, line);
+    trial_training_take(&trial->result.training, event, line);
     return !is_over(trial);
 }
 
@@ -224,12 +225,12 @@ static enum status write_and_run(struct trial *trial, const bool *serves, struct
     return status;
 }
 
-/* The MPI worker runs updates. No timeline of device 0 shows them. */
+/* The MPI worker alone trains and runs updates. No timeline of device 0 shows updates. */
 static enum status check_consistency(const struct trial_request *request, struct error *err) {
     const struct consistency *c = &request->strategy->consistency;
-    if (consistency_is_plain(c) && request->training.task != TRAINING_NONE)
-        return error_set(err, ST_INVALID, "%s has no \"consistency\"; only workers that send whole updates learn",
-                         request->strategy->name);
+    if (request->training.task != TRAINING_NONE && request->launcher.worker != TRIAL_WORKER_MPI)
+        return error_set(err, ST_INVALID, "%s is learned by the MPI worker alone",
+                         training_name(request->training.task));
     if (consistency_is_plain(c))
         return ST_OK;
     if (request->launcher.worker != TRIAL_WORKER_MPI)
@@ -280,11 +281,8 @@ static enum status find_servers(const struct trial_request *request, bool **out,
         status = plan_lower(request->model, request->cluster, request->strategy, &plan, err);
     if (status)
         return status;
-    const uint64_t weights_bytes = training_weights(request->training.task) * sizeof(double);
-    if (weights_bytes > plan.max_bytes) {
-        status = error_set(err, ST_INFEASIBLE, "the largest message has %llu bytes, and %s has %llu bytes of weights",
-                           (unsigned long long)plan.max_bytes, training_name(request->training.task),
-                           (unsigned long long)weights_bytes);
+    status = training_place(request->training.task, &plan, &(uint32_t){0}, err);
+    if (status) {
         plan_release(&plan);
         return status;
     }

@@ -16,6 +16,7 @@
 #include "strategy/plan.h"
 #include "trial-runner/launch.h"
 #include "trial-runner/training.h"
+#include "trial-runner/trial_training.h"
 #include "trial-runner/trial_updates.h"
 
 /* How a trial ended. */
@@ -53,7 +54,7 @@ struct trial_request {
     void *context;
     const char *fault;                /* worker's --fault, for tests; NULL */
     uint64_t weather;                 /* seed of the cluster's weather, in the lab, and of the batches; 0: none */
-    struct training_options training; /* what workers learn; only where the strategy has a "consistency" */
+    struct training_options training; /* what workers learn; by the MPI worker alone */
 };
 
 struct trial_result {
@@ -63,6 +64,7 @@ struct trial_result {
     double median_us;              /* 0 when n = 0 */
     uint64_t checked;              /* sampled sums found right */
     struct trial_updates *updates; /* where the strategy has a "consistency"; else NULL */
+    struct trial_training training;
     double wall_s;
     char *environment; /* JSON: MPI, ranks, host, kernel, processor, runner; NULL when no worker came up */
     char reason[512];  /* why it is not complete; "" when it is */

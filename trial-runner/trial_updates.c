@@ -62,21 +62,9 @@ static double number_or_nan(const cJSON *line, const char *key) {
     return cJSON_IsNumber(item) ? item->valuedouble : NAN;
 }
 
-static void take_loss(struct trial_updates *updates, const cJSON *line) {
-    if (updates->n_losses < TRIAL_LOSSES)
-        updates->losses[updates->n_losses++] =
-            (struct trial_loss){number(line, "update"), number(line, "time_us"), number_or_nan(line, "loss")};
-}
-
-static void take_training(struct trial_updates *updates, const cJSON *line) {
-    updates->training = (struct trial_training){.given = true,
-                                                .first = number(line, "first"),
-                                                .least = number(line, "least"),
-                                                .target = number(line, "target"),
-                                                .last = number_or_nan(line, "last"),
-                                                .reached = cJSON_HasObjectItem(line, "reached_us"),
-                                                .reached_update = number(line, "reached_update"),
-                                                .reached_us = number(line, "reached_us")};
+static double number_or_nan(const cJSON *line, const char *key) {
+    const cJSON *item = cJSON_GetObjectItemCaseSensitive(line, key);
+    return cJSON_IsNumber(item) ? item->valuedouble : NAN;
 }
 
 static void take_takeover(struct trial_updates *updates, const cJSON *line) {
@@ -98,10 +86,6 @@ void trial_updates_take(struct trial_updates *updates, const char *event, const 
         take_counts(updates, line);
     else if (strcmp(event, "worker") == 0)
         take_worker(updates, line);
-    else if (strcmp(event, "loss") == 0)
-        take_loss(updates, line);
-    else if (strcmp(event, "training") == 0)
-        take_training(updates, line);
     else if (strcmp(event, "takeover") == 0)
         take_takeover(updates, line);
 }

@@ -12,23 +12,11 @@
 
 #include "base/error.h"
 
-enum { TRIAL_DELAYS = 64, TRIAL_LOSSES = 256 };
+enum { TRIAL_DELAYS = 64 };
 
 struct trial_update_worker {
     uint32_t iterations; /* that it computed, also those that warm up */
     double mean_us;      /* from one to the next */
-};
-
-struct trial_loss {
-    double update, time_us, loss; /* after so many updates, so long after the start; NAN: no finite number */
-};
-
-/* What the workers learned (trial-runner/training.h). */
-struct trial_training {
-    bool given;
-    double first, least, target, last; /* losses; last NAN: no finite number */
-    bool reached;
-    double reached_update, reached_us; /* the first known version with the target's loss: which, and when */
 };
 
 /* Of a server that died, and the replica that went on. */
@@ -56,10 +44,7 @@ struct trial_updates {
     double of_delay[TRIAL_DELAYS];
     uint32_t n_workers;
     struct trial_update_worker *workers; /* [n_workers], by device */
-    struct trial_training training;
     struct trial_takeover takeover;
-    size_t n_losses;
-    struct trial_loss losses[TRIAL_LOSSES];
 };
 
 /* NULL when memory is out. */

@@ -23,7 +23,7 @@ struct execute_options {
     bool time_messages;               /* as the result's messages_us says */
     enum execute_fault fault;         /* strikes on the last device at the second iteration */
     uint64_t weather;                 /* seed of the weather (strategy/weather.h) in which devices compute; 0: none */
-    struct training_options training; /* what workers that send updates learn */
+    struct training_options training; /* what workers learn; by MPI alone */
 };
 
 struct execute_result {

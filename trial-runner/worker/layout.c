@@ -66,12 +66,10 @@ uint32_t layout_sample_count(const struct message *message) {
 
 static void choose_samples(const struct layout *layout, const struct plan *plan, uint32_t m) {
     const struct message *message = &plan->messages[m];
-    uint64_t width = dtype_bytes(message->dtype), last = message->bytes / width - 1;
-    uint32_t n = layout_sample_count(message);
-    for (uint32_t k = 0; k < n; k++) {
-        uint64_t element = n > 1 ? (uint64_t)((double)last * k / (n - 1)) : 0;
-        locate(layout, plan, m, element * width, k);
-    }
+    const uint64_t width = dtype_bytes(message->dtype);
+    const uint32_t n = layout_sample_count(message);
+    for (uint32_t k = 0; k < n; k++)
+        locate(layout, plan, m, layout_sample_element(message->bytes / width, n, k) * width, k);
 }
 
 void layout_init(struct layout *layout, const struct plan *plan, bool wide) {

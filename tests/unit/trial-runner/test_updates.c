@@ -4,7 +4,8 @@
  * other begins at most 2K + 1 iterations. With K = 0 a round has each of the delays 0 to n - 1 once.
  *
  * One worker that learns is plain gradient descent with momentum, so its losses are known; so are those of several
- * workers with K = 0 and without momentum, since their order does not matter then. */
+ * workers with K = 0 and without momentum, since their order does not matter then, and those of all synchronous plans,
+ * also without a "consistency". */
 #include <math.h>
 #include <signal.h>
 #include <stdio.h>
@@ -386,31 +387,31 @@ static void descend(const struct training *t, uint32_t workers, uint32_t version
         }
 }
 
-/* A round makes so many versions, and the loss of each is told. */
-static void check_losses(const struct trial_updates *u, uint32_t workers, uint32_t versions) {
+/* A round makes so many versions, and the loss of each is told, to a relative precision. */
+static void check_losses(const struct trial_training *u, uint32_t workers, uint32_t versions, double precision) {
     struct training t;
     struct error err = {0};
     double w[MOST_WEIGHTS], change[MOST_WEIGHTS] = {0}, best[MOST_WEIGHTS], least;
     uint32_t reached = 0;
     assert_ok(training_init(&t, learns.task, &err));
-    assert_true(u->training.given && u->n_losses > 0);
+    assert_true(u->given && u->n_losses > 0);
     training_begin(&t, w);
-    assert_close(u->training.first, training_loss(&t, 0, NULL, w, NULL), 1e-12);
+    assert_close(u->first, training_loss(&t, 0, NULL, w, NULL), 1e-12);
     assert_ok(training_solve(&t, best, &least, &err));
-    assert_true(fabs(u->training.least - least) < 1e-12);
+    assert_true(fabs(u->least - least) < 1e-12);
     for (uint32_t round = 0; round < ROUNDS; round++) {
         descend(&t, workers, versions, round, change, w);
         const double loss = training_loss(&t, 0, NULL, w, NULL);
         const struct trial_loss *told = &u->losses[(round + 1) * versions - 1];
         assert_close(told->update, (round + 1) * workers, 0);
-        assert_close(told->loss, loss, 1e-9);
-        if (reached == 0 && loss <= u->training.target)
+        assert_close(told->loss, loss, precision);
+        if (reached == 0 && loss <= u->target)
             reached = round + 1;
     }
-    assert_close(u->training.last, u->losses[u->n_losses - 1].loss, 1e-12);
-    assert_int_equal(u->training.reached, reached > 0);
+    assert_close(u->last, u->losses[u->n_losses - 1].loss, 1e-12);
+    assert_int_equal(u->reached, reached > 0);
     if (workers == 1)
-        assert_close(u->training.reached_update, reached, 0);
+        assert_close(u->reached_update, reached, 0);
     training_release(&t);
 }
 
@@ -426,7 +427,7 @@ static void one_worker_descends_as_gradient_descent_with_momentum(void **state) 
         run_on(alone, ON("n1", ASYNCHRONOUS), learn, &result);
         assert_string_equal(result.reason, "");
         assert_true(result.updates->delay_largest == 0);
-        check_losses(result.updates, 1, 1);
+        check_losses(&result.training, 1, 1, 1e-9);
         trial_result_release(&result);
     }
 }
@@ -437,8 +438,8 @@ static void synchronous_workers_descend_by_the_sum_of_their_gradients(void **sta
     learns = (struct training_options){.task = TRAINING_SOFTMAX, .rate = 0.1, .target = 0.01};
     run(ON("slow", STALE("0")), learn, &result);
     assert_string_equal(result.reason, "");
-    check_losses(result.updates, WORKERS, WORKERS);
-    assert_false(result.updates->training.reached);
+    check_losses(&result.training, WORKERS, WORKERS, 1e-9);
+    assert_false(result.training.reached);
     trial_result_release(&result);
 }
 
@@ -449,12 +450,95 @@ static void scheduled_synchronous_workers_descend_with_momentum(void **state) {
     learns = (struct training_options){.task = TRAINING_SOFTMAX, .rate = 0.1, .momentum = 0.5, .target = 0.01};
     run(ON("n1", SYNCHRONOUS SCHEDULED), learn, &result);
     assert_string_equal(result.reason, "");
-    check_losses(result.updates, WORKERS, 1);
+    check_losses(&result.training, WORKERS, 1, 1e-9);
     trial_result_release(&result);
     run_of(dense_text, narrow, ON("n1", SYNCHRONOUS AGGREGATED("1000000")), learn, &result);
     assert_string_equal(result.reason, "");
     assert_true(result.updates->summed > 0);
-    check_losses(result.updates, WORKERS, 1);
+    check_losses(&result.training, WORKERS, 1, 1e-9);
+    trial_result_release(&result);
+}
+
+/* Plans without a "consistency": `a` and b in one message or several, c and d in others. */
+#define PLAIN(schedule, a)                                                                                             \
+    "{\"schema\":\"syncopate.strategy/1\",\"name\":\"s\",\"schedule\":{" schedule "},\"groups\":["                     \
+    "{\"id\":0,\"algorithm\":\"ring\"},{\"id\":1,\"algorithm\":\"tree\",\"partition_bytes\":4096},"                    \
+    "{\"id\":2,\"algorithm\":\"recursive_doubling\"},{\"id\":3,\"algorithm\":\"halving_doubling\"},"                   \
+    "{\"id\":4,\"algorithm\":\"hierarchical\"},{\"id\":5,\"algorithm\":\"ring\"},{\"id\":6,\"algorithm\":\"ring\"},"   \
+    "{\"id\":7,\"algorithm\":\"all_gather\"}],\"variables\":["                                                         \
+    "{\"name\":\"a\",\"sync\":" a "},{\"name\":\"b\",\"sync\":" REDUCED(                                               \
+        "0") "},"                                                                                                      \
+             "{\"name\":\"c\",\"sync\":" REDUCED("5") "},{\"name\":\"d\",\"sync\":" REDUCED("6") "}]}"
+#define REDUCED(group) "{\"kind\":\"all_reduce\",\"group\":" group "}"
+#define PUSHED(more)   "{\"kind\":\"parameter_server\",\"servers\":[\"pair\"]," more "}"
+#define BARRIER        "\"policy\":\"fifo\",\"credit_bytes\":0,\"cross_iteration\":false"
+#define CROSSING       "\"policy\":\"priority\",\"credit_bytes\":5000,\"cross_iteration\":true"
+
+static void spoil_while_learning(struct trial_request *request) {
+    learn(request);
+    request->fault = "sum";
+}
+
+static const char pair_and_one[] =
+    "{\"schema\":\"syncopate.cluster/1\",\"name\":\"c\",\"nodes\":["
+    "{\"name\":\"pair\",\"devices\":2,\"device\":\"cpu\",\"nic_gbit_per_s\":1,\"device_link_gbyte_per_s\":10},"
+    "{\"name\":\"one\",\"devices\":1,\"device\":\"cpu\",\"nic_gbit_per_s\":1}]}";
+
+/* Every algorithm and server adds the same gradients, in f32; the other bytes are proved as ever. Of 16 samples of the
+ * first message one lies in the weights, of a message of 1024 elements three. */
+static void synchronous_plans_descend_alike(void **state) {
+    NEED_WORKER(state);
+    static const struct {
+        const char *model, *strategy;
+        uint32_t proved; /* samples of an iteration on a device */
+    } of[] = {
+        {dense_text, PLAIN(BARRIER, REDUCED("0")), 15 + 16 + 1},
+        {dense_text, PLAIN(CROSSING, REDUCED("1")), 13 + 15 * 16 + 7 + 16 + 1},
+        {dense_text, PLAIN(BARRIER, REDUCED("2")), 15 + 7 + 16 + 1},
+        {dense_text, PLAIN(CROSSING, REDUCED("3")), 15 + 7 + 16 + 1},
+        {dense_text, PLAIN(BARRIER, REDUCED("4")), 15 + 7 + 16 + 1},
+        {model_text, PLAIN(BARRIER, REDUCED("7")), 15 + 7 + 16 + 1},
+        {dense_text, PLAIN(BARRIER, PUSHED("\"local_reduction\":false")), 15 + 7 + 16 + 1},
+        {dense_text, PLAIN(CROSSING, PUSHED("\"local_reduction\":true,\"partition_bytes\":10000")),
+         15 + 6 * 16 + 7 + 16 + 1},
+    };
+    static const enum training_task tasks[] = {TRAINING_SOFTMAX, TRAINING_TWO_LAYER};
+    for (size_t i = 0; i < sizeof of / sizeof *of; i++) {
+        struct trial_result result;
+        learns = (struct training_options){.task = tasks[i % 2], .rate = 0.05, .momentum = 0.7, .target = 0.5};
+        run_of(of[i].model, pair_and_one, of[i].strategy, learn, &result);
+        assert_string_equal(result.reason, "");
+        assert_null(result.updates);
+        check_losses(&result.training, WORKERS, 1, 1e-5);
+        assert_int_equal(result.checked, of[i].proved * WORKERS * ROUNDS);
+        trial_result_release(&result);
+    }
+}
+
+static void doubles_carry_gradients_to_their_last_digits(void **state) {
+    NEED_WORKER(state);
+    static const char wide[] = "{\"schema\":\"syncopate.model/1\",\"name\":\"m\",\"batch_per_device\":1,\"variables\":["
+                               "{\"name\":\"a\",\"shape\":[105],\"dtype\":\"f64\"}],\"layers\":[{\"name\":\"1\","
+                               "\"forward_us\":1000,\"backward_us\":1000,\"variables\":[\"a\"]}]}";
+    static const char strategy[] =
+        "{\"schema\":\"syncopate.strategy/1\",\"name\":\"s\",\"schedule\":{" BARRIER "},\"groups\":[{\"id\":0,"
+        "\"algorithm\":\"ring\"}],\"variables\":[{\"name\":\"a\",\"sync\":" REDUCED("0") "}]}";
+    struct trial_result result;
+    learns = (struct training_options){.task = TRAINING_SOFTMAX, .rate = 0.05, .momentum = 0.9, .target = 0.5};
+    run_of(wide, pair_and_one, strategy, learn, &result);
+    assert_string_equal(result.reason, "");
+    check_losses(&result.training, WORKERS, 1, 1e-12);
+    assert_int_equal(result.checked, 0); /* all elements are weights */
+    trial_result_release(&result);
+}
+
+static void a_wrong_sum_beside_the_weights_fails_the_trial(void **state) {
+    NEED_WORKER(state);
+    struct trial_result result;
+    learns = (struct training_options){.task = TRAINING_SOFTMAX, .rate = 0.05, .target = 0.5};
+    run_of(dense_text, pair_and_one, PLAIN(BARRIER, REDUCED("2")), spoil_while_learning, &result);
+    assert_int_equal(result.ending, TRIAL_FAILED);
+    assert_contains(result.reason, "wrong sum: message ");
     trial_result_release(&result);
 }
 
@@ -465,8 +549,8 @@ static void a_rate_that_is_too_high_goes_astray(void **state) {
     learns = (struct training_options){.task = TRAINING_TWO_LAYER, .rate = 1e6, .momentum = 0.99, .target = 0.01};
     run(ON("n1", ASYNCHRONOUS), learn, &result);
     assert_int_equal(result.ending, TRIAL_COMPLETE);
-    assert_false(result.updates->training.reached);
-    assert_true(!(result.updates->training.last < 1e6));
+    assert_false(result.training.reached);
+    assert_true(!(result.training.last < 1e6));
     trial_result_release(&result);
 }
 
@@ -517,6 +601,24 @@ static void ask_for_a_trace(struct trial_request *request) {
     request->on_interval = take_interval;
 }
 
+static void learn_by_nccl(struct trial_request *request) {
+    learn(request);
+    use_nccl(request);
+}
+
+/* `a` is encoded. */
+static const char all_of_bf16[] =
+    "{\"schema\":\"syncopate.strategy/1\",\"name\":\"s\",\"schedule\":{" BARRIER "},\"groups\":[{\"id\":0,"
+    "\"algorithm\":\"ring\"},{\"id\":1,\"algorithm\":\"ring\"},{\"id\":2,\"algorithm\":\"ring\"}],"
+    "\"variables\":[{\"name\":\"a\",\"encoding\":\"bf16\",\"sync\":" REDUCED(
+        "0") "},{\"name\":\"b\",\"encoding\":\"bf16\",\"sync\":" REDUCED("0") "},{\"name\":\"c\","
+                                                                              "\"sync\":" REDUCED("1") "},{"
+                                                                                                       "\"name\":"
+                                                                                                       "\"d\","
+                                                                                                       "\"sync\""
+                                                                                                       ":" REDUCED(
+                                                                                                           "2") "}]}";
+
 static void what_no_worker_runs_is_refused_before_it_starts(void **state) {
     (void)state;
     refused(ON("n1", ASYNCHRONOUS ",\"scheduler\":{},\"replica\":{\"node\":\"n2\",\"divergence\":1}"), NULL,
@@ -524,6 +626,9 @@ static void what_no_worker_runs_is_refused_before_it_starts(void **state) {
     refused(ON("slow", ASYNCHRONOUS SCHEDULED), NULL, "s has a \"scheduler\" and 2 servers");
     refused(ON("n1", ASYNCHRONOUS), use_nccl, "which the MPI worker alone runs");
     refused(ON("n1", STALE("1")), ask_for_a_trace, "whose trials are not traced");
+    learns = (struct training_options){.task = TRAINING_SOFTMAX, .rate = 0.1, .target = 0.5};
+    refused(all_of_bf16, learn, "the largest message travels as bf16; softmax is learned over f32 or f64");
+    refused(PLAIN(BARRIER, REDUCED("0")), learn_by_nccl, "softmax is learned by the MPI worker alone");
 }
 
 static void use_slow_lab(struct trial_request *request) {
@@ -627,12 +732,13 @@ static void lines_that_make_no_sense_change_nothing(void **state) {
     assert_close(trial_updates_each_us(u), 500, 1e-12);
     assert_close(trial_updates_dropped(u), 0.25, 1e-12);
     assert_close(sum_of_delays(u), TRIAL_DELAYS, 0);
-    for (int i = 0; i < TRIAL_LOSSES + 9; i++)
-        trial_updates_take(u, "loss", NULL);
-    assert_int_equal(u->n_losses, TRIAL_LOSSES);
-    trial_updates_take(u, "training", NULL);
-    assert_true(u->training.given && !u->training.reached && isnan(u->training.last));
     trial_updates_free(u);
+    struct trial_training training = {0};
+    for (int i = 0; i < TRIAL_LOSSES + 9; i++)
+        trial_training_take(&training, "loss", NULL);
+    assert_int_equal(training.n_losses, TRIAL_LOSSES);
+    trial_training_take(&training, "training", NULL);
+    assert_true(training.given && !training.reached && isnan(training.last));
 }
 
 /* The worker lies in bin/ beside tests/: OUT/tests/unit/trial-runner/test_updates; SYNCOPATE_WORKER names another. */
@@ -673,6 +779,9 @@ int main(void) {
         cmocka_unit_test(one_worker_descends_as_gradient_descent_with_momentum),
         cmocka_unit_test(synchronous_workers_descend_by_the_sum_of_their_gradients),
         cmocka_unit_test(scheduled_synchronous_workers_descend_with_momentum),
+        cmocka_unit_test(synchronous_plans_descend_alike),
+        cmocka_unit_test(doubles_carry_gradients_to_their_last_digits),
+        cmocka_unit_test(a_wrong_sum_beside_the_weights_fails_the_trial),
         cmocka_unit_test(a_rate_that_is_too_high_goes_astray),
         cmocka_unit_test(weights_need_room_in_the_largest_message),
         cmocka_unit_test(what_no_worker_runs_is_refused_before_it_starts),

@@ -46,6 +46,7 @@ static void finish(struct exchange *x, uint32_t m) {
     transfer->buffer = NULL;
     if (x->verify && gradients_check(&x->gradients, m, x->world->cluster->n_devices, transfer->iteration, &err))
         report_abort(err.status, "%s, device %u", ERROR_TEXT(&err), x->world->device);
+    descent_take(&x->descent, &x->gradients, m, transfer->iteration);
     transfer->end_us = clock_now_us();
     x->closed[message->gate]--;
     x->opened_us[message->gate] = transfer->end_us;
@@ -277,6 +278,7 @@ static void message_ready(struct exchange *x, uint32_t m, uint32_t iteration, do
     const struct message *message = &x->plan->messages[m];
     x->transfers[m] = (struct transfer){.iteration = iteration, .ready_us = now_us};
     gradients_produce(&x->gradients, m, x->world->device, iteration);
+    descent_put(&x->descent, &x->gradients, m, iteration);
     x->closed[message->gate]++;
     x->n_live++;
     if (listens_early(x, message))

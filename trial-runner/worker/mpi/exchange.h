@@ -21,6 +21,7 @@
 #include <stdint.h>
 
 #include "trial-runner/worker/coordinator.h"
+#include "trial-runner/worker/mpi/descent.h"
 #include "trial-runner/worker/mpi/gradients.h"
 #include "trial-runner/worker/mpi/pool.h"
 #include "trial-runner/worker/requests.h"
@@ -45,6 +46,7 @@ struct exchange {
     const struct world *world;
     bool verify;
     struct gradients gradients;
+    struct descent descent; /* for the owner to begin and end; zeroed: nothing is learned */
     struct requests requests;
     struct schedule schedule, pulls;
     uint64_t unasked_bytes; /* a sum of no more comes whole with its announcement */

@@ -128,6 +128,28 @@ static void collect(struct executor *e, struct execute_result *out) {
     MPI_Reduce(&checked, &out->checked, 1, MPI_UINT64_T, MPI_SUM, 0, e->world->workers);
 }
 
+static void worker_init(struct executor *e) {
+    const struct execute_options *options = e->options;
+    e->trace = (struct trace){.on = prints_trace(e) || options->time_messages, .warmup = options->warmup};
+    e->start_us = report_alloc(e->total + 1, sizeof *e->start_us);
+    exchange_init(&e->exchange, e->plan, e->world, options->verify);
+    descent_init(&e->exchange.descent, &e->exchange.gradients, e->world, options);
+    if (e->trace.on) {
+        e->exchange.on_done = keep_message;
+        e->exchange.context = &e->trace;
+    }
+}
+
+static void worker_end(struct executor *e, struct execute_result *out) {
+    collect(e, out);
+    if (prints_trace(e))
+        trace_print(&e->trace);
+    descent_end(&e->exchange.descent);
+    exchange_release(&e->exchange);
+    trace_release(&e->trace);
+    free(e->start_us);
+}
+
 void execute_run(const struct plan *plan, const struct world *world, const struct execute_options *options,
                  struct execute_result *out) {
     uint32_t total = options->warmup + options->iterations;
@@ -142,21 +164,10 @@ void execute_run(const struct plan *plan, const struct world *world, const struc
         return;
     }
     struct executor e = {.plan = plan, .world = world, .options = options, .total = total};
-    e.trace = (struct trace){.on = prints_trace(&e) || options->time_messages, .warmup = options->warmup};
-    e.start_us = report_alloc(total + 1, sizeof *e.start_us);
-    exchange_init(&e.exchange, plan, world, options->verify);
-    if (e.trace.on) {
-        e.exchange.on_done = keep_message;
-        e.exchange.context = &e.trace;
-    }
+    worker_init(&e);
     MPI_Barrier(MPI_COMM_WORLD);
-    e.trace.origin_us = e.clock_us = clock_now_us();
+    e.trace.origin_us = e.clock_us = e.exchange.descent.learned.began_us = clock_now_us();
     worker_run(&e);
     MPI_Barrier(MPI_COMM_WORLD);
-    collect(&e, out);
-    if (prints_trace(&e))
-        trace_print(&e.trace);
-    exchange_release(&e.exchange);
-    trace_release(&e.trace);
-    free(e.start_us);
+    worker_end(&e, out);
 }

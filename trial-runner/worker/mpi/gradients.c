@@ -35,6 +35,17 @@ void gradients_init(struct gradients *gradients, const struct plan *plan) {
     memset(gradients->data, 0, total);
 }
 
+/* The first sample that is not the owner's. */
+static uint32_t first_sample(const struct gradients *gradients, uint32_t m) {
+    const struct message *message = &gradients->plan->messages[m];
+    const uint32_t n = layout_sample_count(message);
+    uint32_t k = 0;
+    while (k < n && m == gradients->reserved_message &&
+           layout_sample_element(message->bytes / dtype_bytes(message->dtype), n, k) < gradients->reserved)
+        k++;
+    return k;
+}
+
 static enum dtype sample_type(const struct gradients *gradients, uint32_t message, uint32_t k) {
     return gradients->layout.types[(size_t)message * LAYOUT_SAMPLES + k];
 }
@@ -106,7 +117,8 @@ enum status gradients_check(struct gradients *gradients, uint32_t m, uint32_t n_
     const struct message *message = &gradients->plan->messages[m];
     const uint64_t *samples = samples_of(gradients, m);
     uint32_t n = layout_sample_count(message);
-    for (uint32_t k = 0; k < n; k++) {
+    const uint32_t first = first_sample(gradients, m);
+    for (uint32_t k = first; k < n; k++) {
         uint32_t sum = 0;
         for (uint32_t device = 0; device < n_devices; device++)
             sum += value_of(gradients, device, iteration, m, k);
@@ -114,15 +126,54 @@ enum status gradients_check(struct gradients *gradients, uint32_t m, uint32_t n_
             return error_set(err, ST_TRIAL, "wrong sum: message %u (%llu bytes), sample %u of %u, iteration %u", m,
                              (unsigned long long)message->bytes, k, n, iteration);
     }
-    gradients->checked += n;
+    gradients->checked += n - first;
     return ST_OK;
+}
+
+void gradients_reserve(struct gradients *gradients, uint32_t message, uint32_t n) {
+    gradients->reserved_message = message;
+    gradients->reserved = n;
+}
+
+/* Where element i of the reserved message lies. */
+static char *reserved_place(const struct gradients *gradients, uint32_t i) {
+    const struct piece *piece = pieces_of(gradients, gradients->reserved_message);
+    uint64_t at = i * dtype_bytes(gradients->plan->messages[gradients->reserved_message].dtype);
+    while (at >= piece->bytes)
+        at -= (piece++)->bytes;
+    return piece_data(gradients, piece) + at;
+}
+
+static bool is_double(const struct gradients *gradients) {
+    return gradients->plan->messages[gradients->reserved_message].dtype == DTYPE_f64;
+}
+
+void gradients_put(struct gradients *gradients, const double *numbers) {
+    for (uint32_t i = 0; i < gradients->reserved; i++) {
+        const float narrow = (float)numbers[i];
+        if (is_double(gradients))
+            memcpy(reserved_place(gradients, i), &numbers[i], sizeof numbers[i]);
+        else
+            memcpy(reserved_place(gradients, i), &narrow, sizeof narrow);
+    }
+}
+
+void gradients_get(const struct gradients *gradients, double *sums) {
+    for (uint32_t i = 0; i < gradients->reserved; i++) {
+        float narrow;
+        memcpy(&narrow, reserved_place(gradients, i), sizeof narrow);
+        sums[i] = (double)narrow;
+        if (is_double(gradients))
+            memcpy(&sums[i], reserved_place(gradients, i), sizeof sums[i]);
+    }
 }
 
 void gradients_spoil(struct gradients *gradients, uint32_t message) {
     enum { MORE_THAN_ANY_VALUE = 50 };
     const struct message *m = &gradients->plan->messages[message];
-    if (layout_sample_count(m) > 0)
-        store(gradients->data + samples_of(gradients, message)[0], sample_type(gradients, message, 0),
+    const uint32_t k = first_sample(gradients, message);
+    if (layout_sample_count(m) > k)
+        store(gradients->data + samples_of(gradients, message)[k], sample_type(gradients, message, k),
               MORE_THAN_ANY_VALUE);
 }
 

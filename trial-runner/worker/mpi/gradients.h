@@ -5,7 +5,8 @@
  *
  * All bytes are zero except at the layout's samples, where each device writes a small integer that only it, the
  * iteration, the message and the position determine. After the message the sum over all devices must be there: exact
- * in every dtype, since the values are small (trial-runner/worker/elements.h; u8 modulo its range). */
+ * in every dtype, since the values are small (trial-runner/worker/elements.h; u8 modulo its range). One message may
+ * have numbers of its owner at its front, of which nothing is checked here. */
 #ifndef TRIAL_RUNNER_WORKER_MPI_GRADIENTS_H
 #define TRIAL_RUNNER_WORKER_MPI_GRADIENTS_H
 
@@ -19,8 +20,9 @@
 struct gradients {
     const struct plan *plan;
     struct layout layout;
-    char *data;       /* layout.bytes */
-    uint64_t checked; /* positions found right so far */
+    char *data;                          /* layout.bytes */
+    uint64_t checked;                    /* positions found right so far */
+    uint32_t reserved_message, reserved; /* elements at the front of this message are its owner's */
 };
 
 void gradients_init(struct gradients *gradients, const struct plan *plan);
@@ -36,6 +38,12 @@ void gradients_scatter(struct gradients *gradients, uint32_t message, const void
 /* Compare every sampled position with the sum over devices 0..n-1. Fails: ST_TRIAL. */
 enum status gradients_check(struct gradients *gradients, uint32_t message, uint32_t n_devices, uint32_t iteration,
                             struct error *err);
+
+/* Let the first n elements of a message, which has f32 or f64, be the owner's. Where they hold numbers: write them
+ * after gradients_produce, and read their sums. */
+void gradients_reserve(struct gradients *gradients, uint32_t message, uint32_t n);
+void gradients_put(struct gradients *gradients, const double *numbers);
+void gradients_get(const struct gradients *gradients, double *sums);
 
 /* For tests of the check itself: make this device's part of the message wrong. */
 void gradients_spoil(struct gradients *gradients, uint32_t message);

@@ -9,27 +9,26 @@
 #include "base/json.h"
 #include "trial-runner/worker/report.h"
 
-void learned_init(struct learned *l, const struct update_run *run, double *weights) {
-    const uint32_t n = run->training.n_weights;
-    const uint64_t versions = update_target(run) / updates_in_version(run);
-    *l = (struct learned){.run = run, .every = (versions + LEARNED_MOST - 1) / LEARNED_MOST};
+void learned_init(struct learned *l, struct learned_subject of, double *weights) {
+    const uint32_t n = of.training->n_weights;
+    *l = (struct learned){.of = of, .every = (of.versions + LEARNED_MOST - 1) / LEARNED_MOST};
     l->change = report_alloc(n, sizeof *l->change);
     l->sum = report_alloc(n, sizeof *l->sum);
     l->at_us = report_alloc(LEARNED_MOST, sizeof *l->at_us);
     l->weights = report_alloc((size_t)LEARNED_MOST * n, sizeof *l->weights);
-    training_begin(&run->training, weights);
+    training_begin(of.training, weights);
 }
 
 void learned_add(struct learned *l, const double *update) {
-    for (uint32_t k = 0; k < l->run->training.n_weights; k++)
+    for (uint32_t k = 0; k < l->of.training->n_weights; k++)
         l->sum[k] += update[k];
 }
 
 void learned_apply(struct learned *l, uint64_t version, double *weights) {
-    const uint32_t n = l->run->training.n_weights;
-    const uint64_t last = update_target(l->run) / updates_in_version(l->run), known = version < last ? version : last;
+    const uint32_t n = l->of.training->n_weights;
+    const uint64_t known = version < l->of.versions ? version : l->of.versions;
     for (uint32_t k = 0; k < n; k++) {
-        l->change[k] = l->sum[k] + l->run->options->training.momentum * l->change[k];
+        l->change[k] = l->sum[k] + l->of.options->momentum * l->change[k];
         weights[k] += l->change[k];
         l->sum[k] = 0;
     }
@@ -45,13 +44,13 @@ void learned_so_far(const struct learned *l, const double *weights, double *out)
 }
 
 static double loss_of(const struct learned *l, size_t i) {
-    const struct training *t = &l->run->training;
+    const struct training *t = l->of.training;
     return training_loss(t, 0, NULL, l->weights + i * t->n_weights, NULL);
 }
 
 /* So many updates are in the version that is kept at i. */
 static double update_of(const struct learned *l, size_t i) {
-    return (double)((i + 1) * l->every * updates_in_version(l->run));
+    return (double)((i + 1) * l->every * l->of.updates_in_version);
 }
 
 /* Training that went astray has losses that JSON cannot say; they are left out. */
@@ -72,8 +71,7 @@ static size_t find(const struct learned *l, double target) {
 }
 
 void learned_tell(const struct learned *l) {
-    const struct training_options *options = &l->run->options->training;
-    const struct training *t = &l->run->training;
+    const struct training *t = l->of.training;
     struct error err = {.status = ST_OK};
     double *weights = report_alloc(t->n_weights, sizeof *weights), least;
     training_begin(t, weights);
@@ -81,7 +79,8 @@ void learned_tell(const struct learned *l) {
     if (training_solve(t, weights, &least, &err))
         report_abort(err.status, "%s", ERROR_TEXT(&err));
     free(weights);
-    const double target = least + options->target * (first - least), last = l->n > 0 ? loss_of(l, l->n - 1) : first;
+    const double target = least + l->of.options->target * (first - least),
+                 last = l->n > 0 ? loss_of(l, l->n - 1) : first;
     const size_t reached = find(l, target), step = l->n / LEARNED_LINES + 1;
     for (size_t i = 0; i < l->n; i += step)
         tell_loss(l, i, loss_of(l, i));

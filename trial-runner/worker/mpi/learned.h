@@ -1,4 +1,5 @@
-/* What the server of updates learns: the weights' changes with momentum, and their losses after the run.
+/* What is learned, at the server of updates or at every worker of a synchronous plan: the weights' changes with
+ * momentum, and their losses after the run.
  * Threads: one. */
 #ifndef TRIAL_RUNNER_WORKER_MPI_LEARNED_H
 #define TRIAL_RUNNER_WORKER_MPI_LEARNED_H
@@ -6,14 +7,21 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "trial-runner/worker/mpi/update.h"
+#include "trial-runner/training.h"
 
 /* Weights of more versions are not kept: the loss of each takes about a millisecond. */
 enum { LEARNED_MOST = 2000, LEARNED_LINES = 100 };
 
+struct learned_subject {
+    const struct training *training;
+    const struct training_options *options;
+    uint64_t versions;           /* of the weights, in the run */
+    uint32_t updates_in_version; /* of single workers */
+};
+
 /* Zeroed: nothing is learned here. */
 struct learned {
-    const struct update_run *run;
+    struct learned_subject of;
     double *change; /* [n_weights] the last one */
     double *sum;    /* [n_weights] of the next version's updates so far */
     uint64_t every; /* version is kept */
@@ -24,7 +32,7 @@ struct learned {
 };
 
 /* Write the first weights, and begin. Ends the job when memory is out. */
-void learned_init(struct learned *learned, const struct update_run *run, double *weights);
+void learned_init(struct learned *learned, struct learned_subject of, double *weights);
 
 /* One more update of the next version, or a sum of some. */
 void learned_add(struct learned *learned, const double *update);

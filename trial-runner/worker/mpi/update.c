@@ -41,15 +41,12 @@ void update_run_init(struct update_run *run, const struct plan *plan, const stru
     MPI_Type_commit(&run->unit);
     run->forms = report_alloc(plan->n_messages, sizeof *run->forms);
     struct error err = {.status = ST_OK};
-    if (training_init(&run->training, options->training.task, &err))
+    if (plan->n_messages == 0)
+        report_abort(ST_INFEASIBLE, "no message carries an update");
+    if (training_place(options->training.task, plan, &run->largest, &err) ||
+        training_init(&run->training, options->training.task, &err))
         report_abort(err.status, "%s", ERROR_TEXT(&err));
     const uint64_t weights_bytes = run->training.n_weights * sizeof(double);
-    for (uint32_t m = 1; m < plan->n_messages; m++)
-        if (plan->messages[m].bytes > plan->messages[run->largest].bytes)
-            run->largest = m;
-    if (plan->n_messages == 0 || plan->max_bytes < weights_bytes)
-        report_abort(ST_INFEASIBLE, "the largest message has no room for %llu bytes of weights",
-                     (unsigned long long)weights_bytes);
     for (uint32_t m = 0; m < plan->n_messages; m++)
         form_init(&run->forms[m], plan, m, m == run->largest ? weights_bytes : 0);
     find_replica(run);
@@ -113,6 +110,13 @@ void update_sum(const struct update_form *form, void *sum, void *update) {
 
 uint32_t updates_in_version(const struct update_run *run) {
     return run->plan->consistency.kind == CONSISTENCY_synchronous ? run->world->cluster->n_devices : 1;
+}
+
+struct learned_subject update_subject(const struct update_run *run) {
+    return (struct learned_subject){.training = &run->training,
+                                    .options = &run->options->training,
+                                    .versions = update_target(run) / updates_in_version(run),
+                                    .updates_in_version = updates_in_version(run)};
 }
 
 uint32_t update_value(const struct update_run *run, const struct update_form *form, uint32_t worker, uint32_t iteration,

@@ -18,6 +18,7 @@
 
 #include "strategy/plan.h"
 #include "trial-runner/worker/execute.h"
+#include "trial-runner/worker/mpi/learned.h"
 #include "trial-runner/worker/requests.h"
 #include "trial-runner/worker/world.h"
 
@@ -116,6 +117,9 @@ bool update_is_measured(const struct update_run *run, uint64_t updates);
 
 /* So many updates make a version of the model: all of an iteration where training is synchronous, else 1. */
 uint32_t updates_in_version(const struct update_run *run);
+
+/* What the server learns. */
+struct learned_subject update_subject(const struct update_run *run);
 
 static inline uint64_t update_bytes(const struct update_form *form) {
     return (uint64_t)form->units * UPDATE_UNIT;

@@ -74,7 +74,7 @@ void update_server_init(struct update_server *s, const struct update_run *run, s
         touch_buffers(s, part->form);
         s->n_open++;
         if (part->form->weights_bytes > 0)
-            learned_init(learned, run, update_weights(part->model->buffer));
+            learned_init(learned, update_subject(run), update_weights(part->model->buffer));
     }
 }
 

@@ -116,7 +116,7 @@ void updates_run(const struct plan *plan, const struct world *world, const struc
     }
     if (!world->is_server)
         tell_workers(world, &mine);
-    if (learned.run)
+    if (learned.of.training)
         learned_tell(&learned);
     learned_release(&learned);
     update_run_release(&run);
