@@ -216,9 +216,13 @@ $(OUT)/tests/accuracy/accuracy: $(OUT)/obj/tests/accuracy/accuracy.o $$(foreach 
 accuracy-weather: all  ## predicted against measured while NICs and workers vary, in the lab: ten minutes, and root
 	@OUT=$(OUT) tests/accuracy/weather.py
 
-convergence: all  ## time and updates to a target loss against how far workers may drift apart, in the lab: a quarter of an hour, and root
-	@OUT=$(OUT) tests/convergence.sh
-failover: all  ## kill the server of updates 20 times, and see its replica go on, in the lab: two minutes, and root
+convergence: all  ## time and updates to a target loss, ring all-reduce against workers that may drift apart, in the lab: an hour, and root
+	@OUT=$(OUT) tests/convergence/convergence.py
+$(OUT)/tests/convergence/settings: $(OUT)/obj/tests/convergence/settings.o $$(foreach f,$$(call closure,trial-runner),$$(call lib,$$(f)))
+	$(call say,LINK,$@)
+	@mkdir -p $(@D)
+	$(Q)$(CC) $(LDFLAGS_ALL) -o $@ $< $(call link,trial-runner)
+failover: all  ## kill the server of updates 20 times, and see its replica go on, in the lab: five minutes, and root
 	@OUT=$(OUT) tests/failover/failover.py
 
 CURVES := $(patsubst %.c,$(OUT)/obj/%.o,$(wildcard tests/curves/*.c)) $(SUPPORT_STRATEGY)
@@ -248,7 +252,7 @@ $(OUT)/tests/evaluate/live: $(EVALUATE_LIVE) $$(foreach f,$$(call closure,cli),$
 
 # Programs that measure. No test runs them, so CI at least builds them.
 .PHONY: tools
-tools: $(OUT)/tests/load/load $(foreach t,accuracy/accuracy curves/curves evaluate/evaluate evaluate/live,$(OUT)/tests/$(t))  ## build the programs of bench-service, accuracy, curves and evaluate
+tools: $(OUT)/tests/load/load $(foreach t,accuracy/accuracy convergence/settings curves/curves evaluate/evaluate evaluate/live,$(OUT)/tests/$(t))  ## build the programs of bench-service, accuracy, convergence, curves and evaluate
 
 $(OUT)/fuzz/%: $(OUT)/obj/tests/fuzz/%.o $$(foreach f,$$(call closure,cli),$$(call lib,$$(f)))
 	$(call say,LINK,$@)
