@@ -62,11 +62,6 @@ static double number_or_nan(const cJSON *line, const char *key) {
     return cJSON_IsNumber(item) ? item->valuedouble : NAN;
 }
 
-static double number_or_nan(const cJSON *line, const char *key) {
-    const cJSON *item = cJSON_GetObjectItemCaseSensitive(line, key);
-    return cJSON_IsNumber(item) ? item->valuedouble : NAN;
-}
-
 static void take_takeover(struct trial_updates *updates, const cJSON *line) {
     updates->takeover = (struct trial_takeover){.given = true,
                                                 .silent_us = number(line, "silent_us"),

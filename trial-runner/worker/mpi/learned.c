@@ -101,4 +101,5 @@ void learned_release(struct learned *l) {
     free(l->sum);
     free(l->at_us);
     free(l->weights);
+    *l = (struct learned){0};
 }

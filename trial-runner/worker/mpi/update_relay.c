@@ -12,7 +12,8 @@
 struct collection {
     struct collection *next;
     uint32_t n;
-    struct update_member *members;
+    struct update_member
+        *members;     /* [n_messages * n] of each message, since its parts of a model have their versions */
     uint32_t came;    /* updates of which all messages are in the sum */
     uint32_t missing; /* messages of the update that was asked for; 0: none was */
     char **sums;      /* [n_messages] from the pool; NULL before the first update */
@@ -38,10 +39,12 @@ static void tell(struct relay *r, int rank, const struct update_head *head) {
 
 static void add_group(struct relay *r, const struct update_head *head) {
     struct collection *group = report_alloc(1, sizeof *group), **end = &r->groups;
-    *group = (struct collection){.n = head->members,
-                                 .members = report_alloc(head->members, sizeof *group->members),
-                                 .sums = report_alloc(r->run->plan->n_messages, sizeof *group->sums)};
-    memcpy(group->members, head + 1, head->members * sizeof *group->members);
+    const uint32_t n_messages = r->run->plan->n_messages, n = head->members;
+    *group = (struct collection){.n = n,
+                                 .members = report_alloc((size_t)n_messages * n, sizeof *group->members),
+                                 .sums = report_alloc(n_messages, sizeof *group->sums)};
+    for (uint32_t m = 0; m < n_messages; m++)
+        memcpy(group->members + m * n, head + 1, n * sizeof *group->members);
     while (*end)
         end = &(*end)->next;
     *end = group;
@@ -52,7 +55,7 @@ static void send_sum(struct relay *r, struct collection *group, uint32_t m) {
     char *sum = group->sums[m];
     *update_head_of(sum) =
         (struct update_head){.kind = UPDATE_SUM, .worker = group->members[0].worker, .members = group->n};
-    memcpy(update_members(form, sum), group->members, group->n * sizeof *group->members);
+    memcpy(update_members(form, sum), group->members + m * group->n, group->n * sizeof *group->members);
     MPI_Isend(sum, form->units + update_member_units(group->n), r->run->unit, r->server, (int)m, r->run->world->pushes,
               requests_add(&r->requests, (struct completion){.kind = DONE_PUSH, .buffer = sum}));
 }
@@ -153,12 +156,12 @@ static void add(struct relay *r, struct collection *group, uint32_t m, char *upd
     pool_give(&r->pool, update);
 }
 
+/* The server checks the versions: it may have sent a worker parts of the model between parts of an update. */
 static void take_update(struct relay *r, uint32_t m, char *update) {
     const struct update_head *head = update_head_of(update);
     struct collection *group = collecting(r);
-    const struct update_member *due = group ? &group->members[group->came] : NULL;
-    const bool right =
-        due && head->worker == due->worker && head->iteration == due->iteration && head->version == due->version;
+    struct update_member *due = group ? &group->members[m * group->n + group->came] : NULL;
+    const bool right = due && head->worker == due->worker && head->iteration == due->iteration;
     if (!right && r->epoch > 0) { /* it was on its way when the replica took over */
         pool_give(&r->pool, update);
         return;
@@ -167,6 +170,7 @@ static void take_update(struct relay *r, uint32_t m, char *update) {
         report_abort(ST_TRIAL,
                      "wrong update: message %u, iteration %u of device %u is not what its aggregator asked for", m,
                      head->iteration, head->worker);
+    due->version = head->version;
     add(r, group, m, update);
     if (--group->missing > 0)
         return;
