@@ -271,8 +271,10 @@ static enum status add_to_group(struct updates *u, uint32_t g, struct error *err
     if (--group->missing > 0)
         return ST_OK;
     group->waits = false;
-    return updates_send(u, group->copies ? TRANSFER_SUM_OF_COPIES : TRANSFER_SUM, g, group->node, group->to,
-                        u->all_bytes, group->turn, err);
+    if (group->copies)
+        return updates_send(u, TRANSFER_SUM_OF_COPIES, g, group->node, group->to, u->all_bytes, group->turn, err);
+    updates_sum_is_ready(u, g);
+    return ST_OK;
 }
 
 /* ---- a replica ---- */
@@ -359,6 +361,8 @@ static void take_part(struct updates *u, uint32_t w) {
 
 static enum status finish(struct updates *u, const struct wire_transfer *t, struct error *err) {
     struct update_group group;
+    if (u->consistency->scheduled && (t->kind == TRANSFER_PUSH || t->kind == TRANSFER_SUM))
+        updates_came(u, server_at(u, t->to), t->kind, t->what);
     switch ((enum transfer_kind)t->kind) {
     case TRANSFER_PUSH:
         return take_update(u, t->what / u->n_servers, t->what % u->n_servers, err);
@@ -488,7 +492,9 @@ static enum status step(struct updates *u, double schedule_us, double us, struct
         st = take_landings(u, err);
     if (!st)
         st = take_ready(u, err);
-    return !st && schedule_us <= us ? updates_schedule(u, err) : st;
+    if (!st && schedule_us <= us)
+        st = updates_schedule(u, err);
+    return !st && u->consistency->scheduled ? updates_set_out(u, err) : st;
 }
 
 /* So many rounds of applied updates are through; or next to all are dropped. */
@@ -578,6 +584,10 @@ static enum status set_out(struct updates *u, struct error *err) {
     if (!take_memory(u))
         return error_no_memory(err);
     list_servers(u);
+    u->due = arena_alloc(&u->arena, (size_t)u->n_servers * u->n_workers, sizeof *u->due);
+    u->n_due = arena_alloc(&u->arena, u->n_servers, sizeof *u->n_due);
+    if (!u->due || !u->n_due)
+        return error_no_memory(err);
     for (uint32_t p = 0; p < cluster->n_nodes * DIRECTION_COUNT; p++)
         u->reported_rates[p] = u->cost->nic_bytes_per_us[p / DIRECTION_COUNT];
     const double spread = transport_of(cluster) == TRANSPORT_ideal ? 1 : WIRE_SPREAD_OF_CONNECTIONS;

@@ -11,8 +11,9 @@
  * With a scheduler updates wait at their workers until the next multiple of batch_us, or until nothing else can come.
  * Those of a batch are ordered (strategy/updates/order.h), with the deadlines of the delay bound, and grouped
  * (strategy/updates/aggregate.h), on the rates that a monitor has reported and beside what is still on its way. What is
- * dropped is dropped at the worker. Transfers then take turns in that order at the rates that NICs really have. A
- * server drops an update that comes too late for its bound. Pulls are batched and passed on as §10.3 has it.
+ * dropped is dropped at the worker. The others set out when it is their turn (strategy/updates/turns.h), and none of
+ * them comes too late for its bound where there is one server. Pulls are batched and passed on as §10.3 has it. All
+ * pass the NICs in turn, at the rates that these really have.
  *
  * With a replica the server applies updates in the order in which they were scheduled, and holds one until the replica
  * has followed to within the bound (the paper holds back the transfer of the batch's last update, §5.3). Every update

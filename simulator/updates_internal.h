@@ -11,6 +11,7 @@
 #include "simulator/wire.h"
 #include "strategy/cost/cost.h"
 #include "strategy/plan.h"
+#include "strategy/updates/turns.h"
 #include "strategy/weather.h"
 
 struct updates_options; /* simulator/updates.h, as the next */
@@ -50,7 +51,7 @@ struct update_group {
     uint32_t node, to, first, n; /* members[first .. first + n): workers; places in the sequence where the sum goes to
                                     the replica; or nodes */
     uint32_t missing;            /* updates that have not come yet */
-    uint64_t turn;               /* of the sum */
+    uint64_t turn;               /* of the sum of copies, or of the model that is passed on */
     uint64_t version;            /* of the model that is passed on */
     double ready_us;             /* scratch: when the sum can go, as planned */
     bool waits;                  /* for the updates that are missing */
@@ -85,6 +86,8 @@ struct updates {
     double *busy_us;           /* of each server: until when it adds */
     uint64_t turns, committed; /* committed: updates that are scheduled and not yet applied */
     struct wire wire;
+    struct turn *due;         /* [n_servers][n_workers] what is to come to each server, by its scheduler's order */
+    uint32_t *n_due;          /* of each server */
     struct landing *landings; /* malloc'd, in no order */
     size_t n_landings, landing_room;
     struct update_group *groups;              /* malloc'd */
@@ -118,7 +121,12 @@ bool updates_may_have_model(const struct updates *u, uint32_t worker);
 /* Note the versions of the models that the worker is sent now. */
 void updates_take_versions(struct updates *u, uint32_t worker);
 
-/* Order what waits, group and send it; answer who asks. Fails: ST_NO_MEMORY. */
+/* Order what waits and group it; answer who asks. Fails: ST_NO_MEMORY. */
 enum status updates_schedule(struct updates *u, struct error *err);
+/* Let what is due set out, as far as it may. Fails: ST_NO_MEMORY. */
+enum status updates_set_out(struct updates *u, struct error *err);
+/* All members of the group have come to its aggregator; what was due has come to its server. */
+void updates_sum_is_ready(struct updates *u, uint32_t group);
+void updates_came(struct updates *u, uint32_t server, enum transfer_kind kind, uint32_t what);
 
 #endif

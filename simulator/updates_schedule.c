@@ -44,6 +44,62 @@ static double reserve(struct calendar *c, bool back, uint32_t from, uint32_t to,
                 : calendar_reserve(c, from, to, bytes, available_us);
 }
 
+/* ---- turns ---- */
+
+static struct turn *due(struct updates *u, uint32_t s) {
+    return u->due + (size_t)s * u->n_workers;
+}
+
+static void add_due(struct updates *u, uint32_t s, struct turn turn) {
+    due(u, s)[u->n_due[s]++] = turn;
+}
+
+static struct turn *find_due(struct updates *u, uint32_t s, enum transfer_kind kind, uint32_t what) {
+    struct turn *turn = due(u, s);
+    while (turn->kind != kind || turn->what != what)
+        turn++;
+    return turn;
+}
+
+void updates_sum_is_ready(struct updates *u, uint32_t group) {
+    find_due(u, 0, TRANSFER_SUM, group)->ready = true;
+}
+
+void updates_came(struct updates *u, uint32_t s, enum transfer_kind kind, uint32_t what) {
+    struct turn *turn = find_due(u, s, kind, what), *end = due(u, s) + --u->n_due[s];
+    memmove(turn, turn + 1, (size_t)(end - turn) * sizeof *turn);
+}
+
+enum status updates_set_out(struct updates *u, struct error *err) {
+    enum status st = ST_OK;
+    for (uint32_t s = 0; s < u->n_servers && !st; s++) {
+        const uint32_t n = u->n_due[s];
+        for (uint32_t t; !st && (t = turns_next(n, due(u, s), u->servers[s], u->version[s], u->reported_rates)) < n;) {
+            struct turn *turn = &due(u, s)[t];
+            turn->goes = true;
+            st = updates_send(u, turn->kind, turn->what, turn->node, u->servers[s], u->bytes[s], u->turns++, err);
+        }
+    }
+    return st;
+}
+
+/* What has not set out, in its order. */
+static void reserve_due(struct updates *u, uint32_t s, struct calendar *calendar, bool back) {
+    for (uint32_t i = 0; i < u->n_due[s]; i++) {
+        const struct turn *turn = &due(u, s)[i];
+        const double ready_us = turn->ready ? u->now_us : u->groups[turn->what].ready_us;
+        if (!turn->goes)
+            reserve(calendar, back, turn->node, u->servers[s], u->bytes[s], ready_us);
+    }
+}
+
+/* The last version of server s to which an update may be added after `before` others of its sum. With a replica
+ * updates are added in their order, whenever they come. */
+static uint64_t last_version(const struct updates *u, uint32_t w, uint32_t s, uint32_t before) {
+    const uint32_t bound = u->consistency->delay_bound;
+    return bound == 0 || u->consistency->replicated ? TURN_ANY_VERSION : u->workers[w].versions[s] + bound - before;
+}
+
 /* The calendar begins with what is on its way, in its turn, and with the sums that will follow. `back` reverses all
  * directions. */
 static enum status begin_calendar(struct updates *u, bool back, struct calendar *out, struct arena *arena,
@@ -67,8 +123,10 @@ static enum status begin_calendar(struct updates *u, bool back, struct calendar 
         if (t->kind == TRANSFER_TO_AGGREGATOR)
             u->groups[t->what].ready_us = fmax(u->groups[t->what].ready_us, end_us);
     }
+    for (uint32_t s = 0; s < u->n_servers; s++)
+        reserve_due(u, s, out, back);
     for (size_t g = u->first_group; g < u->n_groups; g++)
-        if (u->groups[g].waits)
+        if (u->groups[g].waits && u->groups[g].copies)
             reserve(out, back, u->groups[g].node, u->groups[g].to, u->all_bytes, u->groups[g].ready_us);
     return ST_OK;
 }
@@ -125,15 +183,18 @@ static enum status drop_at_worker(struct updates *u, uint32_t w, struct error *e
 }
 
 /* Every part of every update straight to its server, in order. */
-static enum status send_directly(struct updates *u, const struct batch *b, uint32_t n, struct error *err) {
-    enum status st = ST_OK;
-    for (uint32_t i = 0; i < n && !st; i++) {
+static void send_directly(struct updates *u, const struct batch *b, uint32_t n) {
+    for (uint32_t i = 0; i < n; i++) {
         uint32_t w = b->workers[b->order[i]];
-        for (uint32_t s = 0; s < u->n_servers && !st; s++)
-            st = updates_send(u, TRANSFER_PUSH, w * u->n_servers + s, u->workers[w].node, u->servers[s], u->bytes[s],
-                              u->turns++, err);
+        for (uint32_t s = 0; s < u->n_servers; s++)
+            add_due(u, s,
+                    (struct turn){.node = u->workers[w].node,
+                                  .n = 1,
+                                  .last = last_version(u, w, s, 0),
+                                  .ready = true,
+                                  .kind = TRANSFER_PUSH,
+                                  .what = w * u->n_servers + s});
     }
-    return st;
 }
 
 static enum status send_group(struct updates *u, const struct batch *b, uint32_t n, uint32_t k, struct error *err) {
@@ -142,15 +203,19 @@ static enum status send_group(struct updates *u, const struct batch *b, uint32_t
     if (st || members == 0)
         return st;
     const size_t g = u->n_groups - 1;
+    uint64_t last = TURN_ANY_VERSION;
     for (uint32_t i = 0; i < n && !st; i++) {
         uint32_t w = b->workers[b->order[i]];
         if (b->group[i] != k)
             continue;
+        const uint64_t its = last_version(u, w, 0, u->groups[g].n);
+        last = its < last ? its : last;
         add_member(u, g, w);
         st = updates_send(u, TRANSFER_TO_AGGREGATOR, (uint32_t)g, u->workers[w].node, node, u->all_bytes, u->turns++,
                           err);
     }
     close_group(u);
+    add_due(u, 0, (struct turn){.node = node, .n = members, .last = last, .kind = TRANSFER_SUM, .what = (uint32_t)g});
     return st;
 }
 
@@ -165,7 +230,7 @@ static enum status send_in_groups(struct updates *u, struct batch *b, uint32_t n
         aggregate_updates(calendar, u->servers[0], n, b->order, b->updates, list->n, b->aggregators, &groups, err);
     *end_us = groups.end_us;
     if (!st)
-        st = send_directly(u, b, groups.direct, err);
+        send_directly(u, b, groups.direct);
     for (uint32_t k = 0; k < list->n && !st; k++)
         st = send_group(u, b, n, k, err);
     return st;
@@ -272,8 +337,10 @@ static enum status order_batch(struct updates *u, struct batch *b, struct calend
 static enum status send_batch(struct updates *u, struct batch *b, const struct update_order *order, size_t mark,
                               struct calendar *calendar, double *end_us, struct error *err) {
     *end_us = order->n > 0 ? order->end_us[order->n - 1] : u->now_us;
-    if (u->consistency->aggregators.n == 0)
-        return send_directly(u, b, order->n, err);
+    if (u->consistency->aggregators.n == 0) {
+        send_directly(u, b, order->n);
+        return ST_OK;
+    }
     calendar_back_to(calendar, mark);
     return send_in_groups(u, b, order->n, calendar, end_us, err);
 }
@@ -300,16 +367,21 @@ static enum status schedule_updates(struct updates *u, struct batch *b, struct a
 
 /* ---- models ---- */
 
-/* The nodes whose workers ask and may have the model. Their workers take the server's version of now. */
-static void gather_nodes(struct updates *u, struct batch *b) {
+/* The nodes whose workers ask and may have the model, but the server's own, and whether that one has such workers too.
+ * They take the server's version of now. */
+static bool gather_nodes(struct updates *u, struct batch *b) {
+    bool here = false;
+    b->n = 0;
     for (uint32_t w = 0; w < u->n_workers; w++) {
         uint32_t node = u->workers[w].node;
         if (u->workers[w].state != WORKER_ASKS || !updates_may_have_model(u, w))
             continue;
         updates_take_versions(u, w);
-        if (b->n == 0 || b->workers[b->n - 1] != node) /* workers are numbered node by node */
+        here = here || node == u->servers[0];
+        if (node != u->servers[0] && (b->n == 0 || b->workers[b->n - 1] != node)) /* they are numbered node by node */
             b->workers[b->n++] = node;
     }
+    return here;
 }
 
 /* To nodes[0], which passes it on to the other n - 1. */
@@ -333,11 +405,10 @@ static enum status send_along(struct updates *u, const uint32_t *nodes, uint32_t
 /* §10.3. */
 static enum status schedule_models(struct updates *u, struct batch *b, struct arena *arena, struct error *err) {
     struct calendar calendar = {0};
-    b->n = 0;
-    gather_nodes(u, b);
-    if (b->n == 0)
-        return ST_OK;
-    enum status st = begin_calendar(u, true, &calendar, arena, err);
+    enum status st = gather_nodes(u, b) ? send_along(u, u->servers, 1, err) : ST_OK;
+    if (st || b->n == 0)
+        return st;
+    st = begin_calendar(u, true, &calendar, arena, err);
     if (!st)
         st = spread_model(&calendar, u->servers[0], u->all_bytes, b->n, b->workers, b->first,
                           u->consistency->distributors, u->reported_rates, err);

@@ -1,6 +1,6 @@
 /* MLfabric's scheduler: the calendar, order and aggregation against a plain reading of the algorithms
- * (plain_updates.h), deadlines that are never violated, and how far the rules are from the best order and the best
- * groups, by trying all and by glpsol. */
+ * (plain_updates.h), deadlines that are never violated, also not by turns that overtake others, and how far the rules
+ * are from the best order and the best groups, by trying all and by glpsol. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,6 +12,7 @@
 #include "strategy/updates/calendar.h"
 #include "strategy/updates/order.h"
 #include "strategy/updates/replicate.h"
+#include "strategy/updates/turns.h"
 #include "tests/property/strategy/plain_updates.h"
 #include "tests/support/check.h"
 
@@ -586,6 +587,110 @@ static void copies_keep_the_replica_within_its_bound(void **state) {
     }
 }
 
+/* ---- turns ---- */
+
+enum { TURNS = 12, STEPS = 200 };
+
+/* Turns to server 0 and what was there before each of them: what deadlines promise. */
+struct queue {
+    struct turn list[TURNS];
+    uint32_t n;
+    uint64_t version;
+    double rates[2 * NODES];
+};
+
+static void random_rates(struct rng *rng, struct queue *q) {
+    for (uint32_t p = 0; p < 2 * NODES; p++)
+        q->rates[p] = chance(rng, 0.4) ? 100 : rng_log_between(rng, 100, 1000);
+}
+
+/* It may be added after all that stand there, and after some more. */
+static void add_turn(struct rng *rng, struct queue *q) {
+    const bool ready = chance(rng, 0.5);
+    struct turn turn = {.node = (uint32_t)rng_below(rng, NODES),
+                        .n = ready ? 1 : 1 + (uint32_t)rng_below(rng, 4),
+                        .ready = ready,
+                        .last = q->version + rng_below(rng, 4)};
+    for (uint32_t i = 0; i < q->n; i++)
+        turn.last += q->list[i].n;
+    if (chance(rng, 0.2))
+        turn.last = TURN_ANY_VERSION;
+    q->list[q->n++] = turn;
+}
+
+/* The rule as it is said: one that is overtaken has, in the worst case, all others before it that are in front of it,
+ * that have set out, or that would set out now. */
+static bool plain_may_go(const struct queue *q, uint32_t t) {
+    double taken = 0;
+    for (uint32_t i = 0; i < q->n; i++)
+        taken += q->list[i].goes && q->list[i].node != 0 ? q->rates[2 * q->list[i].node + DIRECTION_OUT] : 0;
+    if (!q->list[t].ready || q->list[t].goes || (q->list[t].node != 0 && taken >= q->rates[DIRECTION_IN]))
+        return false;
+    for (uint32_t g = 0; g < t; g++) {
+        uint64_t at = q->version;
+        for (uint32_t i = 0; i < q->n; i++)
+            at += i != g && (i < g || i == t || q->list[i].goes) ? q->list[i].n : 0;
+        if (at > q->list[g].last)
+            return false;
+    }
+    return true;
+}
+
+static uint32_t plain_next(const struct queue *q) {
+    uint32_t t = 0;
+    while (t < q->n && !plain_may_go(q, t))
+        t++;
+    return t;
+}
+
+static void set_out(struct queue *q) {
+    for (uint32_t t; (t = turns_next(q->n, q->list, 0, q->version, q->rates)) < q->n;) {
+        assert_int_equal(t, plain_next(q));
+        q->list[t].goes = true;
+    }
+    assert_int_equal(plain_next(q), q->n);
+}
+
+/* Any that is on its way comes, and is in time. False: none is. */
+static bool one_comes(struct rng *rng, struct queue *q) {
+    uint32_t on_way[TURNS], n = 0;
+    for (uint32_t i = 0; i < q->n; i++)
+        if (q->list[i].goes)
+            on_way[n++] = i;
+    if (n == 0)
+        return false;
+    const uint32_t t = on_way[rng_below(rng, n)];
+    assert_true(q->version <= q->list[t].last);
+    q->version += q->list[t].n;
+    memmove(q->list + t, q->list + t + 1, (--q->n - t) * sizeof *q->list);
+    return true;
+}
+
+static void turns_overtake_each_other_and_none_is_late(void **state) {
+    struct rng rng;
+    (void)state;
+    rng_split(&rng, test_seed(), 9);
+    size_t overtaken = 0;
+    for (int i = 0; i < READINGS; i++) {
+        struct queue q = {.version = rng_below(&rng, 10)};
+        for (int step = 0; step < STEPS; step++) {
+            if (q.n < TURNS && chance(&rng, 0.6))
+                add_turn(&rng, &q);
+            for (uint32_t k = 0; k < q.n; k++)
+                q.list[k].ready = q.list[k].ready || chance(&rng, 0.2);
+            random_rates(&rng, &q);
+            set_out(&q);
+            overtaken += q.n > 1 && !q.list[0].goes && q.list[1].goes;
+            one_comes(&rng, &q);
+        }
+        for (uint32_t k = 0; k < q.n; k++)
+            q.list[k].ready = true;
+        for (set_out(&q); q.n > 0; set_out(&q))
+            assert_true(one_comes(&rng, &q)); /* nothing waits for ever */
+    }
+    assert_true(overtaken > READINGS);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(calendar_reserves_what_is_free_and_takes_it_back),
@@ -598,6 +703,7 @@ int main(void) {
         cmocka_unit_test(algorithm_3_never_beats_the_best_groups),
         cmocka_unit_test(divergence_is_bounded_by_the_norms),
         cmocka_unit_test(copies_keep_the_replica_within_its_bound),
+        cmocka_unit_test(turns_overtake_each_other_and_none_is_late),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -198,8 +198,8 @@ static void staleness_bounds_the_lead_and_the_delay(void **state) {
     trial_result_release(&result);
 }
 
-/* The slow worker's update is always over the bound, which the scheduler knows before it is sent. With NICs of one
- * rate nobody is overtaken, so nothing comes late. */
+/* The slow worker's update is always over the bound, which the scheduler knows before it is sent. Nobody is overtaken
+ * beyond the bound, so nothing comes late. */
 static void a_scheduler_drops_at_the_worker_what_cannot_keep_the_bound(void **state) {
     NEED_WORKER(state);
     struct trial_result result;

@@ -10,6 +10,7 @@
 #include "strategy/updates/calendar.h"
 #include "strategy/updates/order.h"
 #include "strategy/updates/spread.h"
+#include "strategy/updates/turns.h"
 #include "strategy/weather.h"
 #include "trial-runner/lab.h"
 #include "trial-runner/worker/report.h"
@@ -26,11 +27,10 @@ struct sender {
     uint64_t version; /* of the model that its update was computed from */
 };
 
-struct turn {
+/* What a turn is for. */
+struct trip {
     struct update_turn what;
-    bool taken;     /* of a group: its aggregator knows it */
-    bool collected; /* its bytes are in one place: always, of an update alone */
-    bool goes;
+    bool taken;       /* of a group: its aggregator knows it */
     double began_us;  /* to go */
     uint32_t missing; /* updates that have not come */
 };
@@ -46,9 +46,10 @@ struct update_schedule {
     double *rates; /* [2 * n_nodes] bytes per microsecond, as the monitor has them */
     double began_us, weather_us, due_us;
     uint32_t waiting;
-    uint32_t *leaving;   /* [n_nodes] models on their way from the server to the node */
-    double *reversed;    /* scratch: rates with all directions reversed */
-    struct turn **turns; /* [n_turns] that have not all come, in order */
+    uint32_t *leaving;  /* [n_nodes] models on their way from the server to the node */
+    double *reversed;   /* scratch: rates with all directions reversed */
+    struct turn *turns; /* [n_turns] that have not all come, in order; `what`: the first worker */
+    struct trip *trips; /* [n] by the first worker */
     uint32_t n_turns;
     uint32_t *batch, *order, *group; /* [n]: workers; positions in the batch; of the next two */
     uint32_t *aggregators;           /* nodes, the fastest first */
@@ -57,9 +58,11 @@ struct update_schedule {
     bool *dropped;
 };
 
-static void follow_weather(struct update_schedule *s, double now_us) {
+static void follow_weather(struct update_schedule *s) {
     const struct cluster *cluster = s->run->world->cluster;
-    const double seen_us = now_us - s->weather_us - cluster->variability.monitor_lag_us;
+    const double seen_us = clock_now_us() - s->weather_us - cluster->variability.monitor_lag_us;
+    if (!s->run->options->weather)
+        return;
     while (weather_next_us(&s->reported) <= seen_us)
         weather_advance(&s->reported);
     for (uint32_t p = 0; p < cluster->n_nodes * DIRECTION_COUNT; p++)
@@ -98,7 +101,8 @@ struct update_schedule *update_schedule_new(const struct update_run *run) {
                                   .due_us = INFINITY,
                                   .leaving = report_alloc(nodes, sizeof *s->leaving),
                                   .reversed = report_alloc(nodes * DIRECTION_COUNT, sizeof *s->reversed),
-                                  .turns = report_alloc(n, sizeof(struct turn *)),
+                                  .turns = report_alloc(n, sizeof(struct turn)),
+                                  .trips = report_alloc(n, sizeof(struct trip)),
                                   .batch = report_alloc(n, sizeof *s->batch),
                                   .order = report_alloc(n, sizeof *s->order),
                                   .group = report_alloc(n, sizeof *s->group),
@@ -114,9 +118,8 @@ struct update_schedule *update_schedule_new(const struct update_run *run) {
     return s;
 }
 
-static void free_turn(struct turn *turn) {
-    free(turn->what.workers);
-    free(turn);
+static struct trip *trip_of(const struct update_schedule *s, uint32_t t) {
+    return &s->trips[s->turns[t].what];
 }
 
 void update_schedule_free(struct update_schedule *s) {
@@ -129,8 +132,9 @@ void update_schedule_free(struct update_schedule *s) {
     free(s->leaving);
     free(s->reversed);
     for (uint32_t i = 0; i < s->n_turns; i++)
-        free_turn(s->turns[i]);
+        free(trip_of(s, i)->what.workers);
     free(s->turns);
+    free(s->trips);
     free(s->batch);
     free(s->order);
     free(s->group);
@@ -191,15 +195,10 @@ static double rate_of(const struct update_schedule *s, uint32_t node, enum direc
     return s->rates[node * DIRECTION_COUNT + direction];
 }
 
-/* Whose NIC the turn's bytes leave for the server. */
-static uint32_t source_of(const struct update_schedule *s, const struct turn *turn) {
-    return turn->what.via == UPDATE_DIRECT ? node_of(s, turn->what.workers[0]) : turn->what.via;
-}
-
 /* How much of it has not come, as far as its NIC's rate tells. */
-static double left_of(const struct update_schedule *s, const struct turn *turn, double now_us) {
-    const double rate = rate_of(s, source_of(s, turn), DIRECTION_OUT);
-    return turn->goes ? fmax(s->bytes - (now_us - turn->began_us) * rate, 0) : s->bytes;
+static double left_of(const struct update_schedule *s, uint32_t t, double now_us) {
+    const double rate = rate_of(s, s->turns[t].node, DIRECTION_OUT);
+    return s->turns[t].goes ? fmax(s->bytes - (now_us - trip_of(s, t)->began_us) * rate, 0) : s->bytes;
 }
 
 /* The calendar begins with what has a turn. */
@@ -207,26 +206,31 @@ static enum status begin_calendar(const struct update_schedule *s, double now_us
                                   struct error *err) {
     enum status st = calendar_init(out, s->run->world->cluster->n_nodes, s->rates, now_us, err);
     for (uint32_t i = 0; i < s->n_turns && !st; i++) {
-        const struct turn *turn = s->turns[i];
+        const struct update_turn *what = &trip_of(s, i)->what;
         double ready_us = now_us;
-        for (uint32_t k = 0; k < turn->what.n && !turn->collected; k++)
-            ready_us = fmax(ready_us,
-                            calendar_reserve(out, node_of(s, turn->what.workers[k]), turn->what.via, s->bytes, now_us));
-        calendar_reserve(out, source_of(s, turn), s->server, left_of(s, turn, now_us), ready_us);
+        for (uint32_t k = 0; k < what->n && !s->turns[i].ready; k++)
+            ready_us = fmax(ready_us, calendar_reserve(out, node_of(s, what->workers[k]), what->via, s->bytes, now_us));
+        calendar_reserve(out, s->turns[i].node, s->server, left_of(s, i, now_us), ready_us);
     }
     return st;
 }
 
 /* The turn of order[first .. first + n). */
 static void add_turn(struct update_schedule *s, uint32_t via, uint32_t first, uint32_t n) {
-    struct turn *turn = report_alloc(1, sizeof *turn);
-    *turn = (struct turn){.what = {.via = via, .n = n, .workers = report_alloc(n, sizeof(uint32_t))},
-                          .collected = via == UPDATE_DIRECT,
-                          .missing = n};
+    const uint32_t bound = s->consistency->delay_bound, names = s->batch[s->order[first]];
+    struct turn turn = {.node = via == UPDATE_DIRECT ? node_of(s, names) : via,
+                        .n = n,
+                        .last = TURN_ANY_VERSION,
+                        .ready = via == UPDATE_DIRECT,
+                        .what = names};
+    uint32_t *workers = report_alloc(n, sizeof *workers);
     for (uint32_t i = 0; i < n; i++) {
-        turn->what.workers[i] = s->batch[s->order[first + i]];
-        s->senders[turn->what.workers[i]].state = SENDER_HAS_TURN;
+        struct sender *sender = &s->senders[workers[i] = s->batch[s->order[first + i]]];
+        const uint64_t last = sender->version + bound - i;
+        turn.last = bound > 0 && last < turn.last ? last : turn.last;
+        sender->state = SENDER_HAS_TURN;
     }
+    s->trips[names] = (struct trip){.what = {.via = via, .n = n, .workers = workers}, .missing = n};
     s->turns[s->n_turns++] = turn;
 }
 
@@ -292,8 +296,7 @@ void update_schedule_order(struct update_schedule *s, uint64_t version, struct u
     struct calendar calendar = {0};
     struct error err = {.status = ST_OK};
     double last_us;
-    if (s->run->options->weather)
-        follow_weather(s, clock_now_us());
+    follow_weather(s);
     s->due_us = INFINITY;
     if (s->waiting > 0 && order_batch(s, version, &calendar, &last_us, &err))
         report_abort(err.status, "%s", ERROR_TEXT(&err));
@@ -322,77 +325,46 @@ bool update_schedule_take_dropped(struct update_schedule *s, uint32_t *worker) {
 
 const struct update_turn *update_schedule_take_group(struct update_schedule *s) {
     for (uint32_t i = 0; i < s->n_turns; i++) {
-        struct turn *turn = s->turns[i];
-        if (turn->what.via == UPDATE_DIRECT || turn->taken)
+        struct trip *trip = trip_of(s, i);
+        if (trip->what.via == UPDATE_DIRECT || trip->taken)
             continue;
-        turn->taken = true;
-        return &turn->what;
+        trip->taken = true;
+        return &trip->what;
     }
     return NULL;
 }
 
-/* Whether the NICs of what goes leave some of the server's free. What comes from the server's own node is there soon,
- * so the others wait for it. */
-static bool server_is_free(const struct update_schedule *s) {
-    double taken = 0;
-    for (uint32_t i = 0; i < s->n_turns; i++) {
-        const uint32_t source = source_of(s, s->turns[i]);
-        if (s->turns[i]->goes)
-            taken += source == s->server ? INFINITY : rate_of(s, source, DIRECTION_OUT);
-    }
-    return taken < rate_of(s, s->server, DIRECTION_IN);
-}
-
-/* Whether the updates of group g keep their bound when all before it, all that goes and `more` are applied first. */
-static bool keeps_bound(const struct update_schedule *s, uint32_t g, uint32_t more, uint64_t version) {
-    const struct update_turn *group = &s->turns[g]->what;
-    uint64_t at = version + more;
-    for (uint32_t i = 0; i < s->n_turns; i++)
-        at += i != g && (i < g || s->turns[i]->goes) ? s->turns[i]->what.n : 0;
-    for (uint32_t k = 0; k < group->n; k++)
-        if (at + k > s->senders[group->workers[k]].version + s->consistency->delay_bound)
-            return false;
-    return true;
-}
-
-/* Whether turn t may go before groups that come earlier in the order. */
-static bool may_pass(const struct update_schedule *s, uint32_t t, uint64_t version) {
-    for (uint32_t g = 0; g < t && s->consistency->delay_bound > 0; g++)
-        if (s->turns[g]->what.via != UPDATE_DIRECT && !keeps_bound(s, g, s->turns[t]->what.n, version))
-            return false;
-    return true;
-}
-
 const struct update_turn *update_schedule_take_next(struct update_schedule *s, uint64_t version) {
-    uint32_t t = 0;
-    while (t < s->n_turns && (s->turns[t]->goes || !s->turns[t]->collected))
-        t++;
-    if (t == s->n_turns || !server_is_free(s) || !may_pass(s, t, version))
+    if (s->n_turns == 0)
         return NULL;
-    s->turns[t]->goes = true;
-    s->turns[t]->began_us = clock_now_us();
-    return &s->turns[t]->what;
+    follow_weather(s);
+    const uint32_t t = turns_next(s->n_turns, s->turns, s->server, version, s->rates);
+    if (t == s->n_turns)
+        return NULL;
+    s->turns[t].goes = true;
+    trip_of(s, t)->began_us = clock_now_us();
+    return &trip_of(s, t)->what;
 }
 
 /* The turn in which the worker's update is. */
 static uint32_t turn_of(const struct update_schedule *s, uint32_t worker) {
     for (uint32_t t = 0; t < s->n_turns; t++)
-        for (uint32_t k = 0; k < s->turns[t]->what.n; k++)
-            if (s->turns[t]->what.workers[k] == worker)
+        for (uint32_t k = 0; k < trip_of(s, t)->what.n; k++)
+            if (trip_of(s, t)->what.workers[k] == worker)
                 return t;
     report_abort(ST_TRIAL, "the update of device %u came without a turn", worker);
 }
 
 void update_schedule_collected(struct update_schedule *s, uint32_t worker) {
-    s->turns[turn_of(s, worker)]->collected = true;
+    s->turns[turn_of(s, worker)].ready = true;
 }
 
 void update_schedule_arrived(struct update_schedule *s, uint32_t worker) {
     const uint32_t t = turn_of(s, worker);
     s->senders[worker].state = SENDER_COMPUTES;
-    if (--s->turns[t]->missing > 0)
+    if (--trip_of(s, t)->missing > 0)
         return;
-    free_turn(s->turns[t]);
+    free(trip_of(s, t)->what.workers);
     s->n_turns--;
     for (uint32_t i = t; i < s->n_turns; i++)
         s->turns[i] = s->turns[i + 1];

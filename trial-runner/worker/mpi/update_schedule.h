@@ -3,12 +3,11 @@
  *
  * Updates that are ready wait at their workers until the next multiple of batch_us, or until no other worker can join
  * them. Then they are ordered (strategy/updates/order.h) on the rates that a monitor has reported, behind what is still
- * on its way. An update that cannot keep its bound is dropped. The others go one after another: the next may go when
- * the last has come, or earlier when the NICs of those on their way leave some of the server's free.
+ * on its way. An update that cannot keep its bound is dropped. The others go when it is their turn
+ * (strategy/updates/turns.h).
  *
  * Where there are aggregators, updates are grouped (strategy/updates/aggregate.h), and a group's turn is that of its
- * sum. Its aggregator collects the group at once. What is behind a group may pass it while its sum is not there, as
- * long as every update in it keeps its bound: a sum is applied whole.
+ * sum, which is applied whole. Its aggregator collects the group at once.
  *
  * Where there are distributors, models wait for the end of a batch as well, and take turns on the server's NIC (§10.3).
  *
