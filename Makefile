@@ -213,7 +213,7 @@ $(OUT)/tests/accuracy/accuracy: $(OUT)/obj/tests/accuracy/accuracy.o $$(foreach 
 	$(call say,LINK,$@)
 	@mkdir -p $(@D)
 	$(Q)$(CC) $(LDFLAGS_ALL) -o $@ $< $(call link,cli)
-accuracy-weather: all  ## predicted against measured while NICs and workers vary, in the lab: ten minutes, and root
+accuracy-weather: all  ## predicted against measured while NICs and workers vary, in the lab: a quarter of an hour, and root
 	@OUT=$(OUT) tests/accuracy/weather.py
 
 convergence: all  ## time and updates to a target loss, ring all-reduce against workers that may drift apart, in the lab: an hour, and root

@@ -24,6 +24,7 @@
 #include "cli/tuning_output.h"
 #include "dataset/describe.h"
 #include "dataset/query.h"
+#include "strategy/weather.h"
 #include "tuner/learn/rankers.h"
 #include "tuner/session/asking.h"
 #include "tuner/session/runners.h"
@@ -291,8 +292,7 @@ static enum status choose_weather(struct tune_command_options *words, const stru
 
 /* In weather a trial sees a few changes of rates. */
 static double default_trial_us(const struct cluster *cluster) {
-    const struct variability *v = &cluster->variability;
-    const double varies_us = v->n_rates > 0 ? CHANGES_A_TRIAL * v->every_us : v->trace_us;
+    const double varies_us = weather_shows_us(&cluster->variability, CHANGES_A_TRIAL);
     return fmin(fmax(varies_us, DEFAULT_TRIAL_US), MOST_TRIAL_US);
 }
 

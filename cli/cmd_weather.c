@@ -10,7 +10,7 @@
 #include "cli/output.h"
 #include "strategy/weather.h"
 
-enum { COLUMNS = 60, MOST_CHANGES = 10000000 };
+enum { COLUMNS = 60, FLOWS = 12, MOST_CHANGES = 10000000 };
 
 /* The weather of one seed up to a time; `rates` and what has been drawn so far belong to it. */
 struct view {
@@ -21,7 +21,7 @@ struct view {
 
 static enum status view_begin(const struct cluster *cluster, uint64_t seed, double until_us, struct view *out,
                               struct error *err) {
-    double *rates = calloc((size_t)cluster->n_nodes * DIRECTION_COUNT, sizeof *rates);
+    double *rates = calloc((size_t)cluster->n_nodes * WEATHER_NUMBERS, sizeof *rates);
     if (!rates)
         return error_no_memory(err);
     *out = (struct view){cluster, {.cluster = cluster, .seed = seed, .gbit_per_s = rates}, until_us};
@@ -74,20 +74,22 @@ static enum status print_trace(struct view *view, struct error *err) {
 
 static const char *const blocks[] = {"▁", "▂", "▃", "▄", "▅", "▆", "▇", "█"};
 
+/* Add the rates that hold from one time to another to the columns that lie between. */
+static void add_to_columns(const struct view *view, double from_us, double to_us, double *mean) {
+    const double width = view->until_us / COLUMNS;
+    for (uint32_t column = 0; column < COLUMNS; column++) {
+        const double overlap = fmin(to_us, (column + 1) * width) - fmax(from_us, column * width);
+        for (uint32_t port = 0; port < view->cluster->n_nodes * DIRECTION_COUNT && overlap > 0; port++)
+            mean[port * COLUMNS + column] += view->weather.gbit_per_s[port] * overlap / width;
+    }
+}
+
 /* Mean rates by port and column. */
 static void fill_columns(struct view *view, double *mean) {
-    double width = view->until_us / COLUMNS, at_us = 0;
-    uint32_t ports = view->cluster->n_nodes * DIRECTION_COUNT;
-    while (at_us < view->until_us) {
-        double next = fmin(weather_next_us(&view->weather), view->until_us);
-        for (double from = at_us; from < next;) {
-            uint32_t column = (uint32_t)fmin(from / width, COLUMNS - 1);
-            double to = column + 1 < COLUMNS ? fmin(next, (column + 1) * width) : next;
-            for (uint32_t port = 0; port < ports; port++)
-                mean[port * COLUMNS + column] += view->weather.gbit_per_s[port] * (to - from) / width;
-            from = to > from ? to : next;
-        }
-        at_us = next;
+    for (double at_us = 0; at_us < view->until_us;) {
+        const double next_us = fmin(weather_next_us(&view->weather), view->until_us);
+        add_to_columns(view, at_us, next_us, mean);
+        at_us = next_us;
         if (at_us < view->until_us)
             weather_advance(&view->weather);
     }
@@ -108,6 +110,29 @@ static void print_port(const struct cluster *cluster, uint32_t port, const doubl
         least = fmin(least, mean[k]);
     }
     text_print(stdout, "  %6.3g %6.3g\n", sum / COLUMNS, least);
+}
+
+static void print_flow(const struct cluster *cluster, const struct weather_flow *flow) {
+    text_print(stdout, "%10.4g s %10.4g s  %-12s %-12s %8.3g\n", flow->start_us / 1e6,
+               (flow->end_us - flow->start_us) / 1e6, cluster->nodes[flow->from].name, cluster->nodes[flow->to].name,
+               flow->gbit_per_s);
+}
+
+/* The first flows, and how many there are. */
+static void print_flows(struct view *view) {
+    struct weather *w = &view->weather;
+    uint64_t seen = 0;
+    text_print(stdout, "\nFlows in the background\n%12s %12s  %-12s %-12s %8s\n", "START", "LASTS", "FROM", "TO",
+               "Gbit/s");
+    for (weather_begin(w);; weather_advance(w)) {
+        for (; seen < w->n_started; seen++)
+            if (seen < FLOWS)
+                print_flow(view->cluster, &w->flows[w->n_flows - (w->n_started - seen)]);
+        if (weather_next_us(w) >= view->until_us)
+            break;
+    }
+    if (seen > FLOWS)
+        text_print(stdout, "and %llu more\n", (unsigned long long)(seen - FLOWS));
 }
 
 static void print_slowness(const struct view *view) {
@@ -131,7 +156,7 @@ static enum status print_picture(struct view *view, struct error *err) {
     double *mean = calloc((size_t)ports * COLUMNS, sizeof *mean);
     if (!mean)
         return error_no_memory(err);
-    if (v->n_rates > 0 || v->n_changes > 0) {
+    if (weather_shows_us(v, 1) > 0) {
         fill_columns(view, mean);
         text_print(stdout, "%-12s %-4s 0 s %*.3g s  %6s %6s  Gbit/s\n", "NODE", "WAY", COLUMNS - 6,
                    view->until_us / 1e6, "MEAN", "LEAST");
@@ -139,6 +164,8 @@ static enum status print_picture(struct view *view, struct error *err) {
             print_port(cluster, port, mean + (size_t)port * COLUMNS);
     }
     free(mean);
+    if (v->background.flows_per_s > 0 || v->background.n_flows > 0)
+        print_flows(view);
     if (v->slow_share > 0)
         print_slowness(view);
     return ST_OK;
@@ -147,9 +174,11 @@ static enum status print_picture(struct view *view, struct error *err) {
 /* Fails: ST_INVALID (no weather), ST_TOO_LARGE (more changes than fit into memory). */
 static enum status check(const struct inputs *inputs, double until_us, struct error *err) {
     const struct variability *v = &inputs->cluster.variability;
+    const struct background *b = &v->background;
     double changes = v->n_rates > 0     ? until_us / v->every_us * inputs->cluster.n_nodes * DIRECTION_COUNT
                      : v->n_changes > 0 ? (until_us / v->trace_us + 1) * v->n_changes
                                         : 0;
+    changes += b->n_flows > 0 ? (until_us / b->trace_us + 1) * b->n_flows * 4 : until_us / 1e6 * b->flows_per_s * 4;
     if (!v->given)
         return error_set(err, ST_INVALID,
                          "%s has no \"variability\": nothing varies there; \"syncopate weather --help\" shows one",
@@ -178,7 +207,10 @@ enum status cmd_weather(int argc, char **argv, struct error *err) {
             "  \"variability\": {\n"
             "    \"network\": {\"every_us\": 5000000, \"rates\": [{\"gbit_per_s\": 5, \"share\": 0.1},\n"
             "                                                {\"gbit_per_s\": 10, \"share\": 0.9}]},\n"
-            "    \"compute\": {\"share\": 0.1, \"factor\": 4}}",
+            "    \"compute\": {\"share\": 0.1, \"factor\": 4},\n"
+            "    \"background\": {\"flows_per_s\": 0.5, \"mbytes\": 2000, \"gbit_per_s\": 5}}\n"
+            "The last are flows of other jobs between the nodes: so many start in a second on average, each carries\n"
+            "so much and takes up to this rate; the job shares the NICs with them. They may also be recorded.",
         .examples = "  syncopate weather lab-4x1g-weather\n"
                     "  syncopate weather lab-4x1g-weather --seed 7 --time 5m --json",
         .options = options,

@@ -7,6 +7,7 @@
 #include "base/grow.h"
 #include "base/statistics.h"
 #include "strategy/cluster.h"
+#include "strategy/weather.h"
 
 /* The iterations so far, of all seeds. */
 struct iterations {
@@ -23,8 +24,7 @@ static void note(void *context, double us) {
 }
 
 static double default_until_us(const struct variability *v, double quiet_us) {
-    double network_us = v->n_rates > 0 ? EXPECTATION_CHANGES * v->every_us : v->trace_us;
-    return fmax(network_us, EXPECTATION_ITERATIONS * quiet_us);
+    return fmax(weather_shows_us(v, EXPECTATION_CHANGES), EXPECTATION_ITERATIONS * quiet_us);
 }
 
 /* A seed shows iterations per microsecond. The mean time is the inverse of their mean; the ends of its interval are the

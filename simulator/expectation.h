@@ -17,8 +17,8 @@ struct expectation_options {
     uint64_t first_seed; /* 0: 1 */
     uint32_t seeds;      /* this many, from first_seed on; 0: EXPECTATION_SEEDS */
     uint32_t iterations; /* simulate exactly so many iterations of each; 0: until_us counts */
-    double until_us;     /* simulate each for so long; 0: EXPECTATION_CHANGES changes of drawn rates or one round of a
-                            trace, and at least EXPECTATION_ITERATIONS quiet iterations */
+    double until_us; /* simulate each for so long; 0: EXPECTATION_CHANGES changes of drawn rates or flows, or one round
+                        of a recording, and at least EXPECTATION_ITERATIONS quiet iterations */
 };
 enum { EXPECTATION_SEEDS = 8, EXPECTATION_CHANGES = 20, EXPECTATION_ITERATIONS = 50 };
 

@@ -173,7 +173,7 @@ static bool take_compute(struct timeline *tl, const struct sizes *s) {
     return TAKE(tl->chains, s->chains) && TAKE(tl->left, s->chains * s->steps) &&
            TAKE(tl->opened_us, s->chains * s->steps) && TAKE(tl->words, s->words) && TAKE(tl->n_ready, s->messages) &&
            TAKE(tl->joined, s->messages) && TAKE(tl->begin_us, s->messages) && TAKE(tl->server_us, s->nodes) &&
-           TAKE(tl->weather.gbit_per_s, s->nodes * DIRECTION_COUNT) && TAKE(tl->reduced, s->nodes) &&
+           TAKE(tl->weather.gbit_per_s, s->nodes * WEATHER_NUMBERS) && TAKE(tl->reduced, s->nodes) &&
            TAKE(tl->raw, s->nodes) && TAKE(tl->timers, s->timers) && TAKE(tl->arrived, s->timers);
 }
 

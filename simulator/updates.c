@@ -557,6 +557,7 @@ static void list_servers(struct updates *u) {
 static bool take_memory(struct updates *u) {
     const struct cluster *cluster = u->cost->cluster;
     const size_t ports = (size_t)cluster->n_nodes * DIRECTION_COUNT, messages = u->plan->n_messages;
+    const size_t numbers = (size_t)cluster->n_nodes * WEATHER_NUMBERS;
     u->n_workers = cluster->n_devices;
     u->workers = arena_alloc(&u->arena, u->n_workers, sizeof *u->workers);
     u->servers = arena_alloc(&u->arena, messages, sizeof *u->servers);
@@ -564,8 +565,8 @@ static bool take_memory(struct updates *u) {
     u->share = arena_alloc(&u->arena, messages, sizeof *u->share);
     u->version = arena_alloc(&u->arena, messages, sizeof *u->version);
     u->busy_us = arena_alloc(&u->arena, messages, sizeof *u->busy_us);
-    u->weather.gbit_per_s = arena_alloc(&u->arena, ports, sizeof *u->weather.gbit_per_s);
-    u->reported.gbit_per_s = arena_alloc(&u->arena, ports, sizeof *u->reported.gbit_per_s);
+    u->weather.gbit_per_s = arena_alloc(&u->arena, numbers, sizeof *u->weather.gbit_per_s);
+    u->reported.gbit_per_s = arena_alloc(&u->arena, numbers, sizeof *u->reported.gbit_per_s);
     u->reported_rates = arena_alloc(&u->arena, ports, sizeof *u->reported_rates);
     if (!u->workers || !u->servers || !u->bytes || !u->share || !u->version || !u->busy_us || !u->weather.gbit_per_s ||
         !u->reported.gbit_per_s || !u->reported_rates)

@@ -55,6 +55,11 @@
  *                      "node", "direction", "gbit_per_s"}]}: a recorded trace, rising in time, which begins again
  *                      after until_us; directions are "out" and "in". No rate is above the NIC's. Either may have
  *       "monitor_lag_us"  how late a monitor reports a rate; default 0
+ *     "background"     flows of other jobs from node to node, either {"flows_per_s", "mbytes", "gbit_per_s"}: so many
+ *                      start in a second on average, anywhere in the cluster, of so many 10^6 bytes, and take up to
+ *                      gbit_per_s of both NICs. Or {"until_us", "flows": [{"at_us", "from", "to", "mbytes",
+ *                      "gbit_per_s"}]}: recorded ones, rising in time and over by until_us, which begin again then. No
+ *                      rate is above a NIC's. What they leave of a NIC is for the job (strategy/weather.h)
  * Nodes with a "count" are written out when read. Devices are numbered node by node; each is one worker of
  * data-parallel training.
  * Threads: a const struct cluster may be shared. */
@@ -155,6 +160,22 @@ struct rate_change {
     double gbit_per_s;
 };
 
+/* A flow of somebody else. It lasts as long as mbytes do at gbit_per_s. */
+struct background_flow {
+    double at_us;
+    uint32_t from, to; /* nodes */
+    double mbytes, gbit_per_s;
+};
+
+/* Zeroed: none. */
+struct background {
+    double flows_per_s;        /* drawn ones, in the whole cluster; 0: none are drawn */
+    double mbytes, gbit_per_s; /* of a drawn one */
+    double trace_us;           /* length of the recording; 0: none */
+    uint32_t n_flows;
+    const struct background_flow *flows; /* rising at_us, all over by trace_us */
+};
+
 /* "variability"; strategy/weather.h draws from it. */
 struct variability {
     bool given; /* the description has the member */
@@ -167,6 +188,7 @@ struct variability {
     uint32_t n_changes;
     const struct rate_change *changes; /* rising at_us, all below trace_us */
     double monitor_lag_us;             /* how late a monitor reports a rate */
+    struct background background;
 };
 
 struct cluster {

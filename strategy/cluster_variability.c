@@ -33,16 +33,28 @@ static enum status read_compute(const struct json_at *at, struct variability *ou
     return st;
 }
 
-/* A NIC gives no more than its rate, so nor may the weather: of all nodes, the one with the slowest NIC decides. */
-static enum status check_rate(const struct json_at *at, const struct cluster *cluster, uint32_t node, double rate,
+/* A NIC gives no more than its rate, so nor may the weather. */
+enum status weather_rate_read(const struct json_at *at, const struct cluster *cluster, uint32_t node, double *out,
                               struct error *err) {
     const struct node *where = &cluster->nodes[node];
-    if (rate <= where->nic_gbit_per_s)
-        return ST_OK;
-    return json_fail(at, err, "%g Gbit/s, but the NIC of \"%s\" has %g", rate, where->name, where->nic_gbit_per_s);
+    enum status st = json_get_number(at, "gbit_per_s", JSON_REQUIRED, MIN_RATE, MAX_RATE, out, err);
+    if (!st && *out > where->nic_gbit_per_s)
+        st = json_fail(at, err, "%g Gbit/s, but the NIC of \"%s\" has %g", *out, where->name, where->nic_gbit_per_s);
+    return st;
 }
 
-static uint32_t slowest_nic(const struct cluster *cluster) {
+enum status node_read(const struct json_at *at, const char *key, const struct cluster *cluster, uint32_t *out,
+                      struct error *err) {
+    const char *name;
+    enum status st = json_get_string(at, key, JSON_REQUIRED, &name, err);
+    int64_t node = st ? 0 : cluster_find_node(cluster, name);
+    if (node < 0)
+        return json_fail(at, err, "\"%s\": the cluster has no node \"%s\"", key, name);
+    *out = (uint32_t)node;
+    return st;
+}
+
+uint32_t slowest_nic(const struct cluster *cluster) {
     uint32_t slowest = 0;
     for (uint32_t i = 1; i < cluster->n_nodes; i++)
         if (cluster->nodes[i].nic_gbit_per_s < cluster->nodes[slowest].nic_gbit_per_s)
@@ -68,9 +80,7 @@ static enum status read_rates(const struct json_at *network, struct cluster *clu
         struct weather_rate *rate = &rates[e.index];
         st = json_expect_object(&e, known, err);
         if (!st)
-            st = json_get_number(&e, "gbit_per_s", JSON_REQUIRED, MIN_RATE, MAX_RATE, &rate->gbit_per_s, err);
-        if (!st)
-            st = check_rate(&e, cluster, slowest_nic(cluster), rate->gbit_per_s, err);
+            st = weather_rate_read(&e, cluster, slowest_nic(cluster), &rate->gbit_per_s, err);
         if (!st)
             st = json_get_number(&e, "share", JSON_REQUIRED, 0, 1, &rate->share, err);
         sum += st ? 0 : rate->share;
@@ -85,7 +95,6 @@ static enum status read_rates(const struct json_at *network, struct cluster *clu
 static enum status read_change(const struct json_at *at, const struct cluster *cluster, double from_us, double until_us,
                                struct rate_change *out, struct error *err) {
     static const char *const known[] = {"at_us", "node", "direction", "gbit_per_s", NULL};
-    const char *name;
     size_t direction;
     enum status st = json_expect_object(at, known, err);
     if (!st)
@@ -96,19 +105,13 @@ static enum status read_change(const struct json_at *at, const struct cluster *c
     if (!st && out->at_us >= until_us)
         st = json_fail(at, err, "at %.0f us, past the trace's end (\"until_us\": %.0f)", out->at_us, until_us);
     if (!st)
-        st = json_get_string(at, "node", JSON_REQUIRED, &name, err);
+        st = node_read(at, "node", cluster, &out->node, err);
     if (!st)
         st = json_get_word(at, "direction", JSON_REQUIRED, direction_words, &direction, err);
     if (!st)
-        st = json_get_number(at, "gbit_per_s", JSON_REQUIRED, MIN_RATE, MAX_RATE, &out->gbit_per_s, err);
-    if (st)
-        return st;
-    int64_t node = cluster_find_node(cluster, name);
-    if (node < 0)
-        return json_fail(at, err, "\"node\": the cluster has no node \"%s\"", name);
-    out->node = (uint32_t)node;
-    out->direction = (enum direction)direction;
-    return check_rate(at, cluster, out->node, out->gbit_per_s, err);
+        st = weather_rate_read(at, cluster, out->node, &out->gbit_per_s, err);
+    out->direction = st ? DIRECTION_OUT : (enum direction)direction;
+    return st;
 }
 
 static enum status read_trace(const struct json_at *network, struct cluster *cluster, struct variability *out,
@@ -153,7 +156,7 @@ static enum status read_network(const struct json_at *at, struct cluster *cluste
 
 enum status variability_read(const struct json_at *root, struct cluster *cluster, struct variability *out,
                              struct error *err) {
-    static const char *const known[] = {"compute", "network", NULL};
+    static const char *const known[] = {"compute", "network", "background", NULL};
     struct json_at at;
     *out = (struct variability){.slow_factor = 1};
     if (!json_has(root, "variability", &at))
@@ -164,6 +167,8 @@ enum status variability_read(const struct json_at *root, struct cluster *cluster
         st = read_compute(&at, out, err);
     if (!st)
         st = read_network(&at, cluster, out, err);
+    if (!st)
+        st = background_read(&at, cluster, &out->background, err);
     return st;
 }
 
@@ -210,6 +215,8 @@ bool variability_write(const struct cluster *cluster, const struct variability *
         return true;
     cJSON *object = cJSON_AddObjectToObject(root, "variability");
     if (!object || !write_compute(v, object))
+        return false;
+    if (!background_write(cluster, &v->background, object))
         return false;
     if (v->n_rates == 0 && v->n_changes == 0)
         return true;

@@ -37,12 +37,28 @@ static double draw_rate(const struct variability *v, uint64_t seed, uint64_t per
     return v->rates[k].gbit_per_s;
 }
 
+/* ---- the NICs' own rates ---- */
+
+static uint32_t ports(const struct weather *w) {
+    return w->cluster->n_nodes * DIRECTION_COUNT;
+}
+
+/* Of a NIC itself, without flows in the background. */
+static double *own_rates(const struct weather *w) {
+    return w->gbit_per_s + ports(w);
+}
+
+static void set_rate(struct weather *w, uint32_t port, double rate) {
+    w->gbit_per_s[port] = own_rates(w)[port] = rate;
+}
+
 static void set_all(struct weather *w) {
     const struct cluster *cluster = w->cluster;
     const struct variability *v = &cluster->variability;
-    for (uint32_t port = 0; port < cluster->n_nodes * DIRECTION_COUNT; port++)
-        w->gbit_per_s[port] =
-            v->n_rates > 0 ? draw_rate(v, w->seed, w->n, port) : cluster->nodes[port / DIRECTION_COUNT].nic_gbit_per_s;
+    for (uint32_t port = 0; port < ports(w); port++)
+        set_rate(w, port,
+                 v->n_rates > 0 ? draw_rate(v, w->seed, w->n, port)
+                                : cluster->nodes[port / DIRECTION_COUNT].nic_gbit_per_s);
 }
 
 /* Of a trace: the change after n others. */
@@ -50,14 +66,7 @@ static const struct rate_change *change_at(const struct variability *v, uint64_t
     return &v->changes[n % v->n_changes];
 }
 
-void weather_begin(struct weather *w) {
-    w->n = 0;
-    set_all(w);
-    while (weather_next_us(w) <= 0)
-        weather_advance(w);
-}
-
-double weather_next_us(const struct weather *w) {
+static double next_change_us(const struct weather *w) {
     const struct variability *v = &w->cluster->variability;
     if (v->n_rates > 0)
         return (double)(w->n + 1) * v->every_us;
@@ -66,7 +75,7 @@ double weather_next_us(const struct weather *w) {
     return (double)(w->n / v->n_changes) * v->trace_us + change_at(v, w->n)->at_us;
 }
 
-void weather_advance(struct weather *w) {
+static void change_rates(struct weather *w) {
     const struct variability *v = &w->cluster->variability;
     if (v->n_rates > 0) {
         w->n++;
@@ -74,5 +83,141 @@ void weather_advance(struct weather *w) {
         return;
     }
     const struct rate_change *change = change_at(v, w->n++);
-    w->gbit_per_s[change->node * DIRECTION_COUNT + change->direction] = change->gbit_per_s;
+    set_rate(w, change->node * DIRECTION_COUNT + change->direction, change->gbit_per_s);
+}
+
+/* ---- flows in the background ---- */
+
+double background_flow_us(double mbytes, double gbit_per_s) {
+    return mbytes * 8e3 / gbit_per_s;
+}
+
+/* Gaps of a Poisson process are exponential. */
+static void draw_flow(struct weather *w) {
+    const struct background *b = &w->cluster->variability.background;
+    const uint32_t n = w->cluster->n_nodes;
+    struct weather_flow *flow = &w->coming;
+    flow->start_us -= log1p(-rng_uniform(&w->rng)) / b->flows_per_s * 1e6;
+    flow->end_us = flow->start_us + background_flow_us(b->mbytes, b->gbit_per_s);
+    flow->from = (uint32_t)rng_below(&w->rng, n);
+    flow->to = (flow->from + 1 + (uint32_t)rng_below(&w->rng, n - 1)) % n;
+    flow->gbit_per_s = b->gbit_per_s;
+}
+
+static void take_recorded_flow(struct weather *w) {
+    const struct background *b = &w->cluster->variability.background;
+    const struct background_flow *flow = &b->flows[w->n_started % b->n_flows];
+    const double start_us = (double)(w->n_started / b->n_flows) * b->trace_us + flow->at_us;
+    w->coming = (struct weather_flow){start_us, start_us + background_flow_us(flow->mbytes, flow->gbit_per_s),
+                                      flow->from, flow->to, flow->gbit_per_s};
+}
+
+/* The flow that starts next. */
+static void see_coming(struct weather *w) {
+    const struct background *b = &w->cluster->variability.background;
+    if (b->flows_per_s > 0)
+        draw_flow(w);
+    else if (b->n_flows > 0)
+        take_recorded_flow(w);
+    else
+        w->coming.start_us = INFINITY;
+}
+
+static uint32_t port_out(const struct weather_flow *flow) {
+    return flow->from * DIRECTION_COUNT + DIRECTION_OUT;
+}
+
+static uint32_t port_in(const struct weather_flow *flow) {
+    return flow->to * DIRECTION_COUNT + DIRECTION_IN;
+}
+
+/* Max-min: flows that ask for no more than a share get what they ask for, the others and the job a share of the rest.
+ * The share rises until none of the others asks for less. */
+static double left_of(const struct weather *w, uint32_t port) {
+    for (double share = 0;;) {
+        double rest = own_rates(w)[port];
+        uint32_t n = 1;
+        for (uint32_t i = 0; i < w->n_flows; i++) {
+            const bool small = w->flows[i].gbit_per_s <= share,
+                       here = port_out(&w->flows[i]) == port || port_in(&w->flows[i]) == port;
+            rest -= here && small ? w->flows[i].gbit_per_s : 0;
+            n += here && !small;
+        }
+        if (rest / n <= share)
+            return share;
+        share = rest / n;
+    }
+}
+
+/* Flows that are over leave their NICs to the others. */
+static void end_flows(struct weather *w, double us) {
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < w->n_flows; i++) {
+        const struct weather_flow *flow = &w->flows[i];
+        const uint32_t out = port_out(flow), in = port_in(flow);
+        if (flow->end_us > us) {
+            w->flows[n++] = *flow;
+            continue;
+        }
+        w->gbit_per_s[out] = own_rates(w)[out];
+        w->gbit_per_s[in] = own_rates(w)[in];
+    }
+    w->n_flows = n;
+}
+
+static void start_flows(struct weather *w, double us) {
+    for (; w->coming.start_us <= us; see_coming(w)) {
+        w->n_started++;
+        if (w->n_flows < BACKGROUND_MOST)
+            w->flows[w->n_flows++] = w->coming;
+    }
+}
+
+static void share_rates(struct weather *w) {
+    for (uint32_t i = 0; i < w->n_flows; i++) {
+        const uint32_t out = port_out(&w->flows[i]), in = port_in(&w->flows[i]);
+        w->gbit_per_s[out] = left_of(w, out);
+        w->gbit_per_s[in] = left_of(w, in);
+    }
+}
+
+static double next_flow_us(const struct weather *w) {
+    double us = w->coming.start_us;
+    for (uint32_t i = 0; i < w->n_flows; i++)
+        us = fmin(us, w->flows[i].end_us);
+    return us;
+}
+
+/* ---- all of it ---- */
+
+double weather_shows_us(const struct variability *v, double changes) {
+    const struct background *b = &v->background;
+    double us = v->n_rates > 0 ? changes * v->every_us : v->trace_us;
+    if (b->flows_per_s > 0)
+        us = fmax(us, changes * fmax(1e6 / b->flows_per_s, background_flow_us(b->mbytes, b->gbit_per_s)));
+    return fmax(us, b->trace_us);
+}
+
+void weather_begin(struct weather *w) {
+    w->n = w->n_started = 0;
+    w->n_flows = 0;
+    w->coming.start_us = 0;
+    rng_split(&w->rng, w->seed, UINT64_MAX);
+    see_coming(w);
+    set_all(w);
+    while (weather_next_us(w) <= 0)
+        weather_advance(w);
+}
+
+double weather_next_us(const struct weather *w) {
+    return fmin(next_change_us(w), next_flow_us(w));
+}
+
+void weather_advance(struct weather *w) {
+    const double us = weather_next_us(w);
+    if (next_change_us(w) <= us)
+        change_rates(w);
+    end_flows(w, us);
+    start_flows(w, us);
+    share_rates(w);
 }

@@ -3,37 +3,69 @@
  *
  * Weather is a function of a seed: the same seed gives every strategy the same weather, whatever it asks and in
  * whatever order. The settings that the README of this folder names C1 to C3 and N1 to N3 are those of MLfabric
- * (Viswanathan and Akella 2019, section 7). compute  Each worker (device) is slowed down with probability `share`, to
- * `factor` times its time: anew in every iteration, or for the whole run. A node waits for the slowest of its devices.
- *   network  Every `every_us` each NIC gets, independently in each direction, a rate drawn from a list. Or the rates
- *            are those of a recorded trace, which begins again when it is over.
- * Units: microseconds, 10^9 bits a second. Threads: plain data. */
+ * (Viswanathan and Akella 2019, section 7).
+ *   compute     Each worker (device) is slowed down with probability `share`, to `factor` times its time: anew in every
+ *               iteration, or for the whole run. A node waits for the slowest of its devices.
+ *   network     Every `every_us` each NIC gets, independently in each direction, a rate drawn from a list. Or the rates
+ *               are those of a recorded trace, which begins again when it is over.
+ *   background  Flows of other jobs, from node to node. Drawn ones start as a Poisson process does, between any two
+ *               nodes. On each NIC the job has what max-min sharing with the flows there leaves to one more flow, which
+ *               takes all it can get: two flows of 6 on a NIC of 10 leave 3.33, two of 1 leave 8. The NIC's rate is
+ *               that of `network`. A flow lasts as long as at its own rate, whatever it meets, so that the weather
+ *               depends on nothing that the job does.
+ * Units: microseconds, 10^9 bits a second, 10^6 bytes. Threads: plain data. */
 #ifndef STRATEGY_WEATHER_H
 #define STRATEGY_WEATHER_H
 
 #include <stdint.h>
 
+#include "base/rng.h"
 #include "strategy/cluster.h"
 
 /* How many times its time a device, or a node, computes in this iteration: 1, or the slow factor. O(devices). */
 double weather_device_slowness(const struct cluster *cluster, uint64_t seed, uint32_t device, uint64_t iteration);
 double weather_slowness(const struct cluster *cluster, uint64_t seed, uint32_t node, uint64_t iteration);
 
-/* The weather from time 0 on, change by change. Zero `next_us` and `n` and set the first two to begin. */
+/* Flows in the background at a time: what may be recorded, and the most that may be drawn on average, so that more than
+ * the first never are. */
+enum { BACKGROUND_MOST = 128, BACKGROUND_MEAN = 32 };
+
+struct weather_flow {
+    double start_us, end_us;
+    uint32_t from, to; /* nodes */
+    double gbit_per_s; /* the most that it takes */
+};
+
+/* How long a flow lasts. */
+double background_flow_us(double mbytes, double gbit_per_s);
+
+/* In this time so many changes can be expected; a recording shows all that it has. 0: no NIC changes. */
+double weather_shows_us(const struct variability *variability, double changes);
+
+/* Numbers in weather.gbit_per_s for each node. */
+enum { WEATHER_NUMBERS = 2 * DIRECTION_COUNT };
+
+/* The weather from time 0 on, change by change. Set the first three to begin. */
 struct weather {
     const struct cluster *cluster; /* the caller's */
     uint64_t seed;                 /* the caller's */
-    uint64_t n;                    /* changes so far; with drawn rates, periods */
-    double *gbit_per_s;            /* the caller's memory: n_nodes * DIRECTION_COUNT rates, at 2 * node + direction */
+    double *gbit_per_s; /* the caller's memory: n_nodes * WEATHER_NUMBERS. What is left at 2 * node + direction; behind
+                           these the NICs' own rates */
+    uint64_t n;         /* changes of these so far; with drawn rates, periods */
+    struct rng rng;     /* of the flows */
+    struct weather_flow coming, flows[BACKGROUND_MOST]; /* the next one; [n_flows] on their way, by rising start */
+    uint32_t n_flows;
+    uint64_t n_started;
 };
 
 /* The rates from time 0 on. */
 void weather_begin(struct weather *weather);
 
-/* When rates change next; INFINITY when they never do. */
+/* When rates change next; INFINITY when they never do. O(flows on their way). */
 double weather_next_us(const struct weather *weather);
 
-/* Go on to the rates that hold from weather_next_us on. Drawn rates: O(nodes); a trace: O(1). */
+/* Go on to the rates that hold from weather_next_us on. Drawn rates: O(nodes); a trace: O(1); with flows on their way
+ * O(flows^2) more. */
 void weather_advance(struct weather *weather);
 
 #endif

@@ -10,7 +10,7 @@
 #include "trial-runner/lab.h"
 #include "trial-runner/lab_internal.h"
 
-enum { PORTS = LAB_MAX_NODES * DIRECTION_COUNT };
+enum { PORTS = LAB_MAX_NODES * DIRECTION_COUNT, NUMBERS = LAB_MAX_NODES * WEATHER_NUMBERS };
 
 static void sleep_until(double us) {
     double left = us - clock_now_us();
@@ -34,7 +34,7 @@ static enum status make_changes(const struct lab_config *config, const double *w
 }
 
 _Noreturn void lab_weather_play(const struct lab_config *config, double start_us) {
-    static double wanted[PORTS], now[PORTS];
+    static double wanted[NUMBERS], now[PORTS];
     struct weather weather = {.cluster = config->weather, .seed = config->seed, .gbit_per_s = wanted};
     struct error err;
     weather_begin(&weather);

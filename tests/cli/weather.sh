@@ -1,7 +1,7 @@
 #!/bin/bash
 # syncopate weather and simulations in weather: the picture, the trace that can be played again, and what is refused.
 # Also a session in weather in the lab. Needs OUT; prints ok, not ok and skip lines (tests/README.md).
-# Plan: 29
+# Plan: 38
 set -u
 cd "$(dirname "$0")/../.."
 source tests/cli/check.bash
@@ -63,6 +63,45 @@ check a_session_of_others_knows_no_weather 2 'has "variability"' "$syncopate" se
 sed 's/"share":0.7/"share":0.6/' "$OLDPWD/examples/clusters/lab-4x1g-weather.json" >bad.json
 check shares_that_do_not_add_up_are_refused 2 'the shares add up to 0.9, not to 1' "$syncopate" simulate cnn-small bad.json --baseline wfbp
 
+# Flows of other jobs, and that they slow down who sends.
+python3 - "$OLDPWD/examples/clusters/lab-4x1g.json" <<'PY'
+import json, sys
+cluster = json.load(open(sys.argv[1]))
+def write(name, background):
+    json.dump(dict(cluster, variability={"background": background}), open(name, "w"))
+write("drawn-flows.json", {"flows_per_s": 2, "mbytes": 100, "gbit_per_s": 0.6})
+flow = {"at_us": 0, "from": "n1", "to": "n2", "mbytes": 100, "gbit_per_s": 0.8}
+write("flows.json", {"until_us": 4000000, "flows": [flow]})
+write("too-fast.json", {"flows_per_s": 2, "mbytes": 100, "gbit_per_s": 2})
+write("nowhere.json", {"until_us": 4000000, "flows": [dict(flow, to="n9")]})
+PY
+check flows_are_drawn_beside_the_rates_that_they_leave 0 'Flows in the background' "$syncopate" weather drawn-flows.json --seed 2 --time 60s
+check recorded_flows_are_shown 0 '         0 s          1 s  n1           n2                0.8' "$syncopate" weather flows.json --time 8s
+check half_of_a_nic_is_left_for_a_quarter_of_the_time 0 ' 0.875    0.5' "$syncopate" weather flows.json --time 8s
+check flows_above_a_nic_are_refused 2 'background: 2 Gbit/s, but the NIC of "n1" has 1' "$syncopate" weather too-fast.json
+check flows_to_nowhere_are_refused 2 '"to": the cluster has no node "n9"' "$syncopate" simulate mlp-small nowhere.json --baseline wfbp
+check too_many_flows_are_refused 2 'give a shorter --time' "$syncopate" weather drawn-flows.json --time 10000000s
+"$syncopate" weather drawn-flows.json --seed 5 --time 100s --json >trace.json 2>err
+python3 - "$OLDPWD/examples/clusters/lab-4x1g.json" <<'PY'
+import json, sys
+cluster = json.load(open(sys.argv[1]))
+cluster["variability"] = {"network": json.load(open("trace.json"))}
+json.dump(cluster, open("played.json", "w"))
+PY
+for cluster in drawn-flows played; do
+    "$syncopate" simulate mlp-small $cluster.json --baseline wfbp,async-ps,mlfabric-a --seed 5 --seeds 1 --time 90s --json >$cluster 2>err
+done
+python3 - <<'PY' 2>err
+import json
+a, b = ([json.loads(l) for l in open(f)] for f in ("drawn-flows", "played"))
+means = [[row["in_weather"]["mean_us"] for row in rows] for rows in (a, b)]
+assert means[0] == means[1] and len(a) == 3, means
+wfbp, = (row for row in a if row["strategy"]["name"] == "wfbp")
+assert wfbp["in_weather"]["mean_us"] > 1.2 * wfbp["iteration_us"], wfbp
+PY
+verdict rates_that_flows_leave_can_be_played $? "$(tail -n 1 err)"
+check compare_meets_flows_too 0 '(quiet)' "$syncopate" compare mlp-small drawn-flows.json
+
 # A session in weather: rates that change five times a second, on a model that takes milliseconds.
 if [ "$(id -u)" != 0 ] || ! unshare --net true 2>/dev/null || ! command -v mpirun >/dev/null; then
     echo "skip a_session_in_weather: needs root and mpirun"
@@ -93,4 +132,5 @@ session=$("$syncopate" dataset sessions --dataset w.db | grep -o '[0-9]\{8\}-[0-
 check it_can_be_shown_again 0 'On the quiet network' "$syncopate" tune --resume "$session" --dataset w.db
 check a_report_tells_of_it 0 '' "$syncopate" report "$session" --dataset w.db --out w.html
 check rankers_leave_it_out 2 'rankers know no weather' "$syncopate" train-ranker --dataset w.db
+check a_lab_plays_flows 0 'in weather 3' "$syncopate" trial "$tiny" drawn-flows.json --baseline wfbp --seed 3 --iterations 5
 check its_answer_runs_in_any_weather 0 'in weather 9' "$syncopate" trial "$tiny" fast.json --strategy best.json --seed 9 --iterations 5

@@ -78,11 +78,39 @@ static double rate_holds_us(const struct variability *v, uint32_t ports, bool *c
     return v->trace_us * n / v->n_changes;
 }
 
-/* The same rates with the same shares, but each holds for so long at most; those of a trace on average. */
+/* Flows in the background as often on their way as they are, but shorter. Each changes two ports twice. */
+static enum status hurry_flows(struct predictor *p, double most_us, struct background *b, struct error *err) {
+    const double ports = p->cluster->n_nodes * DIRECTION_COUNT;
+    if (b->flows_per_s > 0) {
+        const double pace = fmin(1, most_us / (ports / (4 * b->flows_per_s) * 1e6));
+        b->flows_per_s /= pace;
+        b->mbytes *= pace;
+    }
+    if (b->n_flows == 0)
+        return ST_OK;
+    struct background_flow *flows = arena_alloc(&p->trace, b->n_flows, sizeof *flows);
+    const double pace = fmin(1, most_us / (b->trace_us * ports / (4 * b->n_flows)));
+    if (!flows)
+        return error_no_memory(err);
+    memcpy(flows, b->flows, b->n_flows * sizeof *flows);
+    for (uint32_t i = 0; i < b->n_flows; i++) {
+        flows[i].at_us *= pace;
+        flows[i].mbytes *= pace;
+    }
+    b->trace_us *= pace;
+    b->flows = flows;
+    return ST_OK;
+}
+
+/* The same rates with the same shares, but each holds for so long at most; those of a trace, and with flows, on
+ * average. */
 static enum status hurry(struct predictor *p, double most_us, struct error *err) {
     struct variability v = p->cluster->variability;
     const uint32_t ports = p->cluster->n_nodes * DIRECTION_COUNT;
     v.every_us = fmin(v.every_us, most_us);
+    enum status st = hurry_flows(p, most_us, &v.background, err);
+    if (st)
+        return st;
     if (v.n_changes > 0) {
         struct rate_change *changes = arena_alloc(&p->trace, v.n_changes, sizeof *changes);
         bool *which = arena_alloc(&p->trace, ports, sizeof *which);

@@ -73,7 +73,7 @@ struct ref {
     const struct cost *cost;
     bool varies; /* in weather */
     struct weather weather;
-    double rates[2 * 64];
+    double rates[WEATHER_NUMBERS * 64];
     double now_us;
     int n_nodes, node[REF_NODES]; /* chains, by their node */
     int step[REF_NODES], iteration[REF_NODES], next[REF_NODES], in_flight[REF_NODES];

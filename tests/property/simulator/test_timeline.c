@@ -277,7 +277,8 @@ static void plans_whose_pulls_wait_for_their_turn_meet_a_plain_simulation(void *
     compare_many(PULLS_IN_ORDER, PLANS / 2);
 }
 
-/* Drawn rates of at most the slowest NIC, which change once or twice an iteration, or slow workers, or both. */
+/* Drawn rates of at most the slowest NIC, which change once or twice an iteration, or slow workers, or both; in half of
+ * the instances flows in the background as well, a few in an iteration. */
 static void random_weather_into(struct rng *rng, struct fixture *f, struct weather_rate *rates) {
     struct variability *v = &f->site.cluster.variability;
     double slowest = INFINITY;
@@ -297,6 +298,10 @@ static void random_weather_into(struct rng *rng, struct fixture *f, struct weath
         v->slow_factor = rng_between(rng, 1, 4);
         v->slow_for_good = rng_below(rng, 2);
     }
+    if (f->site.cluster.n_nodes > 1 && rng_below(rng, 2))
+        v->background = (struct background){.flows_per_s = rng_log_between(rng, 200, 5000),
+                                            .mbytes = rng_log_between(rng, 0.05, 0.5) * slowest,
+                                            .gbit_per_s = rng_between(rng, 0.1, 1) * slowest};
 }
 
 static double latest_start_us(const struct ref *r, int iteration) {

@@ -21,7 +21,9 @@ static const char layers[] =
 static const char cluster[] =
     "{'schema':'syncopate.cluster/1','name':'c','nodes':[{'name':'n','count':2,'nic_gbit_per_s':1}],"
     "'links':[{'from':'n1','to':'n2','gbit_per_s':2}],'collectives':{'all_reduce':{'startup_us':1,'per_byte_ns':1}},"
-    "'measurements':[{'operation':'push','bytes':1,'time_us':1}],'runtime':{'push_us':1}}";
+    "'measurements':[{'operation':'push','bytes':1,'time_us':1}],'runtime':{'push_us':1},"
+    "'variability':{'network':{'every_us':5,'rates':[{'gbit_per_s':1,'share':1}]},'background':{'until_us':10000,"
+    "'flows':[{'at_us':0,'from':'n1','to':'n2','mbytes':1,'gbit_per_s':1}]}}}";
 static const char strategy[] =
     "{'schema':'syncopate.strategy/1','name':'s','schedule':{'policy':'priority'},'groups':[{'id':1}],'variables':["
     "{'name':'b','sync':{'kind':'all_reduce','group':1}},{'name':'a','partition':{'shards':2},"

@@ -33,6 +33,12 @@ static const char TRACE[] = ",\"variability\":{\"network\":{\"until_us\":4000000
                             "{\"at_us\":1000000,\"node\":\"n1\",\"direction\":\"out\",\"gbit_per_s\":0.2},"
                             "{\"at_us\":2000000,\"node\":\"n2\",\"direction\":\"in\",\"gbit_per_s\":0.5},"
                             "{\"at_us\":3000000,\"node\":\"n1\",\"direction\":\"out\",\"gbit_per_s\":1}]}}";
+static const char FLOWS[] = ",\"variability\":{\"background\":{\"flows_per_s\":1,\"mbytes\":150,\"gbit_per_s\":0.8}}";
+static const char RECORDED_FLOWS[] =
+    ",\"variability\":{\"background\":{\"until_us\":4000000,\"flows\":["
+    "{\"at_us\":0,\"from\":\"n1\",\"to\":\"n2\",\"mbytes\":200,\"gbit_per_s\":1},"
+    "{\"at_us\":1000000,\"from\":\"n2\",\"to\":\"n1\",\"mbytes\":200,\"gbit_per_s\":0.8},"
+    "{\"at_us\":1500000,\"from\":\"n3\",\"to\":\"n1\",\"mbytes\":200,\"gbit_per_s\":0.9}]}}";
 
 struct site {
     struct model model;
@@ -152,8 +158,8 @@ static double agreement(size_t n, const double *a, const double *b) {
 
 static void a_glance_orders_strategies_almost_as_eight_seeds_do(void **state) {
     (void)state;
-    static const char *const weathers[] = {WEATHER, TRACE};
-    for (size_t w = 0; w < 2; w++) {
+    static const char *const weathers[] = {WEATHER, TRACE, FLOWS, RECORDED_FLOWS};
+    for (size_t w = 0; w < 4; w++) {
         static struct site s;
         double quiet[STRATEGIES], glance[STRATEGIES], brief[STRATEGIES], full[STRATEGIES];
         struct outlook outlook;

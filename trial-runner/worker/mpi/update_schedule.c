@@ -83,9 +83,10 @@ static void begin_rates(struct update_schedule *s) {
     if (!s->run->options->weather)
         return;
     s->weather_us = began ? strtod(began, NULL) : s->began_us;
-    s->reported = (struct weather){.cluster = cluster,
-                                   .seed = s->run->options->weather,
-                                   .gbit_per_s = report_alloc(ports, sizeof *s->reported.gbit_per_s)};
+    s->reported = (struct weather){
+        .cluster = cluster,
+        .seed = s->run->options->weather,
+        .gbit_per_s = report_alloc((size_t)cluster->n_nodes * WEATHER_NUMBERS, sizeof *s->reported.gbit_per_s)};
     weather_begin(&s->reported);
 }
 
