@@ -281,7 +281,7 @@ static enum status parse_algorithm(const char *word, enum algorithm *out, struct
 
 static enum status simulate_sweep(const struct inputs *inputs, const struct field *field, const struct request *request,
                                   const struct sweep *sweep, struct error *err) {
-    struct grid_options options = {ALGORITHM_auto, !strcmp(request->kind, "autosync"), request->json};
+    struct grid_options options = {ALGORITHM_auto, !strcmp(request->kind, "autosync"), request->json, request->weather};
     enum grid_measure measure = GRID_SPEEDUP;
     struct grid grid;
     enum status st = parse_algorithm(request->all_reduce, &options.all_reduce, err);
@@ -337,9 +337,8 @@ static enum status check_weather(const struct request *r, const struct cluster *
                          cluster->name);
     if (asked && r->remote.server)
         return error_set(err, ST_USAGE, "a service chooses seeds and time itself: drop --seed, --seeds and --time");
-    if (given && (r->sweep || !strcmp(r->kind, "autosync")))
-        return error_set(err, ST_USAGE,
-                         "%s has \"variability\": a --sweep and the closed form know no weather; take it out",
+    if (given && !strcmp(r->kind, "autosync"))
+        return error_set(err, ST_USAGE, "%s has \"variability\": the closed form knows no weather; take it out",
                          cluster->name);
     return ST_OK;
 }
@@ -494,12 +493,14 @@ enum status cmd_simulate(int argc, char **argv, struct error *err) {
         {0}};
     const struct command_line line = {
         .usage = "simulate MODEL CLUSTER [options]",
-        .about = "Predict iteration times without running anything. MODEL and CLUSTER are files, or names of the\n"
-                 "descriptions that come with syncopate.\n"
-                 "Where the cluster's description says how NICs and workers vary (syncopate weather), iterations are\n"
-                 "simulated in that weather too, the same for all strategies.\n"
-                 "A sweep over workers repeats the cluster's nodes; one over batch assumes operator times in\n"
-                 "proportion to it.",
+        .about =
+            "Predict iteration times without running anything. MODEL and CLUSTER are files, or names of the\n"
+            "descriptions that come with syncopate.\n"
+            "Where the cluster's description says how NICs and workers vary (syncopate weather), iterations are\n"
+            "simulated in that weather too, the same for all strategies.\n"
+            "A sweep over workers repeats the cluster's nodes; one over batch assumes operator times in\n"
+            "proportion to it. In weather a sweep shows the mean to expect there: drawn rates keep their share of\n"
+            "the NIC's, and of flows of other jobs each node has as many.",
         .examples = "  syncopate simulate resnet50 v100-16x10g\n"
                     "  syncopate simulate bert-large h100-64x8 --baseline pytorch-ddp --timeline trace.json\n"
                     "  syncopate simulate resnet50-k80 k80-8x10g --baseline wfbp,single --sweep workers=4..2048x2 \\\n"

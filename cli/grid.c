@@ -20,10 +20,14 @@ static struct grid_point describe_point(const struct simulation *s, double value
                                (s->model->forward_us + s->model->backward_us) * scale};
 }
 
+static double time_of(const struct simulation *s, const struct row *row) {
+    return simulation_expects(s) ? row->expected.mean_us : row->prediction.iteration_us;
+}
+
 static enum status print_json(const struct grid *grid, const struct simulation *s, const struct grid_point *point,
                               const struct row *row, struct error *err) {
     bool whole;
-    double us = row->prediction.iteration_us;
+    const double us = time_of(s, row);
     cJSON *root = simulation_json(s, row, &whole);
     cJSON *sweep = whole ? cJSON_AddObjectToObject(root, "sweep") : NULL;
     whole = sweep && cJSON_AddStringToObject(sweep, "axis", sweep_axis_name(grid->sweep->axis)) &&
@@ -60,8 +64,7 @@ static enum status run_cell(struct grid *grid, struct simulation *s, size_t poin
     }
     if (st)
         return st;
-    grid->cells[point * grid->n_columns + column] =
-        (struct grid_cell){true, row.prediction.iteration_us, row.prediction.messages};
+    grid->cells[point * grid->n_columns + column] = (struct grid_cell){true, time_of(s, &row), row.prediction.messages};
     return json ? print_json(grid, s, &grid->points[point], &row, err) : ST_OK;
 }
 
@@ -71,6 +74,7 @@ static enum status run_point(struct grid *grid, const struct sweep_point *at, si
     enum status st = simulation_init(&s, &at->model, &at->cluster, options->autosync, err);
     if (st)
         return st;
+    s.weather = options->weather;
     grid->points[point] = describe_point(&s, grid->sweep->values[point]);
     for (size_t c = 0; c < grid->n_columns && !st; c++)
         st = run_cell(grid, &s, point, c, options->json, err);
@@ -104,11 +108,14 @@ static const char *all_reduce_source(const struct sweep *sweep, const struct clu
                                                                                 : "derived from NICs and links";
 }
 
-static void note_assumptions(struct grid *grid, const struct cluster *cluster, enum algorithm all_reduce) {
+static void note_assumptions(struct grid *grid, const struct cluster *cluster, const struct grid_options *options) {
+    const enum algorithm all_reduce = options->all_reduce;
     FILE *to = fmemopen(grid->note, sizeof grid->note, "w");
     bool ring = cluster->fixed_all_reduce && grid->sweep->axis == SWEEP_WORKERS;
     if (!to)
         return;
+    if (cluster->variability.given && !options->autosync)
+        fputs("mean in weather; ", to);
     if (grid->sweep->axis != SWEEP_WORKERS)
         fprintf(to, "%u devices; ", cluster->n_devices);
     if (grid->sweep->axis == SWEEP_BATCH)
@@ -161,7 +168,7 @@ enum status grid_run(const struct sweep *sweep, const struct model *model, const
         grid_release(&grid);
         return st;
     }
-    note_assumptions(&grid, cluster, options->all_reduce);
+    note_assumptions(&grid, cluster, options);
     *out = grid;
     return ST_OK;
 }

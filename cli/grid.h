@@ -40,8 +40,9 @@ struct grid {
 };
 
 struct grid_options {
-    enum algorithm all_reduce; /* of every all-reduce; auto: as the strategies have it */
-    bool autosync, json;       /* json: print syncopate.prediction/1 lines as cells come */
+    enum algorithm all_reduce;          /* of every all-reduce; auto: as the strategies have it */
+    bool autosync, json;                /* json: print syncopate.prediction/1 lines as cells come */
+    struct expectation_options weather; /* where the cluster has any: times are those to expect in it */
 };
 
 /* Run, with a line of progress on a terminal; says on standard error which cells stay empty and what was left out.

@@ -219,6 +219,46 @@ static enum status set_bandwidth(struct cluster *view, const struct cluster *fro
     return ST_OK;
 }
 
+/* ---- weather ---- */
+
+/* Flows of other jobs come from every node as often as they do; one node has none. */
+static enum status vary_flows(struct cluster *view, const struct cluster *from, struct error *err) {
+    struct variability *v = &view->variability;
+    if (v->n_changes > 0 || v->background.n_flows > 0)
+        return error_set(
+            err, ST_INFEASIBLE,
+            "%s has weather that was recorded on its own nodes, which says nothing about more nodes; sweep "
+            "over bandwidth or batch",
+            from->name);
+    v->background.flows_per_s *= view->n_nodes > 1 ? (double)view->n_nodes / from->n_nodes : 0;
+    return ST_OK;
+}
+
+/* Rates keep their share of the NIC's; flows of other jobs stay as they are. */
+static enum status vary_rates(struct cluster *view, const struct cluster *from, double gbit_per_s, struct arena *arena,
+                              struct error *err) {
+    struct variability *v = &view->variability;
+    struct weather_rate *rates = arena_alloc(arena, v->n_rates, sizeof *rates);
+    struct rate_change *changes = arena_alloc(arena, v->n_changes, sizeof *changes);
+    double slowest = INFINITY;
+    if (!rates || !changes)
+        return error_no_memory(err);
+    for (uint32_t i = 0; i < from->n_nodes; i++)
+        slowest = fmin(slowest, from->nodes[i].nic_gbit_per_s);
+    for (uint32_t i = 0; i < v->n_rates; i++) {
+        rates[i] = v->rates[i];
+        rates[i].gbit_per_s = fmin(rates[i].gbit_per_s / slowest, 1) * gbit_per_s;
+    }
+    for (uint32_t i = 0; i < v->n_changes; i++) {
+        changes[i] = v->changes[i];
+        changes[i].gbit_per_s =
+            fmin(changes[i].gbit_per_s / from->nodes[changes[i].node].nic_gbit_per_s, 1) * gbit_per_s;
+    }
+    v->rates = rates;
+    v->changes = changes;
+    return ST_OK;
+}
+
 static enum status set_line(struct cluster *view, uint32_t measured_on, enum algorithm all_reduce, struct error *err) {
     struct all_reduce_line line = {view->all_reduce_startup_us, view->all_reduce_per_byte_ns / 1000};
     enum status st = ST_OK;
@@ -274,8 +314,12 @@ static enum status vary_cluster(const struct sweep *sweep, double value, enum al
     enum status st = keep_measurements(&view, sweep, all_reduce, &arena, err);
     if (!st && sweep->axis == SWEEP_WORKERS)
         st = set_workers(&view, from, (uint32_t)value, &arena, err);
+    if (!st && sweep->axis == SWEEP_WORKERS)
+        st = vary_flows(&view, from, err);
     if (!st && sweep->axis == SWEEP_BANDWIDTH)
         st = set_bandwidth(&view, from, value, &arena, err);
+    if (!st && sweep->axis == SWEEP_BANDWIDTH)
+        st = vary_rates(&view, from, value, &arena, err);
     bool other_size = from->fixed_all_reduce && view.n_devices != from->n_devices;
     if (!st && (other_size || all_reduce != ALGORITHM_auto))
         st = set_line(&view, from->n_devices, all_reduce, err);

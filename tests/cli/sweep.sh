@@ -3,7 +3,7 @@
 # section 6.4 says about scale comes out, and bad sweeps get one clear line.
 # Needs OUT; prints ok, not ok and skip lines (tests/README.md).
 # Computes: it waits for nothing and times nothing.
-# Plan: 32
+# Plan: 35
 set -u
 cd "$(dirname "$0")/../.."
 source tests/cli/check.bash
@@ -110,7 +110,20 @@ for name in t:
     assert len(times) == 7 and all(b <= a * 1.000001 for a, b in zip(times, times[1:])), name
 PY
 
+# ---- in weather ----
+sweep mlp-small lab-4x1g-weather --sweep workers=2,4 --baseline wfbp,async-ps --seeds 2 --seed 3 --csv weather.csv >out 2>err
+cp out said
+check a_sweep_says_that_it_is_in_weather 0 'mean in weather' cat said
+"$syncopate" simulate mlp-small lab-4x1g-weather --baseline wfbp,async-ps --seeds 2 --seed 3 --json >plain.json 2>err
+holds a_sweep_in_weather_expects_what_simulate_expects weather.csv <<'PY'
+import json
+for p in map(json.loads, open("plain.json")):
+    assert abs(t[p["strategy"]["name"]][4] - p["in_weather"]["mean_us"]) < 0.01, (t, p)
+assert all(t[name][2] < t[name][4] for name in ("wfbp", "async-ps")), t
+PY
+
 # ---- bad sweeps ----
+check the_closed_form_knows_no_weather 2 'the closed form knows no weather' sweep mlp-small lab-4x1g-weather --sweep workers=2,4 --model autosync --baseline wfbp
 check sweep_without_values 2 'for example workers=4..2048x2' sweep resnet50 lab-4x1g --sweep workers
 check sweep_over_nothing_known 2 'AXIS workers, bandwidth or batch' sweep resnet50 lab-4x1g --sweep layers=1..4x2
 check sweep_of_parts_of_nodes 3 '6 or 8 devices' sweep resnet50-k80 k80-8x10g --sweep workers=4..16+3 --baseline wfbp

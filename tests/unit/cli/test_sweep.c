@@ -260,6 +260,43 @@ static void times_and_touched_rows_go_with_the_batch(void **state) {
 
 /* Of random clusters and numbers of devices: exactly that many in nodes like the described ones, or refused, and then
  * no run of nodes from the first on has that many. */
+/* Rates are a share of the NIC's, flows come from every node; a recording is of its own nodes. */
+static void weather_goes_with_the_nics_and_the_nodes(void **state) {
+    (void)state;
+    static const char nodes[] = "\"nodes\":[{\"name\":\"n\",\"count\":4,\"nic_gbit_per_s\":10}],\"variability\":{";
+    char text[1024];
+    snprintf(text, sizeof text,
+             "%s\"network\":{\"every_us\":5,\"rates\":[{\"gbit_per_s\":2.5,\"share\":0.1},{\"gbit_per_s\":10,\"share\":"
+             "0.9}]},"
+             "\"background\":{\"flows_per_s\":2,\"mbytes\":100,\"gbit_per_s\":5}}",
+             nodes);
+    struct world w = world_of(text);
+    struct sweep_point p = applied(&w, "bandwidth=40", ALGORITHM_auto);
+    assert_close(p.cluster.variability.rates[0].gbit_per_s, 10, 1e-12);
+    assert_close(p.cluster.variability.rates[1].gbit_per_s, 40, 1e-12);
+    assert_close(p.cluster.variability.background.gbit_per_s, 5, 0);
+    sweep_point_release(&p);
+    p = applied(&w, "workers=12", ALGORITHM_auto);
+    assert_close(p.cluster.variability.background.flows_per_s, 6, 1e-12);
+    sweep_point_release(&p);
+    p = applied(&w, "workers=1", ALGORITHM_auto);
+    assert_true(p.cluster.variability.given && p.cluster.variability.background.flows_per_s <= 0);
+    sweep_point_release(&p);
+    expect_refused(&w, "bandwidth=4", ALGORITHM_auto, ST_INVALID, "5 Gbit/s, but the NIC of \"n1\" has 4");
+    world_release(&w);
+    snprintf(
+        text, sizeof text,
+        "%s\"network\":{\"until_us\":9,\"changes\":[{\"at_us\":1,\"node\":\"n2\",\"direction\":\"in\",\"gbit_per_s\":"
+        "5}]}}",
+        nodes);
+    w = world_of(text);
+    p = applied(&w, "bandwidth=1", ALGORITHM_auto);
+    assert_close(p.cluster.variability.changes[0].gbit_per_s, 0.5, 1e-12);
+    sweep_point_release(&p);
+    expect_refused(&w, "workers=8", ALGORITHM_auto, ST_INFEASIBLE, "recorded on its own nodes");
+    world_release(&w);
+}
+
 static void random_clusters_grow_to_exactly_the_asked_size_or_say_why_not(void **state) {
     (void)state;
     struct rng rng;
@@ -308,6 +345,7 @@ int main(void) {
         cmocka_unit_test(measured_curves_stay_only_where_they_still_hold),
         cmocka_unit_test(without_a_measured_line_the_chosen_algorithm_goes_by_its_formula),
         cmocka_unit_test(times_and_touched_rows_go_with_the_batch),
+        cmocka_unit_test(weather_goes_with_the_nics_and_the_nodes),
         cmocka_unit_test(random_clusters_grow_to_exactly_the_asked_size_or_say_why_not),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
