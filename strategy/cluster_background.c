@@ -16,7 +16,7 @@ static enum status read_drawn(const struct json_at *at, const struct cluster *cl
     if (!st)
         st = json_get_number(at, "mbytes", JSON_REQUIRED, MIN_MBYTES, MAX_MBYTES, &out->mbytes, err);
     if (!st)
-        st = weather_rate_read(at, cluster, slowest_nic(cluster), &out->gbit_per_s, err);
+        st = weather_rate_read(at, cluster, cluster_slowest_nic(cluster), &out->gbit_per_s, err);
     if (st)
         return st;
     const double at_once = out->flows_per_s * background_flow_us(out->mbytes, out->gbit_per_s) / 1e6;
@@ -56,9 +56,9 @@ static enum status read_flow(const struct json_at *at, const struct cluster *clu
     if (!st)
         st = json_get_number(at, "at_us", JSON_REQUIRED, 0, MAX_TIME_US, &out->at_us, err);
     if (!st)
-        st = node_read(at, "from", cluster, &out->from, err);
+        st = cluster_node_read(at, "from", cluster, &out->from, err);
     if (!st)
-        st = node_read(at, "to", cluster, &out->to, err);
+        st = cluster_node_read(at, "to", cluster, &out->to, err);
     if (!st)
         st = json_get_number(at, "mbytes", JSON_REQUIRED, MIN_MBYTES, MAX_MBYTES, &out->mbytes, err);
     if (!st)

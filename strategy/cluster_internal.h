@@ -31,10 +31,10 @@ enum status weather_rate_read(const struct json_at *at, const struct cluster *cl
                               struct error *err);
 
 /* Of all nodes the one with the slowest NIC: what may be any node's rate is at most this one's. */
-uint32_t slowest_nic(const struct cluster *cluster);
+uint32_t cluster_slowest_nic(const struct cluster *cluster);
 
 /* The member `key`, a node's name. Fails: ST_INVALID at the place. */
-enum status node_read(const struct json_at *at, const char *key, const struct cluster *cluster, uint32_t *out,
-                      struct error *err);
+enum status cluster_node_read(const struct json_at *at, const char *key, const struct cluster *cluster, uint32_t *out,
+                              struct error *err);
 
 #endif

@@ -43,8 +43,8 @@ enum status weather_rate_read(const struct json_at *at, const struct cluster *cl
     return st;
 }
 
-enum status node_read(const struct json_at *at, const char *key, const struct cluster *cluster, uint32_t *out,
-                      struct error *err) {
+enum status cluster_node_read(const struct json_at *at, const char *key, const struct cluster *cluster, uint32_t *out,
+                              struct error *err) {
     const char *name;
     enum status st = json_get_string(at, key, JSON_REQUIRED, &name, err);
     int64_t node = st ? 0 : cluster_find_node(cluster, name);
@@ -54,7 +54,7 @@ enum status node_read(const struct json_at *at, const char *key, const struct cl
     return st;
 }
 
-uint32_t slowest_nic(const struct cluster *cluster) {
+uint32_t cluster_slowest_nic(const struct cluster *cluster) {
     uint32_t slowest = 0;
     for (uint32_t i = 1; i < cluster->n_nodes; i++)
         if (cluster->nodes[i].nic_gbit_per_s < cluster->nodes[slowest].nic_gbit_per_s)
@@ -80,7 +80,7 @@ static enum status read_rates(const struct json_at *network, struct cluster *clu
         struct weather_rate *rate = &rates[e.index];
         st = json_expect_object(&e, known, err);
         if (!st)
-            st = weather_rate_read(&e, cluster, slowest_nic(cluster), &rate->gbit_per_s, err);
+            st = weather_rate_read(&e, cluster, cluster_slowest_nic(cluster), &rate->gbit_per_s, err);
         if (!st)
             st = json_get_number(&e, "share", JSON_REQUIRED, 0, 1, &rate->share, err);
         sum += st ? 0 : rate->share;
@@ -105,7 +105,7 @@ static enum status read_change(const struct json_at *at, const struct cluster *c
     if (!st && out->at_us >= until_us)
         st = json_fail(at, err, "at %.0f us, past the trace's end (\"until_us\": %.0f)", out->at_us, until_us);
     if (!st)
-        st = node_read(at, "node", cluster, &out->node, err);
+        st = cluster_node_read(at, "node", cluster, &out->node, err);
     if (!st)
         st = json_get_word(at, "direction", JSON_REQUIRED, direction_words, &direction, err);
     if (!st)
