@@ -39,8 +39,8 @@ void learned_apply(struct learned *l, uint64_t version, double *weights) {
 }
 
 void learned_so_far(const struct learned *l, const double *weights, double *out) {
-    for (uint32_t k = 0; k < l->run->training.n_weights; k++)
-        out[k] = weights[k] + l->sum[k] + l->run->options->training.momentum * l->change[k];
+    for (uint32_t k = 0; k < l->of.training->n_weights; k++)
+        out[k] = weights[k] + l->sum[k] + l->of.options->momentum * l->change[k];
 }
 
 static double loss_of(const struct learned *l, size_t i) {

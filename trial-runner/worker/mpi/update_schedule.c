@@ -287,8 +287,8 @@ static void order_copies(const struct update_schedule *s, struct update_copies *
                          double last_us) {
     uint32_t *workers = report_alloc(s->n, sizeof *workers), n = 0;
     for (uint32_t t = 0; t < s->n_turns; t++)
-        for (uint32_t k = 0; k < s->turns[t]->what.n && !s->turns[t]->goes; k++)
-            workers[n++] = s->turns[t]->what.workers[k];
+        for (uint32_t k = 0; k < s->turns[t].n && !s->turns[t].goes; k++)
+            workers[n++] = trip_of(s, t)->what.workers[k];
     update_copies_order(copies, calendar, n, workers, calendar->now_us, last_us);
     free(workers);
 }
