@@ -326,6 +326,20 @@ static enum status prepare_result(const struct trial_request *request, struct tr
     return out->time_us && (out->updates || !updates) ? ST_OK : error_no_memory(err);
 }
 
+/* What updates did is recorded with the environment, as the weather is. */
+static enum status keep_updates(struct trial_result *result, struct error *err) {
+    if (!result->updates || !result->environment || result->updates->useful <= 0)
+        return ST_OK;
+    cJSON *json = cJSON_Parse(result->environment);
+    char *text = json && trial_updates_write(result->updates, json) ? json_line(json) : NULL;
+    cJSON_Delete(json);
+    if (!text)
+        return error_no_memory(err);
+    free(result->environment);
+    result->environment = text;
+    return ST_OK;
+}
+
 enum status trial_run(const struct trial_request *request, struct trial_result *out, struct error *err) {
     struct trial trial = {.request = request};
     struct error why = {.status = ST_OK};
@@ -344,6 +358,8 @@ enum status trial_run(const struct trial_request *request, struct trial_result *
     status = prepare_result(request, &trial.result, err);
     if (!status)
         status = write_and_run(&trial, serves, err);
+    if (!status)
+        status = keep_updates(&trial.result, err);
     free(serves);
     if (status) {
         trial_result_release(&trial.result);

@@ -66,7 +66,8 @@ struct trial_result {
     struct trial_updates *updates; /* where the strategy has a "consistency"; else NULL */
     struct trial_training training;
     double wall_s;
-    char *environment; /* JSON: MPI, ranks, host, kernel, processor, runner; NULL when no worker came up */
+    char *environment; /* JSON: MPI, ranks, host, kernel, processor, runner; the weather, and "updates" of
+                          trial_updates_write, where there are any; NULL when no worker came up */
     char reason[512];  /* why it is not complete; "" when it is */
 };
 

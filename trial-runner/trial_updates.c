@@ -46,7 +46,7 @@ static void take_counts(struct trial_updates *updates, const cJSON *line) {
     updates->delay_largest = number(line, "delay_largest");
     cJSON_ArrayForEach(count, cJSON_GetObjectItemCaseSensitive(line, "delays")) {
         if (d < TRIAL_DELAYS && cJSON_IsNumber(count))
-            updates->of_delay[d++] = count->valuedouble;
+            updates->of_delay[d++] = fmax(count->valuedouble, 0);
     }
 }
 
@@ -83,6 +83,23 @@ void trial_updates_take(struct trial_updates *updates, const char *event, const 
         take_worker(updates, line);
     else if (strcmp(event, "takeover") == 0)
         take_takeover(updates, line);
+}
+
+cJSON *trial_updates_write(const struct trial_updates *u, cJSON *to) {
+    int n = TRIAL_DELAYS;
+    while (n > 0 && u->of_delay[n - 1] <= 0)
+        n--;
+    cJSON *json = cJSON_AddObjectToObject(to, "updates");
+    const bool whole =
+        json && cJSON_AddNumberToObject(json, "useful", u->useful) &&
+        cJSON_AddNumberToObject(json, "dropped", u->dropped) && cJSON_AddNumberToObject(json, "late", u->late) &&
+        cJSON_AddNumberToObject(json, "summed", u->summed) && cJSON_AddNumberToObject(json, "passed", u->passed) &&
+        cJSON_AddNumberToObject(json, "window_us", u->window_us) &&
+        cJSON_AddNumberToObject(json, "delay_mean", u->delay_mean) &&
+        cJSON_AddNumberToObject(json, "delay_variance", u->delay_variance) &&
+        cJSON_AddNumberToObject(json, "delay_largest", u->delay_largest) &&
+        cJSON_AddItemToObject(json, "delays", cJSON_CreateDoubleArray(u->of_delay, n));
+    return whole ? json : NULL;
 }
 
 double trial_updates_rate(const struct trial_updates *updates) {

@@ -54,6 +54,11 @@ void trial_updates_free(struct trial_updates *updates); /* NULL is allowed */
 /* Take the line if its event is one of updates; a line that makes no sense changes nothing. */
 void trial_updates_take(struct trial_updates *updates, const char *event, const cJSON *line);
 
+/* Add the member "updates" with all but the workers and what they learned: {"useful", "dropped", "late", "summed",
+ * "passed", "window_us", "delay_mean", "delay_variance", "delay_largest", "delays": [...]}, which trial_updates_take
+ * reads again as an event of that name. Returns the member; NULL when memory is out. */
+cJSON *trial_updates_write(const struct trial_updates *updates, cJSON *to);
+
 /* Useful updates a second, the time between two of them, and the share of updates that were dropped or late; 0 of
  * none. */
 double trial_updates_rate(const struct trial_updates *updates);

@@ -106,6 +106,20 @@ static double sum_of_delays(const struct trial_updates *u) {
     return sum;
 }
 
+/* The environment, which is recorded, tells of the same updates as the result. */
+static void expect_recorded(const struct trial_result *result) {
+    struct trial_updates *read = trial_updates_new(0);
+    cJSON *json = cJSON_Parse(result->environment);
+    assert_non_null(cJSON_GetObjectItem(json, "host"));
+    trial_updates_take(read, "updates", cJSON_GetObjectItem(json, "updates"));
+    assert_true(read->useful > 0 && read->useful == result->updates->useful);
+    assert_true(read->dropped == result->updates->dropped && read->late == result->updates->late);
+    assert_true(read->window_us == result->updates->window_us && read->delay_mean == result->updates->delay_mean);
+    assert_memory_equal(read->of_delay, result->updates->of_delay, sizeof read->of_delay);
+    cJSON_Delete(json);
+    trial_updates_free(read);
+}
+
 /* What holds of every trial that is complete; the caller releases the result. */
 static void complete_of(const char *model, const char *cluster, const char *strategy, struct trial_result *out) {
     run_of(model, cluster, strategy, NULL, out);
@@ -128,6 +142,7 @@ static void complete_of(const char *model, const char *cluster, const char *stra
         assert_true(u->workers[w].mean_us >= COMPUTE_US * (w + 1 == WORKERS ? SLOW : 1));
     }
     assert_int_equal(out->checked, iterations * 33);
+    expect_recorded(out);
 }
 
 static void complete(const char *strategy, struct trial_result *out) {
