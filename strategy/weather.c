@@ -2,6 +2,7 @@
 #include "strategy/weather.h"
 
 #include <math.h>
+#include <stdlib.h>
 
 #include "base/rng.h"
 #include "strategy/cluster.h"
@@ -220,4 +221,47 @@ void weather_advance(struct weather *w) {
     end_flows(w, us);
     start_flows(w, us);
     share_rates(w);
+}
+
+double weather_changes(const struct cluster *cluster, double until_us) {
+    const struct variability *v = &cluster->variability;
+    const struct background *b = &v->background;
+    const double own = v->n_rates > 0     ? until_us / v->every_us * cluster->n_nodes * DIRECTION_COUNT
+                       : v->n_changes > 0 ? (until_us / v->trace_us + 1) * v->n_changes
+                                          : 0;
+    return own + (b->n_flows > 0 ? (until_us / b->trace_us + 1) * b->n_flows * 4 : until_us / 1e6 * b->flows_per_s * 4);
+}
+
+/* Add what holds from from_us to to_us, counted from the first part's beginning, to the parts that it falls into. */
+static void add_to_parts(const struct weather *w, double from_us, double to_us, size_t n, double part_us,
+                         double *mean) {
+    const size_t ports = (size_t)w->cluster->n_nodes * DIRECTION_COUNT;
+    const size_t first = (size_t)fmin(from_us / part_us, (double)(n - 1));
+    for (size_t k = first; k < n && (double)k * part_us < to_us; k++) {
+        const double here = fmin(to_us, (double)(k + 1) * part_us) - fmax(from_us, (double)k * part_us);
+        for (size_t port = 0; port < ports; port++)
+            mean[port * n + k] += w->gbit_per_s[port] * fmax(here, 0) / part_us;
+    }
+}
+
+enum status weather_means(const struct cluster *cluster, uint64_t seed, double from_us, double to_us, size_t n,
+                          double *mean, struct error *err) {
+    const size_t ports = (size_t)cluster->n_nodes * DIRECTION_COUNT;
+    double *rates = calloc((size_t)cluster->n_nodes * WEATHER_NUMBERS, sizeof *rates);
+    struct weather w = {.cluster = cluster, .seed = seed, .gbit_per_s = rates};
+    if (!w.gbit_per_s)
+        return error_no_memory(err);
+    for (size_t i = 0; i < ports * n; i++)
+        mean[i] = 0;
+    weather_begin(&w);
+    for (double at_us = 0; at_us < to_us;) {
+        const double next_us = fmin(weather_next_us(&w), to_us);
+        if (next_us > from_us)
+            add_to_parts(&w, fmax(at_us - from_us, 0), next_us - from_us, n, (to_us - from_us) / (double)n, mean);
+        at_us = next_us;
+        if (at_us < to_us)
+            weather_advance(&w);
+    }
+    free(w.gbit_per_s);
+    return ST_OK;
 }

@@ -17,8 +17,12 @@
 #ifndef STRATEGY_WEATHER_H
 #define STRATEGY_WEATHER_H
 
+#include <cjson/cJSON.h>
+#include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
+#include "base/error.h"
 #include "base/rng.h"
 #include "strategy/cluster.h"
 
@@ -67,5 +71,17 @@ double weather_next_us(const struct weather *weather);
 /* Go on to the rates that hold from weather_next_us on. Drawn rates: O(nodes); a trace: O(1); with flows on their way
  * O(flows^2) more. */
 void weather_advance(struct weather *weather);
+
+/* How many changes of rates there are until then, at most. */
+double weather_changes(const struct cluster *cluster, double until_us);
+
+/* Add "until_us" and "changes", a recorded trace of it from 0 to until_us, which can stand as "network" in a
+ * description (weather_json.c). False when memory is out. O(ports * changes). */
+bool weather_write(const struct cluster *cluster, uint64_t seed, double until_us, cJSON *to);
+
+/* Mean rates over n equal parts of from_us to to_us, for pictures: mean[port * n + k]. O(ports * (n + changes until
+ * to_us)). Fails: ST_NO_MEMORY. */
+enum status weather_means(const struct cluster *cluster, uint64_t seed, double from_us, double to_us, size_t n,
+                          double *mean, struct error *err);
 
 #endif

@@ -1,7 +1,7 @@
 #!/bin/bash
 # syncopate weather and simulations in weather: the picture, the trace that can be played again, and what is refused.
 # Also a session in weather in the lab. Needs OUT; prints ok, not ok and skip lines (tests/README.md).
-# Plan: 38
+# Plan: 40
 set -u
 cd "$(dirname "$0")/../.."
 source tests/cli/check.bash
@@ -12,6 +12,18 @@ cd "$dir"
 
 check a_picture_has_every_nic_both_ways 0 'n4           in ' "$syncopate" weather lab-4x1g-weather
 check a_picture_says_who_is_slow 0 'x: takes 4 times as long' "$syncopate" weather lab-4x1g-weather --time 20s
+LC_ALL=C.UTF-8 "$syncopate" weather lab-4x1g-weather --time 20s >blocks 2>err
+LC_ALL=C "$syncopate" weather lab-4x1g-weather --time 20s >ascii 2>err
+python3 - <<'PY' 2>err
+blocks, ascii = ([l for l in open(f, encoding="utf-8").read().splitlines() if " in  " in l or " out " in l] for f in ("blocks", "ascii"))
+as_ascii = dict(zip("▁▂▃▄▅▆▇█", ".:-=+*%#"))
+assert len(blocks) == 8 and ["".join(as_ascii.get(c, c) for c in l) for l in blocks] == ascii, (blocks, ascii)
+assert any("█" in l for l in blocks) and len({len(l) for l in blocks}) == 1, blocks
+PY
+verdict a_picture_is_of_blocks_or_of_ascii $? "$(tail -n 1 err)"
+script -qec "stty cols 140; LC_ALL=C '$syncopate' weather lab-4x1g-weather" /dev/null >wide 2>err </dev/null
+check a_picture_is_as_wide_as_the_terminal 0 '' grep -qE '^n1 +out +[.:=+*%#-]{100} ' wide
+check no_picture_is_in_the_json 1 '' grep -q '[#█]' <("$syncopate" weather lab-4x1g-weather --json)
 check a_quiet_cluster_has_none 2 'has no "variability": nothing varies there' "$syncopate" weather lab-4x1g
 check too_much_weather_is_refused 2 'give a shorter --time' "$syncopate" weather lab-4x1g-weather --time 10000000s
 check one_cluster_is_needed 2 'weather CLUSTER' "$syncopate" weather

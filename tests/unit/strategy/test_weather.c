@@ -174,6 +174,63 @@ static void a_trace_begins_again(void **state) {
     cluster_release(&cluster);
 }
 
+/* Means over parts, of windows that begin and end anywhere, against sums over many small steps. */
+static void means_are_those_of_the_weather(void **state) {
+    (void)state;
+    enum { PARTS = 7, STEPS = 7000, PORTS = 3 * DIRECTION_COUNT };
+    static const char *const texts[] = {RATES("300", N1), TRACE("1000", CHANGE("10", "5") "," CHANGE("710", "2"))};
+    struct rng rng;
+    rng_seed(&rng, test_seed());
+    for (int t = 0; t < 40; t++) {
+        struct cluster cluster;
+        struct error err;
+        double mean[PORTS * PARTS], rates[PORTS], sums[PORTS * PARTS] = {0};
+        read_cluster(texts[t % 2], &cluster);
+        const double from = t % 5 ? rng_between(&rng, 0, 3000) : 0, to = from + rng_between(&rng, 1, 4000);
+        assert_ok(weather_means(&cluster, 9, from, to, PARTS, mean, &err));
+        struct weather w = {.cluster = &cluster, .seed = 9, .gbit_per_s = rates};
+        weather_begin(&w);
+        for (int i = 0; i < STEPS; i++) {
+            while (weather_next_us(&w) <= from + (i + 0.5) * (to - from) / STEPS)
+                weather_advance(&w);
+            for (int port = 0; port < PORTS; port++)
+                sums[port * PARTS + i / (STEPS / PARTS)] += rates[port] * PARTS / STEPS;
+        }
+        for (int i = 0; i < PORTS * PARTS; i++)
+            assert_true(fabs(mean[i] - sums[i]) < 0.05);
+        cluster_release(&cluster);
+    }
+}
+
+/* A trace that is written and read back is the weather that it was drawn from, and has no more changes than was said.
+ */
+static void a_seed_can_be_written_as_a_trace(void **state) {
+    (void)state;
+    struct cluster drawn, played;
+    double rates[2][3 * DIRECTION_COUNT];
+    read_cluster(RATES("300", N1), &drawn);
+    cJSON *json = cluster_write(&drawn), *trace = cJSON_CreateObject();
+    struct error err;
+    assert_true(weather_write(&drawn, 4, 30000, trace));
+    assert_true(cJSON_GetArraySize(cJSON_GetObjectItem(trace, "changes")) > 10);
+    assert_true(cJSON_GetArraySize(cJSON_GetObjectItem(trace, "changes")) <= weather_changes(&drawn, 30000));
+    cJSON_ReplaceItemInObject(cJSON_GetObjectItem(json, "variability"), "network", trace);
+    assert_ok(cluster_read(json, "c", &played, &err));
+    cJSON_Delete(json);
+    struct weather w[2] = {{.cluster = &drawn, .seed = 4, .gbit_per_s = rates[0]},
+                           {.cluster = &played, .seed = 1, .gbit_per_s = rates[1]}};
+    for (int k = 0; k < 2; k++)
+        weather_begin(&w[k]);
+    for (double at = 150; at < 30000; at += 300) {
+        for (int k = 0; k < 2; k++)
+            while (weather_next_us(&w[k]) <= at)
+                weather_advance(&w[k]);
+        assert_memory_equal(rates[0], rates[1], sizeof rates[0]);
+    }
+    cluster_release(&drawn);
+    cluster_release(&played);
+}
+
 static void without_a_network_no_rate_ever_changes(void **state) {
     (void)state;
     struct cluster cluster;
@@ -285,6 +342,8 @@ int main(void) {
         cmocka_unit_test(rates_have_their_shares_and_change_on_time),
         cmocka_unit_test(a_seed_draws_the_same_weather_again_and_another_draws_other),
         cmocka_unit_test(a_trace_begins_again),
+        cmocka_unit_test(means_are_those_of_the_weather),
+        cmocka_unit_test(a_seed_can_be_written_as_a_trace),
         cmocka_unit_test(without_a_network_no_rate_ever_changes),
         cmocka_unit_test(a_node_waits_for_its_slowest_device),
         cmocka_unit_test(flows_leave_a_fair_share_of_the_nics_that_they_pass),
