@@ -35,7 +35,14 @@ static void read_expected(const cJSON *json, struct expectation *out) {
         *out = (struct expectation){0};
 }
 
-static void read_row(const cJSON *json, double bound_us, struct row *out) {
+static void read_updates(const cJSON *json, const struct cluster *cluster, struct row *out) {
+    const cJSON *updates = cJSON_GetObjectItemCaseSensitive(json, "updates");
+    const struct json_at at = json_root(updates, "updates");
+    out->has_updates = updates && !updates_prediction_read(&at, &out->updates, NULL);
+    out->updates.workers = cluster->n_devices;
+}
+
+static void read_row(const cJSON *json, const struct cluster *cluster, double bound_us, struct row *out) {
     const cJSON *strategy = cJSON_GetObjectItemCaseSensitive(json, "strategy");
     *out = (struct row){.prediction = {.iteration_us = remote_number(json, "iteration_us"),
                                        .compute_us = remote_number(json, "compute_us"),
@@ -44,20 +51,23 @@ static void read_row(const cJSON *json, double bound_us, struct row *out) {
                                        .messages = (uint32_t)remote_count(json, "messages")}};
     out->bound_us = cJSON_HasObjectItem(json, "lower_bound_us") ? remote_number(json, "lower_bound_us") : bound_us;
     read_expected(json, &out->expected);
+    read_updates(json, cluster, out);
+    out->replicated = out->has_updates && out->updates.replica_bytes > 0;
     snprintf(out->id.hex, sizeof out->id.hex, "%s", remote_text(strategy, "id"));
     snprintf(out->name, sizeof out->name, "%s", remote_text(strategy, "name"));
 }
 
 /* The answer is sorted by time. Here the rows get the order of the request, so that strategies with equal times are
  * shown in that order. */
-static size_t read_rows(const cJSON *answer, size_t n, const struct contender *contenders, struct row *rows) {
+static size_t read_rows(const cJSON *answer, const struct cluster *cluster, size_t n,
+                        const struct contender *contenders, struct row *rows) {
     const cJSON *list = cJSON_GetObjectItemCaseSensitive(answer, "predictions"), *item;
     size_t found = 0;
     for (size_t i = 0; i < n; i++)
         cJSON_ArrayForEach(item, list) {
             const cJSON *strategy = cJSON_GetObjectItemCaseSensitive(item, "strategy");
             if (!strcmp(remote_text(strategy, "name"), contenders[i].name)) {
-                read_row(item, remote_number(answer, "lower_bound_us"), &rows[found++]);
+                read_row(item, cluster, remote_number(answer, "lower_bound_us"), &rows[found++]);
                 break;
             }
         }
@@ -109,7 +119,7 @@ enum status remote_predict(struct client *client, const struct model *model, con
     if (!st && trace)
         st = write_trace(answer, trace, err);
     if (!st) {
-        *n_rows = read_rows(answer, n, contenders, rows);
+        *n_rows = read_rows(answer, cluster, n, contenders, rows);
         *out = (struct simulation){
             .model = model, .cluster = cluster, .bound_us = remote_number(answer, "lower_bound_us")};
     }

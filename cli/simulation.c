@@ -59,10 +59,9 @@ bool simulation_expects(const struct simulation *s) {
 /* A few rounds of the first seed. */
 static enum status write_updates_trace(struct simulation *s, const struct plan *plan, const char *path,
                                        struct error *err) {
-    enum { ROUNDS = 5 };
     const struct updates_options options = {.weather = s->cluster->variability.given,
                                             .seed = s->weather.first_seed > 0 ? s->weather.first_seed : 1,
-                                            .rounds = ROUNDS};
+                                            .rounds = UPDATES_TRACE_ROUNDS};
     char *text;
     size_t size;
     FILE *memory = stream_open(&text, &size);
@@ -140,30 +139,6 @@ enum status simulation_predict(struct simulation *s, const struct contender *con
     return st;
 }
 
-/* Delays without those that no update has at the end. */
-static bool add_updates(const struct updates_prediction *u, cJSON *root) {
-    int n = UPDATES_DELAYS;
-    while (n > 0 && u->delays[n - 1] <= 0)
-        n--;
-    cJSON *object = cJSON_AddObjectToObject(root, "updates"), *delays = cJSON_CreateDoubleArray(u->delays, n);
-    return object && delays && cJSON_AddItemToObject(object, "delays", delays) &&
-           cJSON_AddNumberToObject(object, "simulated_us", u->us) &&
-           cJSON_AddNumberToObject(object, "applied", u->applied) &&
-           cJSON_AddNumberToObject(object, "dropped", u->dropped) && cJSON_AddNumberToObject(object, "late", u->late) &&
-           cJSON_AddNumberToObject(object, "delay_mean", updates_delay_mean(u)) &&
-           cJSON_AddNumberToObject(object, "delay_variance", updates_delay_variance(u)) &&
-           cJSON_AddNumberToObject(object, "delay_most", (double)u->delay_most) &&
-           cJSON_AddNumberToObject(object, "worker_iteration_us",
-                                   u->iterations > 0 ? u->iteration_sum_us / (double)u->iterations : 0) &&
-           cJSON_AddNumberToObject(object, "server_in_bytes", u->in_bytes) &&
-           cJSON_AddNumberToObject(object, "server_out_bytes", u->out_bytes) &&
-           cJSON_AddNumberToObject(object, "replica_bytes", u->replica_bytes) &&
-           cJSON_AddNumberToObject(object, "divergence_most", u->divergence_most) &&
-           cJSON_AddNumberToObject(object, "between_bytes", u->between_bytes) &&
-           cJSON_AddNumberToObject(object, "transfers_between", (double)u->transfers) &&
-           cJSON_AddNumberToObject(object, "slow_transfers_between", (double)u->slow_transfers);
-}
-
 /* A strategy with updates has no iteration that a bound could hold for. */
 static bool add_bound(const struct row *row, cJSON *root) {
     const double us = row->prediction.iteration_us;
@@ -187,6 +162,6 @@ cJSON *simulation_json(const struct simulation *s, const struct row *row, bool *
              cJSON_AddNumberToObject(root, "messages", p->messages) &&
              cJSON_AddNumberToObject(root, "samples_per_s", p->samples_per_s) &&
              (!simulation_expects(s) || expectation_write(&row->expected, root)) &&
-             (!row->has_updates || add_updates(&row->updates, root));
+             (!row->has_updates || updates_prediction_write(&row->updates, root));
     return root;
 }

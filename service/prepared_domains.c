@@ -12,7 +12,6 @@
 #include "dataset/describe.h"
 #include "simulator/bound.h"
 
-enum { WEATHER = 1 }; /* the first seed that times in weather are expected over */
 enum { STRATEGIES_KEPT = 8192, SLOTS = 2 * STRATEGIES_KEPT };
 /* Predictors and descriptions that exceed these limits are freed when nobody uses them, so that a large request leaves
  * no memory behind. */
@@ -242,7 +241,7 @@ void prepared_domain_drop(struct prepared_domain *domain) {
 static enum status begin(struct entry *e, struct predictor *out, struct error *err) {
     if (!e->cluster.variability.given)
         return predictor_init(out, &e->model, &e->cluster, err);
-    enum status st = predictor_init_in_weather(out, &e->model, &e->cluster, WEATHER, err);
+    enum status st = predictor_init_in_weather(out, &e->model, &e->cluster, PREPARED_WEATHER, err);
     out->weather = 0;
     return st;
 }
@@ -332,38 +331,66 @@ static enum status look(const struct entry *e, struct predictor *p, const struct
     out->expected = (struct expectation){0};
     if (!e->cluster.variability.given)
         return predictor_run(p, strategy, &out->quiet, err);
-    p->weather = WEATHER;
+    p->weather = PREPARED_WEATHER;
     enum status st = predictor_outlook(p, strategy, out, err);
     p->weather = 0;
     return st;
 }
 
+/* A round of updates in place of the iteration, as `syncopate simulate` has it. */
+static enum status look_at_updates(const struct entry *e, struct predictor *p, const struct strategy *strategy,
+                                   struct outlook *out, struct updates_prediction **updates, struct error *err) {
+    const struct expectation_options options = {.first_seed = PREPARED_WEATHER};
+    struct updates_prediction *u = calloc(1, sizeof *u);
+    struct expectation expected;
+    enum status st = u ? plan_relower(&p->plan, p->model, &p->corrected, strategy, err) : error_no_memory(err);
+    if (!st)
+        st = expectation_run_updates(&p->plan, &p->cost, &options, &expected, u, err);
+    if (st) {
+        free(u);
+        return st;
+    }
+    const double samples = e->model.batch_per_device * e->cluster.n_devices;
+    *out = (struct outlook){.quiet = {.iteration_us = expected.mean_us,
+                                      .messages = p->plan.n_messages,
+                                      .lossy = p->plan.lossy,
+                                      .samples_per_s = samples / expected.mean_us * 1e6}};
+    if (e->cluster.variability.given)
+        out->expected = expected;
+    *updates = u;
+    return ST_OK;
+}
+
 enum status prepared_domain_predict(struct prepared_domain *domain, const struct strategy *strategy,
-                                    struct outlook *out, struct error *err) {
+                                    struct outlook *out, struct updates_prediction **updates, struct error *err) {
     struct entry *e = (struct entry *)domain;
     struct predictor *predictor;
-    if (e->owner && recall(e, strategy->id.hex, out))
+    const bool plain = consistency_is_plain(&strategy->consistency);
+    *updates = NULL;
+    if (e->owner && plain && recall(e, strategy->id.hex, out))
         return ST_OK;
     enum status st = prepared_domain_take_predictor(domain, &predictor, err);
     if (st)
         return st;
-    st = look(e, predictor, strategy, out, err);
+    st = plain ? look(e, predictor, strategy, out, err) : look_at_updates(e, predictor, strategy, out, updates, err);
     prepared_domain_give_predictor(domain, predictor);
-    if (!st && e->owner)
+    if (!st && e->owner && plain)
         remember(e, &strategy->id, out);
     return st;
 }
 
 enum status prepared_domain_predict_stored(struct prepared_domain *domain, struct store *store, const char *id,
-                                           struct outlook *out, struct error *err) {
+                                           struct outlook *out, struct updates_prediction **updates,
+                                           struct error *err) {
     struct entry *e = (struct entry *)domain;
     struct strategy strategy;
+    *updates = NULL;
     if (recall(e, id, out))
         return ST_OK;
     enum status st = store_get_strategy(store, id, &e->model, &e->cluster, &strategy, err);
     if (st)
         return st;
-    st = prepared_domain_predict(domain, &strategy, out, err);
+    st = prepared_domain_predict(domain, &strategy, out, updates, err);
     strategy_release(&strategy);
     return st;
 }

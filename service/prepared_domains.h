@@ -35,19 +35,23 @@ enum status prepared_domain_new(struct model *model, struct cluster *cluster, st
                                 struct error *err);
 void prepared_domain_drop(struct prepared_domain *domain); /* NULL is allowed */
 
+/* The first seed of the weather in which times are expected. */
+enum { PREPARED_WEATHER = 1 };
+
 /* Take a predictor for one thread, of the quiet network where the cluster has weather. Give it back with
  * prepared_domain_give_predictor. Fails: as predictor_init. */
 enum status prepared_domain_take_predictor(struct prepared_domain *domain, struct predictor **out, struct error *err);
 void prepared_domain_give_predictor(struct prepared_domain *domain, struct predictor *predictor);
 
-/* What a strategy is predicted to take here; where the cluster has no weather, nothing is expected (no seeds). Fails:
- * as predictor_run. */
+/* What a strategy is predicted to take here; where the cluster has no weather, nothing is expected (no seeds). Of a
+ * strategy with a "consistency" *updates is what its updates do, malloc'd, and its iteration is a round of them; of any
+ * other it is NULL. Fails: as predictor_run and expectation_run_updates. */
 enum status prepared_domain_predict(struct prepared_domain *domain, const struct strategy *strategy,
-                                    struct outlook *out, struct error *err);
+                                    struct outlook *out, struct updates_prediction **updates, struct error *err);
 
 /* What strategy `id` (whole) of the dataset is predicted to take here. Fails: ST_NOT_FOUND, ST_INVALID (it is for
- * another model or cluster), and as predictor_run. */
+ * another model or cluster), and as prepared_domain_predict. */
 enum status prepared_domain_predict_stored(struct prepared_domain *domain, struct store *store, const char *id,
-                                           struct outlook *out, struct error *err);
+                                           struct outlook *out, struct updates_prediction **updates, struct error *err);
 
 #endif

@@ -26,10 +26,12 @@
 #ifndef SIMULATOR_UPDATES_H
 #define SIMULATOR_UPDATES_H
 
+#include <cjson/cJSON.h>
 #include <stdbool.h>
 #include <stdint.h>
 
 #include "base/error.h"
+#include "base/json.h"
 #include "strategy/cost/cost.h"
 #include "strategy/plan.h"
 
@@ -87,6 +89,13 @@ double updates_delay_variance(const struct updates_prediction *prediction);
 
 /* Add the counts of another run of the same plan. */
 void updates_prediction_add(struct updates_prediction *sum, const struct updates_prediction *more);
+
+/* Add it to a prediction as the member "updates" (updates_json.c); false when memory is out. */
+bool updates_prediction_write(const struct updates_prediction *prediction, cJSON *to);
+
+/* Read what updates_prediction_write wrote, from the place of that member. It does not say how many workers there are,
+ * and of their iterations it has the mean alone: out->workers is 0, out->iterations 1. Fails: ST_INVALID. */
+enum status updates_prediction_read(const struct json_at *at, struct updates_prediction *out, struct error *err);
 
 /* Fails: ST_INVALID (a plain plan), ST_TOO_LARGE (nodes), ST_NO_MEMORY, and as work_check. */
 enum status updates_run(const struct plan *plan, const struct cost *cost, const struct updates_options *options,

@@ -9,6 +9,9 @@
 #include "base/error.h"
 #include "simulator/updates.h"
 
+/* So many rounds are enough to see what happens. */
+enum { UPDATES_TRACE_ROUNDS = 5 };
+
 /* Simulate with these options (record and context are ours) and write what happened. Fails: as updates_run;
  * ST_ENVIRONMENT. */
 enum status updates_trace_write(FILE *out, const struct plan *plan, const struct cost *cost,

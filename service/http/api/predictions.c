@@ -14,9 +14,11 @@
 #include "service/http/transport/server.h"
 #include "simulator/trace.h"
 #include "simulator/tuned.h"
+#include "simulator/updates_trace.h"
 #include "strategy/baselines/baselines.h"
+#include "strategy/weather.h"
 
-enum { MAX_STRATEGIES = 10000, MAX_TIMELINES = 16, NAME_ROOM = 128, SAMPLES = 3, FEW = 8 };
+enum { MAX_STRATEGIES = 10000, MAX_TIMELINES = 16, NAME_ROOM = 128, SAMPLES = 3, FEW = 8, MOST_CHANGES = 20000 };
 
 /* One strategy that was asked about. */
 struct item {
@@ -29,7 +31,8 @@ struct item {
     struct id strategy;
     char name[NAME_ROOM]; /* cut where it is longer */
     struct outlook outlook;
-    char *timeline; /* JSON text, malloc'd */
+    struct updates_prediction *updates; /* malloc'd; NULL: its consistency is plain */
+    char *timeline;                     /* JSON text, malloc'd */
 };
 
 struct batch {
@@ -40,19 +43,30 @@ struct batch {
     bool timeline;
 };
 
+/* One iteration in the steady state, or a few rounds of updates in the first seed's weather. */
+static enum status trace(const struct batch *batch, struct predictor *p, const struct strategy *strategy, FILE *to,
+                         struct error *err) {
+    const struct updates_options rounds = {
+        .weather = batch->domain->cluster->variability.given, .seed = PREPARED_WEATHER, .rounds = UPDATES_TRACE_ROUNDS};
+    struct prediction again;
+    if (!consistency_is_plain(&strategy->consistency)) {
+        enum status st = plan_relower(&p->plan, p->model, &p->corrected, strategy, err);
+        return st ? st : updates_trace_write(to, &p->plan, &p->cost, &rounds, err);
+    }
+    enum status st = predictor_run(p, strategy, &again, err);
+    return st ? st : trace_write(to, p->timeline, &p->plan, &p->cost, err);
+}
+
 static enum status write_timeline(struct batch *batch, const struct strategy *strategy, struct item *item,
                                   struct error *err) {
     struct predictor *p;
-    struct prediction again;
     char *text;
     size_t size;
     enum status st = prepared_domain_take_predictor(batch->domain, &p, err);
     if (st)
         return st;
     FILE *to = stream_open(&text, &size);
-    st = to ? predictor_run(p, strategy, &again, err) : ST_OK;
-    if (to && !st)
-        st = trace_write(to, p->timeline, &p->plan, &p->cost, err);
+    st = to ? trace(batch, p, strategy, to, err) : ST_OK;
     st = stream_close(to, st, &text, err);
     prepared_domain_give_predictor(batch->domain, p);
     if (!st)
@@ -71,7 +85,7 @@ static enum status predict_built(struct batch *batch, struct item *item, struct 
                         : reference_strategy(batch->rq, d, &item->at, &strategy, err);
     if (st)
         return st;
-    st = prepared_domain_predict(batch->domain, &strategy, &item->outlook, err);
+    st = prepared_domain_predict(batch->domain, &strategy, &item->outlook, &item->updates, err);
     if (!st && batch->timeline)
         st = write_timeline(batch, &strategy, item, err);
     item->strategy = strategy.id;
@@ -85,7 +99,9 @@ static enum status predict_stored(struct batch *batch, struct item *item, struct
     struct store *store;
     snprintf(item->name, sizeof item->name, "%s", item->stored);
     enum status st = request_reader(batch->rq, &store, err);
-    return st ? st : prepared_domain_predict_stored(batch->domain, store, item->strategy.hex, &item->outlook, err);
+    return st ? st
+              : prepared_domain_predict_stored(batch->domain, store, item->strategy.hex, &item->outlook, &item->updates,
+                                               err);
 }
 
 /* Say that the request is too large: it needs more memory than it may have, and the service is not out of memory. */
@@ -239,19 +255,24 @@ static int compare_items(const void *a, const void *b) {
     return p != q ? (p < q ? -1 : 1) : strcmp((*x)->strategy.hex, (*y)->strategy.hex);
 }
 
+/* A round of updates has no iteration that the bound could hold for. */
+static bool add_bound(cJSON *row, const struct prediction *p, const struct prepared_domain *d) {
+    const double bound_us = p->lossy ? d->lossy_bound_us : d->lower_bound_us;
+    return (!p->lossy || cJSON_AddNumberToObject(row, "lower_bound_us", bound_us)) &&
+           cJSON_AddNumberToObject(row, "gap", bound_us > 0 ? p->iteration_us / bound_us - 1 : 0);
+}
+
 static bool add_prediction(cJSON *to, const struct item *item, const struct prepared_domain *d) {
     const struct prediction *p = &item->outlook.quiet;
-    const double bound_us = p->lossy ? d->lossy_bound_us : d->lower_bound_us;
     cJSON *row = cJSON_CreateObject();
     return row && cJSON_AddItemToArray(to, row) && json_add_named(row, "strategy", item->strategy.hex, item->name) &&
            cJSON_AddNumberToObject(row, "iteration_us", p->iteration_us) &&
            cJSON_AddNumberToObject(row, "compute_us", p->compute_us) &&
            cJSON_AddNumberToObject(row, "exposed_us", p->exposed_us) &&
            cJSON_AddNumberToObject(row, "samples_per_s", p->samples_per_s) &&
-           cJSON_AddNumberToObject(row, "messages", p->messages) &&
-           (!p->lossy || cJSON_AddNumberToObject(row, "lower_bound_us", bound_us)) &&
-           cJSON_AddNumberToObject(row, "gap", bound_us > 0 ? p->iteration_us / bound_us - 1 : 0) &&
+           cJSON_AddNumberToObject(row, "messages", p->messages) && (item->updates || add_bound(row, p, d)) &&
            (!item->outlook.expected.seeds || expectation_write(&item->outlook.expected, row)) &&
+           (!item->updates || updates_prediction_write(item->updates, row)) &&
            (!item->timeline || cJSON_AddRawToObject(row, "timeline", item->timeline));
 }
 
@@ -266,6 +287,22 @@ static bool add_failure(struct request *rq, cJSON *to, const struct item *item) 
     return pointer && cJSON_AddStringToObject(row, "pointer", pointer) &&
            cJSON_AddStringToObject(row, "code", problem_code(problem_of_status(item->status))) &&
            cJSON_AddStringToObject(row, "detail", problem_detail(&item->error, detail));
+}
+
+/* Where timelines are asked for: the rates that the first seed's weather has while it is simulated, or as long a part
+ * of that as has few changes. */
+static bool add_weather(const struct batch *batch, size_t n, const struct item *const *items, cJSON *to) {
+    const struct cluster *cluster = batch->domain->cluster;
+    double until_us = 0;
+    for (size_t i = 0; i < n; i++)
+        until_us = fmax(until_us, items[i]->outlook.expected.until_us);
+    const double changes = weather_changes(cluster, until_us);
+    if (!batch->timeline || !cluster->variability.given || until_us <= 0)
+        return true;
+    cJSON *weather = cJSON_AddObjectToObject(to, "weather");
+    return weather && cJSON_AddNumberToObject(weather, "seed", PREPARED_WEATHER) &&
+           weather_write(cluster, PREPARED_WEATHER,
+                         changes > MOST_CHANGES ? until_us * MOST_CHANGES / changes : until_us, weather);
 }
 
 static enum status answer(struct batch *batch, struct response *rs, struct error *err) {
@@ -289,6 +326,7 @@ static enum status answer(struct batch *batch, struct response *rs, struct error
         qsort(ranked, n, sizeof *ranked, compare_items);
     for (size_t i = 0; i < n && whole; i++)
         whole = add_prediction(rows, ranked[i], d);
+    whole = whole && add_weather(batch, n, ranked, root);
     return response_json(rs, 200, root, whole, err);
 }
 
@@ -317,8 +355,10 @@ enum status api_predictions_create(struct request *rq, struct response *rs, stru
         st = first_fault(&batch, err);
     if (!st)
         st = answer(&batch, rs, err);
-    for (size_t i = 0; i < batch.n; i++)
+    for (size_t i = 0; i < batch.n; i++) {
+        free(batch.items[i].updates);
         free(batch.items[i].timeline);
+    }
     prepared_domain_drop(batch.domain);
     return st;
 }

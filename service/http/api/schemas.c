@@ -52,6 +52,18 @@
     "'additionalProperties':false,'properties':{'mean_us':" RATE ",'low_us':" RATE ",'high_us':" RATE                  \
     ",'p95_us':" RATE ",'seeds':" SIZE ",'until_us':" AMOUNT ",'iterations':" COUNT "}}"
 
+/* What the simulator expects of whole updates. */
+#define UPDATES                                                                                                        \
+    "{'type':'object','description':'Of a strategy with a consistency, whose iteration_us is a round: the time in "    \
+    "which as many updates are applied as there are workers. delays: how many updates had delay 0, 1, ...; dropped: "  \
+    "at the worker, by the scheduler; late: by the server','required':['delays','simulated_us','applied','dropped',"   \
+    "'late','delay_mean','delay_variance','delay_most','worker_iteration_us'],'additionalProperties':false,"           \
+    "'properties':{'delays':{'type':'array','maxItems':512,'items':" AMOUNT "},'simulated_us':" AMOUNT                 \
+    ",'applied':" AMOUNT ",'dropped':" AMOUNT ",'late':" AMOUNT ",'delay_mean':" AMOUNT ",'delay_variance':" AMOUNT    \
+    ",'delay_most':" COUNT ",'worker_iteration_us':" AMOUNT ",'server_in_bytes':" AMOUNT ",'server_out_bytes':" AMOUNT \
+    ",'replica_bytes':" AMOUNT ",'divergence_most':" AMOUNT ",'between_bytes':" AMOUNT ",'transfers_between':" COUNT   \
+    ",'slow_transfers_between':" COUNT "}}"
+
 /* A strategy in an Outcome. */
 #define TRIED                                                                                                          \
     "{'type':'object','required':['strategy','name','trials','complete','final'],'additionalProperties':false,"        \
@@ -168,15 +180,20 @@ static const struct schema schemas[] = {
      "'cluster':" NAMED ",'lower_bound_us':" AMOUNT
      ",'predictions':{'type':'array','description':'fastest first, by the mean in weather where the cluster has any',"
      "'items':{'type':'object','required':['strategy','iteration_us','compute_us','exposed_us','samples_per_s','"
-     "messages',"
-     "'gap'],'additionalProperties':false,'properties':{'strategy':" NAMED ",'iteration_us':" AMOUNT
-     ",'compute_us':" AMOUNT ",'exposed_us':" NUMBER ",'samples_per_s':" AMOUNT ",'messages':" COUNT ",'gap':" NUMBER
+     "messages'],"
+     "'additionalProperties':false,'properties':{'strategy':" NAMED ",'iteration_us':" AMOUNT ",'compute_us':" AMOUNT
+     ",'exposed_us':" NUMBER ",'samples_per_s':" AMOUNT ",'messages':" COUNT ",'gap':" NUMBER
      ",'lower_bound_us':{'type':'number','minimum':0,'description':'of a strategy that encodes gradients'},"
-     "'in_weather':" EXPECTED
+     "'in_weather':" EXPECTED ",'updates':" UPDATES
      ",'timeline':{'type':'object','description':'Chrome trace events','required':['traceEvents']}}}},"
      "'failures':{'type':'array','items':{'type':'object','required':['pointer','code','detail'],"
      "'additionalProperties':false,'properties':{'pointer':{'type':'string'},'code':{'type':'string'},"
-     "'detail':{'type':'string'}}}}}}"},
+     "'detail':{'type':'string'}}}},'weather':{'type':'object','description':'With timelines, where the cluster has "
+     "weather: when and to what the rates of NICs change in that of the seed, from the NICs own rates on',"
+     "'required':['seed','until_us','changes'],'additionalProperties':false,'properties':{'seed':" SIZE
+     ",'until_us':" AMOUNT ",'changes':{'type':'array','items':{'type':'object','required':['at_us','node','direction',"
+     "'gbit_per_s'],'additionalProperties':false,'properties':{'at_us':" AMOUNT ",'node':{'type':'string'},"
+     "'direction':{'enum':['out','in']},'gbit_per_s':" AMOUNT "}}}}}}}"},
     {"SessionList", "{'type':'object','required':['items','next_page_token'],'additionalProperties':false,"
                     "'properties':{'items':{'type':'array','items':{'$ref':'#/components/schemas/Session'}},"
                     "'next_page_token':{'type':'string'}}}"},

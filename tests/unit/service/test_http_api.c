@@ -410,12 +410,14 @@ static void predictions_come_fastest_first_and_agree_with_the_predictor(void **s
         const double us = cJSON_GetObjectItemCaseSensitive(row, "iteration_us")->valuedouble;
         struct strategy strategy;
         struct outlook p;
+        struct updates_prediction *updates;
         assert_true(us >= last);
         last = us;
         assert_ok(tuned_build(baselines_find(name), domain->model, domain->cluster, &strategy, &err));
         assert_string_equal(strategy.id.hex, cJSON_GetObjectItemCaseSensitive(who, "id")->valuestring);
-        assert_ok(prepared_domain_predict(domain, &strategy, &p, &err));
+        assert_ok(prepared_domain_predict(domain, &strategy, &p, &updates, &err));
         assert_close(p.quiet.iteration_us, us, 1e-12);
+        assert_null(updates);
         strategy_release(&strategy);
     }
     assert_close(cJSON_GetObjectItemCaseSensitive(json, "lower_bound_us")->valuedouble, domain->lower_bound_us, 1e-12);
@@ -472,6 +474,79 @@ static void a_prediction_can_bring_its_timeline(void **state) {
         const cJSON *trace = cJSON_GetObjectItemCaseSensitive(row, "timeline");
         assert_true(cJSON_GetArraySize(cJSON_GetObjectItemCaseSensitive(trace, "traceEvents")) > 4);
     }
+    cJSON_Delete(json);
+}
+
+#define SITE_WEATHER                                                                                                   \
+    "{\"schema\":\"syncopate.cluster/"                                                                                 \
+    "1\",\"name\":\"five\",\"nodes\":[{\"name\":\"n\",\"count\":4,\"nic_gbit_per_s\":1}],"                             \
+    "\"variability\":{\"network\":{\"every_us\":50000,\"rates\":[{\"gbit_per_s\":0.5,\"share\":0.5},"                  \
+    "{\"gbit_per_s\":1,\"share\":0.5}]}}}"
+
+/* How many it predicts of these baselines, and all that it says of them. */
+static cJSON *predicted(const char *cluster, const char *baselines, const char *more, int n) {
+    char body[4096];
+    snprintf(body, sizeof body, "{\"model\":" SITE_MODEL ",\"cluster\":%s,\"baselines\":[%s]%s}", cluster, baselines,
+             more);
+    struct reply *r = site_post(&site, "/api/v1/predictions", body);
+    assert_int_equal(r->status, 200);
+    cJSON *json = parse(r);
+    assert_int_equal(cJSON_GetArraySize(cJSON_GetObjectItemCaseSensitive(json, "predictions")), n);
+    return json;
+}
+
+/* Delays and drops as they are: the counts add up, the time is that of a round, and a strategy of sums has none. */
+static void strategies_with_updates_are_predicted_with_their_delays(void **state) {
+    (void)state;
+    const char *const clusters[] = {SITE_CLUSTER, SITE_WEATHER};
+    for (int k = 0; k < 2; k++) {
+        cJSON *json = predicted(clusters[k], "\"async-ps\",\"mlfabric-a\",\"wfbp\"", "", 3);
+        const cJSON *row, *delay;
+        size_t with = 0;
+        assert_null(cJSON_GetObjectItemCaseSensitive(json, "weather"));
+        cJSON_ArrayForEach(row, cJSON_GetObjectItemCaseSensitive(json, "predictions")) {
+            const cJSON *u = cJSON_GetObjectItemCaseSensitive(row, "updates");
+            struct updates_prediction read;
+            struct error err;
+            double sum = 0;
+            assert_true(cJSON_HasObjectItem(row, "in_weather") == (k == 1));
+            assert_true(cJSON_HasObjectItem(row, "gap") == !u);
+            if (!u)
+                continue;
+            with++;
+            const struct json_at at = json_root(u, "updates");
+            assert_ok(updates_prediction_read(&at, &read, &err));
+            cJSON_ArrayForEach(delay, cJSON_GetObjectItemCaseSensitive(u, "delays")) sum += delay->valuedouble;
+            assert_close(sum, read.applied, 1e-9);
+            if (k == 0) /* in weather the mean is over seeds */
+                assert_close(cJSON_GetObjectItemCaseSensitive(row, "iteration_us")->valuedouble,
+                             read.us / read.applied * 4, 1e-9);
+        }
+        assert_int_equal(with, 2);
+        cJSON_Delete(json);
+    }
+}
+
+/* The timeline of updates, and the rates that NICs have meanwhile. */
+static void timelines_in_weather_come_with_its_rates(void **state) {
+    (void)state;
+    cJSON *json = predicted(SITE_WEATHER, "\"ssp\",\"wfbp\"", ",\"timeline\":true", 2);
+    const cJSON *row, *change, *weather = cJSON_GetObjectItemCaseSensitive(json, "weather");
+    cJSON_ArrayForEach(row, cJSON_GetObjectItemCaseSensitive(json, "predictions")) {
+        const cJSON *trace = cJSON_GetObjectItemCaseSensitive(row, "timeline");
+        assert_true(cJSON_GetArraySize(cJSON_GetObjectItemCaseSensitive(trace, "traceEvents")) > 4);
+    }
+    assert_int_equal(cJSON_GetObjectItemCaseSensitive(weather, "seed")->valueint, 1);
+    const double until_us = cJSON_GetObjectItemCaseSensitive(weather, "until_us")->valuedouble;
+    assert_true(until_us >= 20 * 50000);
+    double last = 0;
+    cJSON_ArrayForEach(change, cJSON_GetObjectItemCaseSensitive(weather, "changes")) {
+        const double at = cJSON_GetObjectItemCaseSensitive(change, "at_us")->valuedouble;
+        const double rate = cJSON_GetObjectItemCaseSensitive(change, "gbit_per_s")->valuedouble;
+        assert_true(at >= last && at < until_us && fmod(at, 50000) == 0 && (rate == 0.5 || rate == 1));
+        last = at;
+    }
+    assert_true(last > 10 * 50000);
     cJSON_Delete(json);
 }
 
@@ -585,6 +660,8 @@ int main(void) {
         OPEN(no_key_is_passed_over),
         OPEN(predictions_come_fastest_first_and_agree_with_the_predictor),
         OPEN(one_bad_strategy_does_not_spoil_the_others),
+        OPEN(strategies_with_updates_are_predicted_with_their_delays),
+        OPEN(timelines_in_weather_come_with_its_rates),
         OPEN(predictions_that_make_no_sense_are_refused),
         OPEN(a_prediction_can_bring_its_timeline),
         cmocka_unit_test(every_row_of_the_table_is_whole),

@@ -331,6 +331,34 @@ static void transfers_in_turn_end_as_the_calendar_reserves_them(void **state) {
     }
 }
 
+/* What a service answers is what a client reads: all that tables and pictures show. */
+static void a_prediction_is_read_as_it_was_written(void **state) {
+    (void)state;
+    struct fixture f;
+    struct error err;
+    struct updates_prediction read;
+    workers(&f, 4, (struct consistency){.kind = CONSISTENCY_asynchronous, .delay_bound = 2});
+    f.site.nodes[0].compute_scale = 3;
+    const struct updates_prediction p = predict(&f);
+    cJSON *json = cJSON_CreateObject();
+    assert_true(updates_prediction_write(&p, json));
+    const struct json_at at = json_root(cJSON_GetObjectItem(json, "updates"), "updates");
+    assert_ok(updates_prediction_read(&at, &read, &err));
+    assert_true(p.late > 0 && p.delay_most > 0);
+    assert_true(read.us == p.us && read.applied == p.applied && read.dropped == p.dropped && read.late == p.late);
+    assert_memory_equal(read.delays, p.delays, sizeof p.delays);
+    assert_close(updates_delay_mean(&read), updates_delay_mean(&p), EXACT);
+    assert_close(updates_delay_variance(&read), updates_delay_variance(&p), 1e-6);
+    assert_int_equal(read.delay_most, p.delay_most);
+    assert_close(read.iteration_sum_us, p.iteration_sum_us / (double)p.iterations, EXACT);
+    assert_true(read.in_bytes == p.in_bytes && read.out_bytes == p.out_bytes && read.between_bytes == p.between_bytes);
+    cJSON_ReplaceItemInObject((cJSON *)at.node, "late", cJSON_CreateString("many"));
+    assert_fails(updates_prediction_read(&at, &read, &err), ST_INVALID, "/late");
+    cJSON_ReplaceItemInObject((cJSON *)at.node, "delays", cJSON_Parse("[1,-1]"));
+    assert_fails(updates_prediction_read(&at, &read, &err), ST_INVALID, "/delays/1");
+    cJSON_Delete(json);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(one_worker_computes_pushes_and_pulls),
@@ -344,6 +372,7 @@ int main(void) {
         cmocka_unit_test(bounds_hold_in_any_weather),
         cmocka_unit_test(workers_of_one_node_do_not_share_a_model_that_came_too_early),
         cmocka_unit_test(plans_without_updates_are_refused),
+        cmocka_unit_test(a_prediction_is_read_as_it_was_written),
         cmocka_unit_test(transfers_in_turn_end_as_the_calendar_reserves_them),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
