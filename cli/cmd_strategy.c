@@ -8,10 +8,10 @@
 #include "base/text.h"
 #include "base/units.h"
 #include "cli/commands.h"
-#include "cli/consistency_text.h"
 #include "cli/inputs.h"
 #include "cli/options.h"
 #include "cli/table.h"
+#include "strategy/consistency_text.h"
 #include "strategy/plan.h"
 
 struct looked_at {

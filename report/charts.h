@@ -43,14 +43,31 @@ struct chart_bar {
 void chart_bars(struct markup *m, const char *id, const char *title, const char *description, size_t n,
                 const struct chart_bar *bars);
 
-/* One iteration: what each node computes and what travels. */
-enum chart_span_kind { CHART_FORWARD, CHART_BACKWARD, CHART_WAITING, CHART_MESSAGE };
+/* Shares of updates by their delay, and the share that was dropped: one or two series side by side. */
+enum { CHART_DELAY_SERIES = 2 };
+struct chart_delays {
+    const char *title;
+    size_t n;
+    const char *const *labels; /* of each delay, or range of delays */
+    size_t n_series;
+    struct {
+        const char *name;     /* "predicted" */
+        const double *shares; /* [n], from 0 to 1 */
+        double dropped;
+    } series[CHART_DELAY_SERIES];
+};
+void chart_delays(struct markup *m, const char *id, const struct chart_delays *chart);
+
+/* One iteration, or a few: what each node computes and what travels. CHART_WHOLE is all of an iteration's computation,
+ * CHART_SLOW that of a worker that the weather slows down. */
+enum chart_span_kind { CHART_FORWARD, CHART_BACKWARD, CHART_WHOLE, CHART_SLOW, CHART_WAITING, CHART_MESSAGE };
 enum { CHART_SHADES = 5 };
 
 struct chart_span {
     double start_us, end_us;
     enum chart_span_kind kind;
-    unsigned shade;    /* of a message: 0 is what the next forward pass needs first, CHART_SHADES - 1 last */
+    unsigned shade;    /* of a message: 0 is what the next forward pass needs first, CHART_SHADES - 1 last; of updates
+                          enum chart_update */
     const char *label; /* what it is, or NULL */
 };
 
@@ -60,20 +77,47 @@ struct chart_lane {
     const struct chart_span *spans; /* by rising start */
 };
 
-struct chart_timeline {
-    const char *name; /* of the strategy */
-    double iteration_us;
-    double window_us;  /* what is shown: 0 .. window_us */
-    double waiting_us; /* of the node whose lanes come first: how long it waits for communication */
-    size_t n_lanes;
-    const struct chart_lane *lanes;
-    size_t hidden; /* nodes with devices that are not shown */
+/* What travels where whole updates do. */
+enum chart_update { CHART_UPDATE, CHART_SUM, CHART_MODEL, CHART_COPY };
+
+/* The rate of a NIC, in one direction, over the window. */
+struct chart_rate {
+    double from_us, gbit_per_s; /* the first is from 0 on, each holds until the next */
+};
+struct chart_rates {
+    const char *node, *direction; /* "n1", "out" */
+    double most_gbit_per_s;       /* the NIC's own */
+    size_t n;
+    const struct chart_rate *rates;
 };
 
-/* One timeline, or two on one axis with the reference first. O(spans * log of how much must be merged). */
+struct chart_timeline {
+    const char *name;    /* of the strategy */
+    double iteration_us; /* where several are shown, their mean */
+    double window_us;    /* what is shown: 0 .. window_us */
+    double waiting_us;   /* of the node whose lanes come first: how long it waits for communication */
+    size_t n_lanes;
+    const struct chart_lane *lanes;
+    size_t hidden;          /* nodes with devices that are not shown */
+    const char *updates_of; /* whole updates travel, and workers do not all wait for each other: iterations and waiting
+                               are those of this node's worker; NULL: all have the same */
+    size_t n_starts;
+    const double *starts_us; /* of several iterations: when the first lane begins each but the first */
+    struct {
+        uint64_t seed;  /* 0: no weather */
+        double from_us; /* when the window begins */
+        size_t n_rates;
+        const struct chart_rates *rates; /* drawn under the lanes */
+        size_t hidden;                   /* NICs and directions that are not shown, since they are faster */
+    } weather;
+};
+
+/* One timeline, or two on one axis with the reference first; in weather with the rates of NICs under each. O(spans *
+ * log of how much must be merged). */
 void chart_timelines(struct markup *m, const char *id, size_t n, const struct chart_timeline *timelines);
 
-/* A sentence or two about what chart_timelines shows, and for two timelines how they differ, into out[size]. */
-void chart_timelines_words(size_t n, const struct chart_timeline *timelines, char *out, size_t size);
+/* A few sentences about what chart_timelines shows, and for two timelines how they differ. */
+enum { CHART_WORDS = 1024 };
+void chart_timelines_words(size_t n, const struct chart_timeline *timelines, char out[CHART_WORDS]);
 
 #endif

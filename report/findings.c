@@ -89,6 +89,10 @@ static enum status correct(struct findings *f, struct store *store, struct predi
             strategy_release(&strategies[n]);
             continue;
         }
+        if (!consistency_is_plain(&strategies[n].consistency)) { /* whose updates no factor is fitted to */
+            strategy_release(&strategies[n]);
+            continue;
+        }
         work += work_of(&p->plan, &p->cost);
         measured[n] = (struct measured){.strategy = &strategies[n], .us = row->us};
         n++;
@@ -98,6 +102,23 @@ static enum status correct(struct findings *f, struct store *store, struct predi
     for (size_t i = 0; i < n; i++)
         strategy_release(&strategies[i]);
     return is_fatal(st) ? st : ST_OK;
+}
+
+/* What was predicted of its updates, beside what its trials measured. */
+static enum status add_delays(struct findings *f, struct predictor *p, const struct strategy *strategy, size_t row,
+                              struct error *err) {
+    struct delays *delays = &f->delays[f->n_delays];
+    if (consistency_is_plain(&strategy->consistency))
+        return ST_OK;
+    *delays = (struct delays){.name = f->outcome.rows[row].name};
+    enum status st = delays_predict(p, strategy, &delays->predicted, err);
+    if (st)
+        return is_fatal(st) ? st : ST_OK;
+    for (size_t i = 0; i < f->outcome.n_trials; i++)
+        if (!strcmp(f->outcome.trials[i].strategy, f->outcome.rows[row].strategy))
+            delays->trials += delays_add_record(&f->outcome.trials[i], &delays->measured);
+    f->n_delays++;
+    return ST_OK;
 }
 
 static enum status add_timeline(struct findings *f, struct store *store, struct predictor *p, size_t row,
@@ -113,15 +134,19 @@ static enum status add_timeline(struct findings *f, struct store *store, struct 
         strategy_release(strategy);
     else
         f->timelines[f->n_timelines++].name = f->outcome.rows[row].name;
+    if (!st)
+        st = add_delays(f, p, strategy, row, err);
     return is_fatal(st) ? st : ST_OK;
 }
 
 static enum status simulate(struct findings *f, struct store *store, struct error *err) {
+    const uint64_t weather = f->outcome.weather.seed;
     struct predictor p;
-    enum status st = predictor_init(&p, &f->model, &f->cluster, err);
+    enum status st = weather ? predictor_init_in_weather(&p, &f->model, &f->cluster, weather, err)
+                             : predictor_init(&p, &f->model, &f->cluster, err);
     if (st)
         return is_fatal(st) ? st : ST_OK;
-    if (f->outcome.best != SIZE_MAX)
+    if (f->outcome.best != SIZE_MAX && !weather)
         st = correct(f, store, &p, err);
     f->correction = p.correction;
     if (!st && f->outcome.baseline != SIZE_MAX && f->outcome.baseline != f->outcome.best)

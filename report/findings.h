@@ -12,6 +12,7 @@
 #include "base/error.h"
 #include "dataset/store.h"
 #include "report/charts.h"
+#include "report/delays.h"
 #include "strategy/cluster.h"
 #include "strategy/model.h"
 #include "strategy/strategy.h"
@@ -30,10 +31,12 @@ struct findings {
     struct model model;
     struct cluster cluster;
     /* With FINDINGS_ALL: */
-    struct correction correction; /* of the simulator, by these trials */
+    struct correction correction; /* of the simulator, by these trials; of a session in weather 1 */
     size_t n_timelines;           /* 0 without a best; 2: the best baseline, then the best */
     struct chart_timeline timelines[2];
     struct strategy strategies[2]; /* of the timelines */
+    size_t n_delays;
+    struct delays delays[2]; /* of those timelines whose strategy has a "consistency" */
 };
 
 /* Fails: ST_NOT_FOUND (the session), ST_INVALID (a stored description that is damaged), ST_NO_MEMORY, as the store.

@@ -7,13 +7,13 @@
 #define LIGHT                                                                                                          \
     "--bg:#fff;--fg:#1c2127;--soft:#5a6470;--line:#dde2e7;--panel:#f5f7f9;--accent:#0b5fa5;--good:#00694f;"            \
     "--dot:#0072b2;--baseline:#b35c00;--final:#1c2127;--failed:#c0360c;--best:#00795a;--bound:#7a4a8a;"                \
-    "--forward:#a9bccb;--backward:#7890a3;--waiting:#e8703a;--lane:#f1f4f6;"                                           \
+    "--forward:#a9bccb;--backward:#7890a3;--slow:#b0307e;--waiting:#e8703a;--lane:#f1f4f6;"                            \
     "--m0:#440154;--m1:#3b528b;--m2:#21918c;--m3:#5ec962;--m4:#e3cb13;--bar:#9fc5e3;--part:#0b5fa5;"                   \
     "--band:#0072b21f"
 #define DARK                                                                                                           \
     "--bg:#0f1317;--fg:#e7ebef;--soft:#9ca7b3;--line:#2a323a;--panel:#171d23;--accent:#6cb6f5;--good:#4fd1a5;"         \
     "--dot:#56b4e9;--baseline:#f0a33a;--final:#e7ebef;--failed:#ff7a52;--best:#3fcf9f;--bound:#d29be3;"                \
-    "--forward:#5b7387;--backward:#3f5466;--waiting:#e8703a;--lane:#151b21;"                                           \
+    "--forward:#5b7387;--backward:#3f5466;--slow:#e879b8;--waiting:#e8703a;--lane:#151b21;"                            \
     "--m0:#b791e6;--m1:#7c9fe6;--m2:#35b8b2;--m3:#7bd86f;--m4:#fdea5a;--bar:#2f5778;--part:#6cb6f5;"                   \
     "--band:#56b4e926"
 
@@ -70,6 +70,8 @@ static const char SHEET[] =
     ".chart .band{fill:var(--band)}.chart .diagonal{stroke:var(--soft);stroke-width:1}"
     ".bar{fill:var(--bar)}.bar.part{fill:var(--part)}"
     ".chart .forward{fill:var(--forward)}.chart .backward{fill:var(--backward)}.chart .waiting{fill:var(--waiting)}"
+    ".chart .whole{fill:var(--backward)}.chart .slow{fill:var(--slow)}.chart .rate{fill:var(--bar)}"
+    ".chart path.start{stroke:var(--fg);stroke-width:1;stroke-dasharray:2 3}"
     ".chart .m0{fill:var(--m0)}.chart .m1{fill:var(--m1)}.chart .m2{fill:var(--m2)}.chart .m3{fill:var(--m3)}"
     ".chart .m4{fill:var(--m4)}.lane{fill:var(--lane)}"
     ".chart path.end{stroke:var(--fg);stroke-width:2}.chart text.end{font-weight:600}"

@@ -1,5 +1,9 @@
 /* The timeline is run for a few iterations, and what the shown nodes do is kept. The iteration whose time is nearest to
- * that of the steady state is cut out and shown. O(intervals log intervals). */
+ * that of the steady state is cut out and shown. O(intervals log intervals).
+ *
+ * In weather there is no steady state. What is shown there begins one iteration before that in which a rate changes for
+ * the first time; where none does, before the first one with a slow worker. A first run finds that iteration, and a
+ * second one, which goes on for a few iterations more, is kept from there on. */
 #include "report/lanes.h"
 
 #include <math.h>
@@ -8,16 +12,30 @@
 
 #include "base/grow.h"
 #include "base/units.h"
+#include "report/lanes_updates_internal.h"
+#include "report/rates.h"
+#include "strategy/weather.h"
 
-enum { PASSES = 4, MOST_PASSES = 8, KINDS = INTERVAL_PULL + 1 };
+enum { PASSES = 4, MOST_PASSES = 8, KINDS = INTERVAL_PULL + 1, FIRST_SLOW = 64, FARTHEST = 1000 };
 static const double LEAST_WAIT_US = 0.5;
 
+struct item {
+    struct interval at;
+    bool slow; /* computation of a worker that the weather slows down */
+};
+
 struct kept {
-    struct interval *items;
+    struct item *items;
     size_t n, room;
     uint32_t nodes[LANES_NODES]; /* the slowest first */
     size_t n_nodes;
     bool no_memory;
+    /* In weather: */
+    const struct cluster *cluster;
+    uint64_t seed;               /* 0: none */
+    double from_us;              /* what ends before is not kept */
+    uint32_t home;               /* the step with which the timeline's iterations begin */
+    uint32_t begun[LANES_NODES]; /* iterations of each node */
 };
 
 struct cut {
@@ -37,19 +55,34 @@ static bool is_shown(const struct kept *kept, uint32_t node) {
     return node == UINT32_MAX;
 }
 
+/* Whether it computes slowly; to be told every interval of a run. */
+static bool is_slow(struct kept *kept, const struct interval *interval) {
+    size_t i = 0;
+    if (!kept->seed || interval->kind != INTERVAL_COMPUTE)
+        return false;
+    while (kept->nodes[i] != interval->node)
+        i++;
+    kept->begun[i] += interval->index == kept->home;
+    return kept->begun[i] > 0 && weather_slowness(kept->cluster, kept->seed, interval->node, kept->begun[i] - 1) > 1;
+}
+
 static void keep(void *context, const struct interval *interval) {
     struct kept *kept = context;
     if (kept->no_memory || !is_shown(kept, interval->node))
         return;
+    const bool slow = is_slow(kept, interval);
+    if (interval->end_us <= kept->from_us && kept->from_us > 0)
+        return;
     if (GROW(&kept->items, &kept->room, kept->n + 1))
-        kept->items[kept->n++] = *interval;
+        kept->items[kept->n++] = (struct item){*interval, slow};
     else
         kept->no_memory = true;
 }
 
-/* Where all gradients are all-reduced, nodes of one speed do the same. */
+/* Where all gradients are all-reduced, nodes of one speed do the same, if no weather slows one of them down. */
 static bool looks_new(const struct kept *kept, const struct cluster *cluster, const struct plan *plan, uint32_t node) {
-    for (size_t i = 0; i < kept->n_nodes && !plan->any_server; i++)
+    const bool differ = plan->any_server || (kept->seed && cluster->variability.slow_share > 0);
+    for (size_t i = 0; i < kept->n_nodes && !differ; i++)
         if (cluster->nodes[kept->nodes[i]].compute_scale == cluster->nodes[node].compute_scale)
             return false;
     return !is_shown(kept, node);
@@ -63,7 +96,7 @@ static void choose_nodes(const struct cost *cost, const struct plan *plan, size_
 }
 
 static int by_start(const void *a, const void *b) {
-    const struct interval *x = a, *y = b;
+    const struct interval *x = &((const struct item *)a)->at, *y = &((const struct item *)b)->at;
     if (x->start_us != y->start_us)
         return x->start_us < y->start_us ? -1 : 1;
     return x->index < y->index ? -1 : x->index > y->index;
@@ -71,14 +104,19 @@ static int by_start(const void *a, const void *b) {
 
 /* ---- the iteration that is shown ---- */
 
+/* Whether the first node begins an iteration with it. */
+static bool is_start(const struct kept *kept, const struct interval *at) {
+    return at->kind == INTERVAL_COMPUTE && at->index == 0 && at->node == kept->nodes[0];
+}
+
 /* Choose the part of the timeline to show: between two starts of the first step on the first node, nearest to one
  * iteration in length. False where there are not two starts. */
 static bool choose_window(struct cut *cut, double iteration_us) {
     double last = NAN;
     bool found = false;
     for (size_t i = 0; i < cut->kept->n; i++) {
-        const struct interval *at = &cut->kept->items[i];
-        if (at->kind != INTERVAL_COMPUTE || at->index != 0 || at->node != cut->kept->nodes[0])
+        const struct interval *at = &cut->kept->items[i].at;
+        if (!is_start(cut->kept, at))
             continue;
         if (!isnan(last) &&
             (!found || fabs(at->start_us - last - iteration_us) <= fabs(cut->to_us - cut->from_us - iteration_us))) {
@@ -130,7 +168,7 @@ static bool add_compute(const struct cut *cut, uint32_t node, struct chart_lane 
     double free_us = cut->from_us, waiting = 0;
     size_t n = 0;
     for (size_t i = 0; spans && i <= cut->kept->n; i++) {
-        const struct interval *at = i < cut->kept->n ? &cut->kept->items[i] : NULL;
+        const struct interval *at = i < cut->kept->n ? &cut->kept->items[i].at : NULL;
         if (at && (at->kind != INTERVAL_COMPUTE || at->node != node || !is_within(cut, at)))
             continue;
         const double start_us = at ? at->start_us : cut->to_us;
@@ -140,8 +178,10 @@ static bool add_compute(const struct cut *cut, uint32_t node, struct chart_lane 
         }
         if (!at)
             break;
-        const struct chart_span span = clip(
-            cut, at->index < cut->plan->n_forward_steps ? CHART_FORWARD : CHART_BACKWARD, at->start_us, at->end_us);
+        const enum chart_span_kind kind = cut->kept->items[i].slow                 ? CHART_SLOW
+                                          : at->index < cut->plan->n_forward_steps ? CHART_FORWARD
+                                                                                   : CHART_BACKWARD;
+        const struct chart_span span = clip(cut, kind, at->start_us, at->end_us);
         if (n && spans[n - 1].kind == span.kind && start_us - free_us <= LEAST_WAIT_US)
             spans[n - 1].end_us = span.end_us;
         else
@@ -158,11 +198,11 @@ static bool add_messages(const struct cut *cut, uint32_t node, enum interval_kin
     static const char *const words[KINDS] = {"compute", "all-reduce", "push", "pull"};
     size_t n = 0, at = 0;
     for (size_t i = 0; i < cut->kept->n; i++)
-        n += cut->kept->items[i].kind == kind && cut->kept->items[i].node == node &&
-             is_within(cut, &cut->kept->items[i]);
+        n += cut->kept->items[i].at.kind == kind && cut->kept->items[i].at.node == node &&
+             is_within(cut, &cut->kept->items[i].at);
     struct chart_span *spans = arena_alloc(cut->arena, n, sizeof *spans);
     for (size_t i = 0; spans && i < cut->kept->n; i++) {
-        const struct interval *interval = &cut->kept->items[i];
+        const struct interval *interval = &cut->kept->items[i].at;
         if (interval->kind != kind || interval->node != node || !is_within(cut, interval))
             continue;
         spans[at] = clip(cut, CHART_MESSAGE, interval->start_us, interval->end_us);
@@ -212,11 +252,18 @@ static void keep_steps(const struct plan *plan, const struct cost *cost, struct 
     }
 }
 
-static enum status simulate(struct predictor *p, size_t most, struct kept *kept, struct error *err) {
+static enum status sort(struct kept *kept, struct error *err) {
+    if (kept->no_memory)
+        return error_no_memory(err);
+    if (kept->n)
+        qsort(kept->items, kept->n, sizeof *kept->items, by_start);
+    return ST_OK;
+}
+
+static enum status simulate(struct predictor *p, struct kept *kept, struct error *err) {
     const struct timeline_options options = {
         .record = keep, .context = kept, .passes = PASSES, .max_passes = MOST_PASSES, .every_node = true};
     struct prediction prediction;
-    choose_nodes(&p->cost, &p->plan, most < LANES_NODES ? most : LANES_NODES, kept);
     if (p->plan.n_messages == 0)
         keep_steps(&p->plan, &p->cost, kept);
     else {
@@ -224,30 +271,150 @@ static enum status simulate(struct predictor *p, size_t most, struct kept *kept,
         if (st)
             return st;
     }
-    if (kept->no_memory)
-        return error_no_memory(err);
-    qsort(kept->items, kept->n, sizeof *kept->items, by_start);
-    return ST_OK;
+    return sort(kept, err);
 }
 
-enum status lanes_of(struct predictor *predictor, const struct strategy *strategy, size_t most, struct arena *arena,
-                     struct chart_timeline *out, struct error *err) {
-    struct kept kept = {0};
+static enum status lanes_in_quiet(struct predictor *p, const struct strategy *strategy, struct cut *cut,
+                                  struct kept *kept, struct chart_timeline *made, struct error *err) {
     struct prediction prediction;
-    struct chart_timeline made = {.name = strategy->name};
-    enum status st = predictor_run(predictor, strategy, &prediction, err);
+    enum status st = predictor_run(p, strategy, &prediction, err);
     if (!st)
-        st = simulate(predictor, most, &kept, err);
-    struct cut cut = {&predictor->plan, predictor->cluster, &kept, arena, 0, 0};
-    if (!st && !choose_window(&cut, prediction.iteration_us))
-        st = error_set(err, ST_INVALID, "%s has no whole iteration to show", strategy->name);
-    if (!st && !add_lanes(&cut, &made))
+        st = simulate(p, kept, err);
+    if (st)
+        return st;
+    if (!choose_window(cut, prediction.iteration_us))
+        return error_set(err, ST_INVALID, "%s has no whole iteration to show", strategy->name);
+    made->iteration_us = made->window_us = cut->to_us - cut->from_us;
+    return add_lanes(cut, made) ? ST_OK : error_no_memory(err);
+}
+
+/* ---- in weather ---- */
+
+/* Starts of iterations on the first node. */
+struct starts {
+    const struct kept *kept;
+    double *us; /* malloc'd */
+    size_t n, room;
+    bool no_memory;
+};
+
+static void note_start(void *context, const struct interval *interval) {
+    struct starts *starts = context;
+    if (!is_start(starts->kept, interval) || starts->no_memory)
+        return;
+    if (GROW(&starts->us, &starts->room, starts->n + 1))
+        starts->us[starts->n++] = interval->start_us;
+    else
+        starts->no_memory = true;
+}
+
+/* The first iteration in which a node that is shown is slow; 0 where none is soon. */
+static uint32_t first_slow(const struct kept *kept) {
+    for (uint32_t k = 0; k < FIRST_SLOW; k++)
+        for (size_t i = 0; i < kept->n_nodes; i++)
+            if (weather_slowness(kept->cluster, kept->seed, kept->nodes[i], k) > 1)
+                return k;
+    return 0;
+}
+
+static enum status run_in_weather(struct predictor *p, uint32_t passes, double until_us,
+                                  void (*record)(void *, const struct interval *), void *context, struct error *err) {
+    const struct timeline_options options = {.record = record,
+                                             .context = context,
+                                             .passes = passes,
+                                             .until_us = until_us,
+                                             .every_node = true,
+                                             .weather = true,
+                                             .seed = p->weather};
+    struct prediction prediction;
+    return timeline_run(p->timeline, &p->plan, &p->cost, &options, &prediction, err);
+}
+
+/* The iteration that what is shown begins with, and when the first node begins it. */
+static enum status find_first(struct predictor *p, const struct kept *kept, uint32_t *first, double *from_us,
+                              struct error *err) {
+    struct starts starts = {.kept = kept};
+    double change_us;
+    enum status st = rates_first_change(p->cluster, p->weather, &change_us, err);
+    if (st)
+        return st;
+    const bool far = change_us > FARTHEST * (p->model->forward_us + p->model->backward_us);
+    uint32_t k = far ? first_slow(kept) : 0;
+    st = run_in_weather(p, k + 1, far ? 0 : change_us, note_start, &starts, err);
+    if (!st && starts.no_memory)
         st = error_no_memory(err);
+    while (!st && !far && k + 1 < starts.n && starts.us[k + 1] <= change_us)
+        k++;
+    *first = k > 0 ? k - 1 : 0;
+    *from_us = !st && *first < starts.n ? starts.us[*first] : 0;
+    free(starts.us);
+    return st;
+}
+
+/* Cut after LANES_ITERATIONS iterations, and list where they begin. False when memory is out. */
+static bool cut_iterations(struct cut *cut, struct chart_timeline *made) {
+    double *starts = arena_alloc(cut->arena, LANES_ITERATIONS, sizeof *starts);
+    size_t n = 0;
+    for (size_t i = 0; starts && i < cut->kept->n && n < LANES_ITERATIONS; i++) {
+        const struct interval *at = &cut->kept->items[i].at;
+        if (is_start(cut->kept, at) && at->start_us > cut->from_us)
+            starts[n++] = at->start_us - cut->from_us;
+    }
+    made->window_us = n ? starts[n - 1] : 0;
+    made->iteration_us = n ? made->window_us / (double)n : 0;
+    made->starts_us = starts;
+    made->n_starts = n ? n - 1 : 0;
+    cut->to_us = cut->from_us + made->window_us;
+    return starts != NULL;
+}
+
+static uint32_t last_gate(const struct plan *plan) {
+    uint32_t gate = 0;
+    for (uint32_t m = 0; m < plan->n_messages; m++)
+        gate = plan->messages[m].gate > gate ? plan->messages[m].gate : gate;
+    return gate;
+}
+
+static enum status lanes_in_weather(struct predictor *p, const struct strategy *strategy, struct cut *cut,
+                                    struct kept *kept, struct chart_timeline *made, struct error *err) {
+    uint32_t first = 0;
+    kept->cluster = p->cluster;
+    kept->home = last_gate(&p->plan);
+    enum status st = find_first(p, kept, &first, &kept->from_us, err);
+    cut->from_us = kept->from_us;
+    if (!st)
+        st = run_in_weather(p, first + LANES_ITERATIONS + 2, 0, keep, kept, err);
+    if (!st)
+        st = sort(kept, err);
+    if (!st && !cut_iterations(cut, made))
+        st = error_no_memory(err);
+    if (!st && made->window_us <= 0)
+        st = error_set(err, ST_INVALID, "%s has no whole iteration to show", strategy->name);
+    if (!st && !add_lanes(cut, made))
+        st = error_no_memory(err);
+    made->waiting_us /= LANES_ITERATIONS;
+    return st ? st : rates_add(p->cluster, p->weather, cut->from_us, cut->arena, made, err);
+}
+
+enum status lanes_of(struct predictor *p, const struct strategy *strategy, size_t most, struct arena *arena,
+                     struct chart_timeline *out, struct error *err) {
+    struct kept kept = {.seed = p->weather};
+    struct chart_timeline made = {.name = strategy->name};
+    struct cut cut = {&p->plan, p->cluster, &kept, arena, 0, 0};
+    if (!consistency_is_plain(&strategy->consistency))
+        return lanes_of_updates(p, strategy, most, arena, out, err);
+    enum status st = plan_relower(&p->plan, p->model, &p->corrected, strategy, err);
+    if (st)
+        return st;
+    if (p->plan.n_messages == 0) /* nothing for a NIC to do */
+        kept.seed = 0;
+    choose_nodes(&p->cost, &p->plan, most < LANES_NODES ? most : LANES_NODES, &kept);
+    st = kept.seed ? lanes_in_weather(p, strategy, &cut, &kept, &made, err)
+                   : lanes_in_quiet(p, strategy, &cut, &kept, &made, err);
     free(kept.items);
     if (st)
         return st;
-    made.iteration_us = made.window_us = cut.to_us - cut.from_us;
-    made.hidden = predictor->cost.n_workers - kept.n_nodes;
+    made.hidden = p->cost.n_workers - kept.n_nodes;
     *out = made;
     return ST_OK;
 }

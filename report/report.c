@@ -13,6 +13,8 @@
 #include "report/traits.h"
 #include "tuner/session/trials.h"
 
+enum { RATES_LISTED = 12 }; /* of one NIC in a table; the picture has them all */
+
 static const char *time_text(double us, char out[32]) {
     if (us > 0 && isfinite(us))
         return units_format_time(us, out, 32);
@@ -280,37 +282,74 @@ static double busy_us(const struct chart_lane *lane) {
     return sum;
 }
 
-static void lanes_table(struct markup *m, const struct findings *f) {
-    static const char *const heads[] = {"Strategy", "Where", "What", ">Busy", ">Of the iteration", ">Messages", NULL};
+static void busy_table(struct markup *m, size_t n, const struct chart_timeline *timelines) {
+    static const char *const heads[] = {"Strategy", "Where", "What", ">Busy", ">Of what is shown", ">Messages", NULL};
     struct html_table t;
     char text[32];
-    details_begin(m, "As a table");
-    html_table_begin(&t, m, "Busy time in the iteration that is shown", heads);
-    for (size_t k = 0; k < f->n_timelines; k++)
-        for (size_t l = 0; l < f->timelines[k].n_lanes; l++) {
-            const struct chart_lane *lane = &f->timelines[k].lanes[l];
+    html_table_begin(&t, m, "Busy time in what is shown", heads);
+    for (size_t k = 0; k < n; k++)
+        for (size_t l = 0; l < timelines[k].n_lanes; l++) {
+            const struct chart_lane *lane = &timelines[k].lanes[l];
             const bool messages = lane->n && lane->spans[0].kind == CHART_MESSAGE;
-            html_cell(&t, f->timelines[k].name);
+            html_cell(&t, timelines[k].name);
             html_cell(&t, lane->node);
             html_cell(&t, lane->what);
             html_cell(&t, time_text(busy_us(lane), text));
-            html_cellf(&t, "%.0f%%", 100 * busy_us(lane) / f->timelines[k].iteration_us);
+            html_cellf(&t, "%.0f%%", 100 * busy_us(lane) / timelines[k].window_us);
             if (messages)
                 html_cellf(&t, "%zu", lane->n);
             else
                 html_cell(&t, "");
         }
     html_table_end(&t);
+}
+
+/* From when on which rate. */
+static void rates_table(struct markup *m, size_t n, const struct chart_timeline *timelines) {
+    static const char *const heads[] = {"Strategy", "NIC of", "Direction", ">From", ">Gbit/s", ">Of its own", NULL};
+    struct html_table t;
+    char text[32];
+    html_table_begin(&t, m, "The slowest NICs in what is shown", heads);
+    for (size_t k = 0; k < n; k++)
+        for (size_t l = 0; l < timelines[k].weather.n_rates; l++) {
+            const struct chart_rates *rates = &timelines[k].weather.rates[l];
+            for (size_t i = 0; i < rates->n && i < RATES_LISTED; i++) {
+                html_cell(&t, timelines[k].name);
+                html_cell(&t, rates->node);
+                html_cell(&t, rates->direction);
+                html_cell(&t, units_format_time(rates->rates[i].from_us, text, sizeof text));
+                html_cellf(&t, "%.3g", rates->rates[i].gbit_per_s);
+                html_cellf(&t, "%.0f%%", 100 * rates->rates[i].gbit_per_s / rates->most_gbit_per_s);
+            }
+        }
+    html_table_end(&t);
+}
+
+void report_lanes_table(struct markup *m, size_t n, const struct chart_timeline *timelines) {
+    bool any_rates = false;
+    for (size_t k = 0; k < n; k++)
+        any_rates |= timelines[k].weather.n_rates > 0;
+    details_begin(m, "As a table");
+    busy_table(m, n, timelines);
+    if (any_rates)
+        rates_table(m, n, timelines);
     markup_end(m);
 }
 
 static void timelines_caption(struct markup *m, const struct findings *f) {
     char best[32], baseline[32];
     markup_begin(m, "figcaption");
-    markup_textf(m,
-                 "Simulated, with the cluster’s fixed costs times %.2f and its costs by size times %.2f, as this "
-                 "session’s trials suggest. Measured: ",
-                 f->correction.startup, f->correction.transfer);
+    if (f->outcome.weather.seed)
+        markup_textf(
+            m,
+            "Simulated in weather %llu, around the first change of a rate. Under the lanes: the rates of those "
+            "NICs that are slowest there. Measured, in the mean: ",
+            (unsigned long long)f->outcome.weather.seed);
+    else
+        markup_textf(m,
+                     "Simulated, with the cluster’s fixed costs times %.2f and its costs by size times %.2f, as this "
+                     "session’s trials suggest. Measured: ",
+                     f->correction.startup, f->correction.transfer);
     if (f->n_timelines > 1)
         markup_textf(m, "%s and ", time_text(f->outcome.rows[f->outcome.baseline].us, baseline));
     markup_textf(m, "%s.", time_text(f->outcome.rows[f->outcome.best].us, best));
@@ -318,12 +357,12 @@ static void timelines_caption(struct markup *m, const struct findings *f) {
 }
 
 void report_timelines(struct markup *m, const struct findings *f) {
-    char words[512];
+    char words[CHART_WORDS];
     if (!f->n_timelines)
         return;
     html_section(m, "timelines",
                  f->n_timelines > 1 ? "Where the time goes: the best baseline and the best" : "Where the time goes");
-    chart_timelines_words(f->n_timelines, f->timelines, words, sizeof words);
+    chart_timelines_words(f->n_timelines, f->timelines, words);
     html_leaff(m, "p", NULL, "In the simulation %s", words);
     markup_begin(m, "figure");
     html_begin(m, "div", "scroll");
@@ -333,7 +372,7 @@ void report_timelines(struct markup *m, const struct findings *f) {
     chart_timelines(m, "chart-timelines", f->n_timelines, f->timelines);
     markup_end(m);
     timelines_caption(m, f);
-    lanes_table(m, f);
+    report_lanes_table(m, f->n_timelines, f->timelines);
     markup_end(m);
     markup_end(m);
 }
@@ -600,6 +639,7 @@ enum status report_write(struct findings *f, const char *command, char **out, si
     if (f->outcome.n_trials)
         report_progress(&m, f, trials);
     report_timelines(&m, f);
+    report_delays(&m, f->n_delays, f->delays);
     enum status st = report_strategy(&m, f, err);
     report_lessons(&m, f);
     if (f->outcome.n_trials)

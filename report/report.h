@@ -5,6 +5,7 @@
 #define REPORT_REPORT_H
 
 #include "base/error.h"
+#include "report/delays.h"
 #include "report/findings.h"
 #include "report/markup.h"
 
@@ -18,8 +19,13 @@ void report_answer(struct markup *m, const struct findings *f, const char *comma
 /* Trials one by one, and predicted against measured. `trials` are findings_trials(). */
 void report_progress(struct markup *m, const struct findings *f, const struct chart_trial *trials);
 
-/* The best baseline and the best on one time axis; nothing without a best. */
+/* The best baseline and the best on one time axis, in weather with the rates of NICs; nothing without a best.
+ * report_lanes_table has what n timelines show as tables. */
 void report_timelines(struct markup *m, const struct findings *f);
+void report_lanes_table(struct markup *m, size_t n, const struct chart_timeline *timelines);
+
+/* How late the updates of n strategies come (report_delays.c); nothing where n is 0. */
+void report_delays(struct markup *m, size_t n, const struct delays *delays);
 
 /* What the two do, side by side; nothing without a best. */
 enum status report_strategy(struct markup *m, const struct findings *f, struct error *err);

@@ -2,9 +2,12 @@
 #include "report/traits.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
+#include "base/text.h"
 #include "base/units.h"
+#include "strategy/consistency_text.h"
 
 const char *trait_label(enum trait trait) {
     static const char *const words[] = {
@@ -128,9 +131,21 @@ static void write_served(const struct strategy *s, const struct plan *plan, char
                                                 : "partly in 16 bits");
 }
 
+static void write_consistency(const struct strategy *s, const struct plan *plan, char out[TRAITS][TRAIT_ROOM]) {
+    const bool plain = consistency_is_plain(&s->consistency);
+    char *text = plain ? NULL : consistency_text(&s->consistency, plan->cluster);
+    snprintf(out[TRAIT_CONSISTENCY], TRAIT_ROOM, "%s",
+             text    ? text
+             : plain ? "all for all (synchronous)"
+                     : consistency_name(s->consistency.kind));
+    text_clean(out[TRAIT_CONSISTENCY]); /* it may have been cut within a character */
+    free(text);
+}
+
 void traits_of(const struct strategy *strategy, const struct plan *plan, char out[TRAITS][TRAIT_ROOM]) {
     char largest[32], all[32];
     memset(out, 0, sizeof *out * TRAITS);
+    write_consistency(strategy, plan, out);
     write_schedule(strategy, out);
     snprintf(out[TRAIT_MESSAGES], TRAIT_ROOM, "%u, %s in all", plan->n_messages,
              units_format_bytes(plan->bytes, all, sizeof all));

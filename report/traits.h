@@ -1,4 +1,5 @@
-/* A strategy in a dozen words that can stand beside another's: how messages are ordered, cut, merged and served. */
+/* A strategy in a dozen words that can stand beside another's: who waits for whom, and how messages are ordered, cut,
+ * merged and served. */
 #ifndef REPORT_TRAITS_H
 #define REPORT_TRAITS_H
 
@@ -7,6 +8,7 @@
 
 /* X(constant, what people call it) */
 #define TRAIT_TABLE(X)                                                                                                 \
+    X(CONSISTENCY, "who waits for whom")                                                                               \
     X(ORDER, "order of messages")                                                                                      \
     X(CREDIT, "in flight at once")                                                                                     \
     X(BARRIER, "between iterations")                                                                                   \
@@ -27,7 +29,7 @@ enum trait {
         TRAITS
 };
 
-enum { TRAIT_ROOM = 96 };
+enum { TRAIT_ROOM = 160 };
 
 const char *trait_label(enum trait trait);
 

@@ -247,6 +247,7 @@ static enum status deeper(struct request *rq, struct markup *m, const struct fin
         return ST_OK;
     }
     report_timelines(m, f);
+    report_delays(m, f->n_delays, f->delays);
     enum status st = report_strategy(m, f, err);
     report_lessons(m, f);
     return st;

@@ -8,14 +8,16 @@
 #include "dataset/describe.h"
 #include "dataset/query.h"
 #include "report/charts.h"
+#include "report/delays.h"
 #include "report/html.h"
 #include "report/lanes.h"
+#include "report/report.h"
 #include "report/traits.h"
 #include "service/http/api/references.h"
 #include "service/http/pages/page.h"
 #include "service/http/pages/pages.h"
 
-enum { COMPARED_NODES = 2, MEASURED_SHOWN = 20, CHOICES = 200 };
+enum { COMPARED_NODES = 2, MEASURED_SHOWN = 20, MEASURED_COUNTED = 200, CHOICES = 200 };
 
 /* One or two strategies of one domain. */
 struct view {
@@ -26,6 +28,8 @@ struct view {
     size_t n, read;
     struct strategy strategies[2]; /* `read` of them */
     struct chart_timeline timelines[2];
+    size_t n_delays;
+    struct delays delays[2]; /* of those with a "consistency" */
     char traits[2][TRAITS][TRAIT_ROOM];
 };
 
@@ -59,6 +63,43 @@ static enum status find_domain(struct request *rq, struct view *v, struct error 
     return st == ST_NOT_FOUND ? error_set(err, st, "there is no such model or cluster") : st;
 }
 
+/* Read the complete trials of a strategy, the fastest first. */
+static enum status measured(struct request *rq, struct view *v, size_t k, size_t limit, size_t *n, struct record **out,
+                            struct error *err) {
+    static const enum record_state complete = RECORD_COMPLETE;
+    const struct query query = {.strategy = v->ids[k].hex,
+                                .model = v->model.hex,
+                                .cluster = v->cluster.hex,
+                                .state = &complete,
+                                .order = QUERY_BY_measured,
+                                .limit = limit,
+                                .viewer = request_viewer(rq)};
+    return query_collect(v->store, &query, &rq->arena, n, out, err);
+}
+
+static const char *name_of(struct view *v, size_t k) {
+    return *v->strategies[k].name ? v->strategies[k].name : v->ids[k].hex;
+}
+
+/* What is predicted of its updates, and what trials have measured. */
+static enum status add_delays(struct request *rq, struct view *v, struct predictor *p, size_t k, struct error *err) {
+    struct delays *delays = &v->delays[v->n_delays];
+    struct record *records;
+    size_t n;
+    if (consistency_is_plain(&v->strategies[k].consistency))
+        return ST_OK;
+    *delays = (struct delays){.name = name_of(v, k)};
+    enum status st = delays_predict(p, &v->strategies[k], &delays->predicted, err);
+    if (!st)
+        st = measured(rq, v, k, MEASURED_COUNTED, &n, &records, err);
+    if (st)
+        return st;
+    for (size_t i = 0; i < n; i++)
+        delays->trials += delays_add_record(&records[i], &delays->measured);
+    v->n_delays++;
+    return ST_OK;
+}
+
 static enum status simulate(struct request *rq, struct view *v, struct predictor *p, size_t k, struct error *err) {
     struct strategy *strategy = &v->strategies[k];
     enum status st = reference_stored(rq, v->domain, &v->ids[k], v->names[k], strategy, err);
@@ -68,6 +109,8 @@ static enum status simulate(struct request *rq, struct view *v, struct predictor
         return st;
     v->read++;
     st = lanes_of(p, strategy, v->n > 1 ? COMPARED_NODES : LANES_NODES, &rq->arena, &v->timelines[k], err);
+    if (!st)
+        st = add_delays(rq, v, p, k, err);
     if (!st)
         st = plan_relower(&p->plan, v->domain->model, v->domain->cluster, strategy, err);
     if (!st)
@@ -84,23 +127,33 @@ static enum status look(struct request *rq, struct view *v, const char *const wo
         st = find_domain(rq, v, err);
     if (!st)
         st = prepared_domain_take_predictor(v->domain, &p, err);
+    if (p && v->domain->cluster->variability.given)
+        p->weather = PREPARED_WEATHER;
     for (size_t k = 0; k < v->n && !st; k++)
         st = simulate(rq, v, p, k, err);
-    if (p)
+    if (p) {
+        p->weather = 0;
         prepared_domain_give_predictor(v->domain, p);
+    }
     return st;
 }
 
 /* ---- parts ---- */
 
-static const char *name_of(struct view *v, size_t k) {
-    return *v->strategies[k].name ? v->strategies[k].name : v->ids[k].hex;
+static const char *caption_of(const struct view *v) {
+    if (v->domain->cluster->variability.given)
+        return "Around the first change of a rate, by the cluster’s description. Under the lanes: the rates of those "
+               "NICs "
+               "that are slowest there.";
+    return v->n_delays ? "A few iterations, by the cluster’s description."
+                       : "Compute and communication of an iteration in the steady state, by the cluster’s description.";
 }
 
 static void timeline(struct markup *m, const struct view *v) {
-    char words[512];
-    chart_timelines_words(v->n, v->timelines, words, sizeof words);
-    html_section(m, "timeline", v->n > 1 ? "On one time axis" : "One iteration");
+    char words[CHART_WORDS];
+    chart_timelines_words(v->n, v->timelines, words);
+    const bool several = v->n_delays || v->domain->cluster->variability.given;
+    html_section(m, "timeline", v->n > 1 ? "On one time axis" : several ? "A few iterations" : "One iteration");
     html_leaff(m, "p", NULL, "In the simulation %s", words);
     markup_begin(m, "figure");
     html_begin(m, "div", "scroll");
@@ -109,11 +162,11 @@ static void timeline(struct markup *m, const struct view *v) {
     markup_attribute(m, "aria-label", "timeline");
     chart_timelines(m, "chart-timeline", v->n, v->timelines);
     markup_end(m);
-    markup_leaf(m, "figcaption",
-                "Compute and communication of an iteration in the steady state, by the cluster’s "
-                "description.");
+    markup_leaf(m, "figcaption", caption_of(v));
+    report_lanes_table(m, v->n, v->timelines);
     markup_end(m);
     markup_end(m);
+    report_delays(m, v->n_delays, v->delays);
 }
 
 static void traits(struct markup *m, struct view *v) {
@@ -135,20 +188,6 @@ static void traits(struct markup *m, struct view *v) {
     if (same)
         html_leaff(m, "p", "soft", "The other %zu of %d knobs are the same.", same, (int)TRAITS);
     markup_end(m);
-}
-
-/* Read the complete trials of a strategy, the fastest first. */
-static enum status measured(struct request *rq, struct view *v, size_t k, size_t limit, size_t *n, struct record **out,
-                            struct error *err) {
-    static const enum record_state complete = RECORD_COMPLETE;
-    const struct query query = {.strategy = v->ids[k].hex,
-                                .model = v->model.hex,
-                                .cluster = v->cluster.hex,
-                                .state = &complete,
-                                .order = QUERY_BY_measured,
-                                .limit = limit,
-                                .viewer = request_viewer(rq)};
-    return query_collect(v->store, &query, &rq->arena, n, out, err);
 }
 
 static enum status measurements(struct request *rq, struct markup *m, struct view *v, struct error *err) {
@@ -250,8 +289,9 @@ static void figures(struct markup *m, const struct view *v) {
     html_begin(m, "p", "soft");
     markup_textf(m, "%s on %s", v->domain->model->name, v->domain->cluster->name);
     if (v->n == 1)
-        markup_textf(m, "; predicted %s an iteration, waiting for communication %.0f%% of it",
+        markup_textf(m, "; predicted %s an iteration%s, waiting for communication %.0f%% of it",
                      page_time(v->timelines[0].iteration_us, time),
+                     v->timelines[0].weather.seed ? " of those shown" : "",
                      100 * v->timelines[0].waiting_us / v->timelines[0].iteration_us);
     markup_end(m);
 }

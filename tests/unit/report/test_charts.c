@@ -146,7 +146,13 @@ static void names_cannot_break_a_chart(void **state) {
     struct chart_trial trials[] = {trial_of(1, 40e3, 50e3)};
     const struct chart_span spans[] = {{.start_us = 0, .end_us = 90, .kind = CHART_MESSAGE, .label = HOSTILE}};
     const struct chart_lane lanes[] = {{HOSTILE, HOSTILE, 1, spans}};
-    const struct chart_timeline timelines[] = {{HOSTILE, 100, 100, 10, 1, lanes, 0}};
+    const struct chart_timeline timelines[] = {{.name = HOSTILE,
+                                                .iteration_us = 100,
+                                                .window_us = 100,
+                                                .waiting_us = 10,
+                                                .n_lanes = 1,
+                                                .lanes = lanes,
+                                                .hidden = 0}};
     const struct chart_bar bars[] = {{HOSTILE, 0.5, 0.2, HOSTILE}};
     struct markup m = {0};
     trials[0].strategy = trials[0].proposer = HOSTILE;
@@ -156,6 +162,11 @@ static void names_cannot_break_a_chart(void **state) {
     chart_bars(&m, "b", HOSTILE, HOSTILE, 1, bars);
     free(take(&m));
     chart_timelines(&m, "t", 1, timelines);
+    free(take(&m));
+    const double share = 1;
+    const char *const label = HOSTILE;
+    const struct chart_delays delays = {HOSTILE, 1, &label, 1, {{.name = HOSTILE, .shares = &share, .dropped = 0}}};
+    chart_delays(&m, "d", &delays);
     free(take(&m));
 }
 
@@ -254,7 +265,20 @@ static void many_messages_stay_a_small_picture(void **state) {
         struct chart_lane lanes[6];
         for (size_t l = 0; l < 6; l++)
             lanes[l] = (struct chart_lane){l < 3 ? "n1" : "n2", "push", overlap(&rng, 1e6, n, spans), spans};
-        const struct chart_timeline timelines[] = {{"a", 1e6, 1e6, 0, 6, lanes, 3}, {"b", 8e5, 1e6, 0, 6, lanes, 0}};
+        const struct chart_timeline timelines[] = {{.name = "a",
+                                                    .iteration_us = 1e6,
+                                                    .window_us = 1e6,
+                                                    .waiting_us = 0,
+                                                    .n_lanes = 6,
+                                                    .lanes = lanes,
+                                                    .hidden = 3},
+                                                   {.name = "b",
+                                                    .iteration_us = 8e5,
+                                                    .window_us = 1e6,
+                                                    .waiting_us = 0,
+                                                    .n_lanes = 6,
+                                                    .lanes = lanes,
+                                                    .hidden = 0}};
         struct markup m = {0};
         chart_timelines(&m, "t", 2, timelines);
         char *text = take(&m);
@@ -274,8 +298,20 @@ static void two_timelines_share_one_axis(void **state) {
     (void)state;
     const struct chart_span spans[] = {{.start_us = 0, .end_us = 3e4, .kind = CHART_FORWARD}};
     const struct chart_lane lane = {"n1", "compute", 1, spans};
-    const struct chart_timeline timelines[] = {{"slow", 8e4, 8e4, 5e4, 1, &lane, 0},
-                                               {"fast", 4e4, 4e4, 1e4, 1, &lane, 0}};
+    const struct chart_timeline timelines[] = {{.name = "slow",
+                                                .iteration_us = 8e4,
+                                                .window_us = 8e4,
+                                                .waiting_us = 5e4,
+                                                .n_lanes = 1,
+                                                .lanes = &lane,
+                                                .hidden = 0},
+                                               {.name = "fast",
+                                                .iteration_us = 4e4,
+                                                .window_us = 4e4,
+                                                .waiting_us = 1e4,
+                                                .n_lanes = 1,
+                                                .lanes = &lane,
+                                                .hidden = 0}};
     struct markup m = {0};
     double ends[2];
     chart_timelines(&m, "t", 2, timelines);
@@ -295,14 +331,133 @@ static void two_timelines_share_one_axis(void **state) {
 static void differences_are_said_in_words(void **state) {
     (void)state;
     struct chart_timeline t[] = {{.name = "a", .iteration_us = 1e5}, {.name = "b", .iteration_us = 1e5 + 10}};
-    char words[512];
-    chart_timelines_words(2, t, words, sizeof words);
+    char words[CHART_WORDS];
+    chart_timelines_words(2, t, words);
     assert_contains(words, "no difference");
     t[1].iteration_us = 2e5;
-    chart_timelines_words(2, t, words, sizeof words);
+    chart_timelines_words(2, t, words);
     assert_contains(words, "100 ms more (100.0%)");
-    chart_timelines_words(1, t, words, sizeof words);
+    chart_timelines_words(1, t, words);
     assert_contains(words, "a takes 100 ms an iteration");
+}
+
+/* ---- weather ---- */
+
+/* Random rates: each piece is as wide as it lasts and as high as its share of the NIC's own rate; together they fill
+ * the lane. */
+static void rates_are_as_high_as_their_shares(void **state) {
+    (void)state;
+    struct rng rng;
+    rng_seed(&rng, test_seed());
+    for (int t = 0; t < 50; t++) {
+        enum { PIECES = 7 };
+        struct chart_rate rates[PIECES] = {{0, rng_between(&rng, 0.1, 10)}};
+        for (size_t i = 1; i < PIECES; i++)
+            rates[i] =
+                (struct chart_rate){rates[i - 1].from_us + rng_between(&rng, 1e3, 1e4), rng_between(&rng, 0.1, 10)};
+        const struct chart_span span = {.start_us = 0, .end_us = 1e4, .kind = CHART_SLOW};
+        const struct chart_lane lane = {"n1", "compute", 1, &span};
+        const struct chart_rates nic = {HOSTILE, "in", 10, PIECES, rates};
+        const double window_us = rates[PIECES - 1].from_us + 5e3;
+        const struct chart_timeline timeline = {.name = "a",
+                                                .iteration_us = window_us,
+                                                .window_us = window_us,
+                                                .n_lanes = 1,
+                                                .lanes = &lane,
+                                                .weather = {.seed = 3, .from_us = 2e6, .n_rates = 1, .rates = &nic}};
+        struct markup m = {0};
+        chart_timelines(&m, "t", 1, &timeline);
+        char *text = take(&m), *end;
+        const char *at = text;
+        double right = 132;
+        for (size_t i = 0; i < PIECES; i++) {
+            at = strstr(at, "<path class=\"rate\" d=\"M") + strlen("<path class=\"rate\" d=\"M");
+            const double left = strtod(at, &end), top = strtod(end, &end);
+            const double until = i + 1 < PIECES ? rates[i + 1].from_us : window_us;
+            assert_true(fabs(left - right) < 0.2);
+            right = strtod(end + 1, &end);
+            const double bottom = strtod(end + 1, NULL);
+            assert_true(fabs(right - left - (until - rates[i].from_us) / window_us * (984 - 132)) < 0.2);
+            assert_true(fabs(bottom - top - 15 * rates[i].gbit_per_s / 10) < 0.2);
+        }
+        assert_true(fabs(right - 984) < 0.2);
+        assert_int_equal(count_of(text, "class=\"rate\""), PIECES + 1); /* one is the legend's */
+        assert_contains(text, "slowed down");
+        assert_contains(text, "In weather 3, from 2.000 s on");
+        free(text);
+    }
+}
+
+/* The legend has what is drawn, and words for whole updates only where these are. */
+static void a_legend_tells_what_is_drawn(void **state) {
+    (void)state;
+    const struct chart_span spans[] = {{.start_us = 0, .end_us = 60, .kind = CHART_WHOLE},
+                                       {.start_us = 60, .end_us = 90, .kind = CHART_WAITING}};
+    const struct chart_span sums = {.start_us = 0, .end_us = 90, .kind = CHART_MESSAGE, .shade = CHART_SUM};
+    const struct chart_lane lanes[] = {{"n2", "compute", 2, spans}, {"n2", "sends", 1, &sums}};
+    const struct chart_timeline timeline = {.name = "a",
+                                            .iteration_us = 90,
+                                            .window_us = 90,
+                                            .waiting_us = 30,
+                                            .n_lanes = 2,
+                                            .lanes = lanes,
+                                            .updates_of = "n2"};
+    struct markup m = {0};
+    chart_timelines(&m, "t", 1, &timeline);
+    char *text = take(&m);
+    assert_contains(text, "sum of updates");
+    assert_contains(text, ">computing<");
+    assert_contains(text, "a: 90.0 µs an iteration on n2, 30.0 µs of it waiting");
+    assert_contains(text, "a takes 90.0 µs an iteration on n2, whose worker waits 30.0 µs of it.");
+    static const char *const absent[] = {">model<", ">update<", "forward", "slowed", "next iteration", "rate of a NIC"};
+    for (size_t i = 0; i < sizeof absent / sizeof *absent; i++)
+        assert_null(strstr(text, absent[i]));
+    free(text);
+}
+
+static void bars_of_delays_are_as_high_as_their_shares(void **state) {
+    (void)state;
+    struct rng rng;
+    rng_seed(&rng, test_seed());
+    for (int t = 0; t < 50; t++) {
+        enum { BARS = 5 };
+        static const char *const labels[BARS] = {"0", "1", "2", "3", "4"};
+        double shares[2][BARS], dropped[2], tallest = 0, heights[2 * BARS + 2];
+        for (size_t s = 0; s < 2; s++) {
+            for (size_t b = 0; b < BARS; b++)
+                tallest = fmax(tallest, shares[s][b] = rng_between(&rng, 0.05, 0.5));
+            tallest = fmax(tallest, dropped[s] = rng_between(&rng, 0.05, 0.5));
+        }
+        const struct chart_delays chart = {
+            "t", BARS, labels, 2, {{"predicted", shares[0], dropped[0]}, {"measured", shares[1], dropped[1]}}};
+        struct markup m = {0};
+        chart_delays(&m, "d", &chart);
+        char *text = take(&m);
+        const char *at = text;
+        for (size_t i = 0; i < 2 + 2 * (BARS + 1); i++) { /* two are the legend's */
+            at = strstr(at, "<rect ") + 1;
+            if (i >= 2)
+                heights[i - 2] = strtod(strstr(at, "height=\"") + 8, NULL);
+        }
+        for (size_t i = 0; i < 2 * (BARS + 1); i++) {
+            const double share = i / 2 < BARS ? shares[i % 2][i / 2] : dropped[i % 2];
+            assert_true(fabs(heights[i] / (232 - 34) - share / tallest) < 2e-3);
+        }
+        free(text);
+    }
+}
+
+static void no_updates_at_all_can_be_drawn(void **state) {
+    (void)state;
+    const double share = 0;
+    const char *const label = "0";
+    const struct chart_delays chart = {"t", 1, &label, 1, {{"predicted", &share, 0}}};
+    struct markup m = {0};
+    chart_delays(&m, "d", &chart);
+    char *text = take(&m);
+    assert_contains(text, "predicted: 0.0% of the updates have delay 0, 0.0% are dropped.");
+    assert_null(strstr(text, "nan"));
+    free(text);
 }
 
 static void equal_input_gives_equal_bytes(void **state) {
@@ -312,7 +467,8 @@ static void equal_input_gives_equal_bytes(void **state) {
     struct chart_span *spans = calloc(5000, sizeof *spans);
     assert_non_null(spans);
     const struct chart_lane lane = {"n1", "push", overlap(&rng, 1e6, 5000, spans), spans};
-    const struct chart_timeline timeline = {"a", 1e6, 1e6, 0, 1, &lane, 3};
+    const struct chart_timeline timeline = {
+        .name = "a", .iteration_us = 1e6, .window_us = 1e6, .waiting_us = 0, .n_lanes = 1, .lanes = &lane, .hidden = 3};
     char *texts[2];
     for (int i = 0; i < 2; i++) {
         struct markup m = {0};
@@ -338,6 +494,10 @@ int main(void) {
         cmocka_unit_test(many_messages_stay_a_small_picture),
         cmocka_unit_test(two_timelines_share_one_axis),
         cmocka_unit_test(differences_are_said_in_words),
+        cmocka_unit_test(rates_are_as_high_as_their_shares),
+        cmocka_unit_test(a_legend_tells_what_is_drawn),
+        cmocka_unit_test(bars_of_delays_are_as_high_as_their_shares),
+        cmocka_unit_test(no_updates_at_all_can_be_drawn),
         cmocka_unit_test(equal_input_gives_equal_bytes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -151,6 +151,55 @@ static void every_page_is_whole_and_repeats_no_markup_of_users(void **state) {
     assert_contains(get_page(path, 200)->body, "What they do differently");
 }
 
+static const char WEATHER[] =
+    "{\"schema\":\"syncopate.cluster/"
+    "1\",\"name\":\"stormy\",\"nodes\":[{\"name\":\"n\",\"count\":4,\"nic_gbit_per_s\":1}],"
+    "\"variability\":{\"network\":{\"every_us\":50000,\"rates\":[{\"gbit_per_s\":0.5,\"share\":0.9},{\"gbit_per_s\":1,"
+    "\"share\":0.1}]},\"compute\":{\"share\":0.5,\"factor\":3}}}";
+
+/* Put a baseline as a strategy; its id. */
+static void put_baseline(const char *name, char id[ID_LENGTH + 1]) {
+    char body[256];
+    snprintf(body, sizeof body, "{\"model\":\"%s\",\"cluster\":\"%s\",\"baseline\":\"%s\"}", model, cluster, name);
+    member_of(site_post(&site, "/api/v1/strategies", body), "id", id, ID_LENGTH + 1);
+}
+
+/* A strategy with updates, one without, and both: rates under the lanes, slow workers, and delays as predicted and,
+ * once a trial was recorded that says so, as measured. */
+static void weather_delays_and_drops_are_shown(void **state) {
+    (void)state;
+    char path[512], body[512], late[ID_LENGTH + 1], plain[ID_LENGTH + 1];
+    put_domain();
+    member_of(site_post(&site, "/api/v1/clusters", WEATHER), "id", cluster, sizeof cluster);
+    put_baseline("async-ps", late);
+    put_baseline("wfbp", plain);
+    snprintf(path, sizeof path, "/strategies/%s?model=%s&cluster=%s", late, model, cluster);
+    const struct reply *r = get_page(path, 200);
+    assert_contains(r->body, "class=\"rate\"");
+    assert_contains(r->body, "slowed down");
+    assert_contains(r->body, "How late updates come");
+    assert_contains(r->body, "no trial has measured it");
+    assert_null(strstr(r->body, ", measured:"));
+    snprintf(
+        body, sizeof body,
+        "{\"records\":[{\"model\":\"%s\",\"cluster\":\"%s\",\"strategy\":\"%s\",\"proposer\":\"user\",\"runner\":"
+        "\"lab\",\"iterations_us\":[9,9],\"environment_details\":{\"updates\":{\"useful\":6,\"dropped\":2,\"delays\":"
+        "[2,4]}}}]}",
+        model, cluster, late);
+    assert_int_equal(site_post(&site, "/api/v1/records:batchCreate", body)->status, 201);
+    r = get_page(path, 200);
+    assert_contains(r->body, "25.0% were dropped in 1 trial.");
+    assert_contains(r->body, "delay 1, measured: 50.0%");
+    snprintf(path, sizeof path, "/strategies/%s?model=%s&cluster=%s", plain, model, cluster);
+    r = get_page(path, 200);
+    assert_contains(r->body, "class=\"rate\"");
+    assert_null(strstr(r->body, "How late updates come"));
+    snprintf(path, sizeof path, "/compare?a=%s&b=%s&model=%s&cluster=%s", late, plain, model, cluster);
+    r = get_page(path, 200);
+    assert_int_equal(count_of(r->body, "chart-delays-1-title\""), 1);
+    assert_contains(r->body, "who waits for whom");
+}
+
 static void what_is_not_there_is_told_on_a_page(void **state) {
     (void)state;
     char path[256];
@@ -396,6 +445,7 @@ int main(void) {
 #define OPEN(name)   cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 #define CLOSED(name) cmocka_unit_test_setup_teardown(name, set_up_closed, tear_down)
         OPEN(every_page_is_whole_and_repeats_no_markup_of_users),
+        OPEN(weather_delays_and_drops_are_shown),
         OPEN(what_is_not_there_is_told_on_a_page),
         OPEN(where_nothing_is_people_get_a_page_and_programs_a_problem),
         OPEN(the_help_of_filters_lists_every_column),

@@ -1,5 +1,5 @@
 /* See consistency_text.h. */
-#include "cli/consistency_text.h"
+#include "strategy/consistency_text.h"
 
 #include <stdio.h>
 

@@ -1,6 +1,6 @@
 /* A strategy's consistency in words. */
-#ifndef CLI_CONSISTENCY_TEXT_H
-#define CLI_CONSISTENCY_TEXT_H
+#ifndef STRATEGY_CONSISTENCY_TEXT_H
+#define STRATEGY_CONSISTENCY_TEXT_H
 
 #include "strategy/cluster.h"
 #include "strategy/consistency.h"

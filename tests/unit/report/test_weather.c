@@ -1,0 +1,309 @@
+/* What a report shows of weather, delays and drops: lanes of the simulator's own run, rates of the weather that was
+ * drawn, and counts that lose no update. */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "report/delays.h"
+#include "report/lanes.h"
+#include "report/rates.h"
+#include "report/report.h"
+#include "simulator/tuned.h"
+#include "strategy/weather.h"
+#include "tests/unit/report/strict_xml.h"
+#include "tests/unit/tuner/simulated_world.h"
+
+static const char STORMY[] =
+    "{\"schema\":\"syncopate.cluster/"
+    "1\",\"name\":\"stormy\",\"nodes\":[{\"name\":\"n\",\"count\":4,\"nic_gbit_per_s\":1,"
+    "\"nic_latency_us\":50}],\"variability\":{\"network\":{\"every_us\":300000,\"rates\":[{\"gbit_per_s\":0.25,"
+    "\"share\":0.3},{\"gbit_per_s\":1,\"share\":0.7}]},\"compute\":{\"share\":0.3,\"factor\":4}}}";
+
+static void read_cluster(const char *text, struct cluster *out) {
+    struct error err;
+    cJSON *json;
+    read_text(text, &json);
+    assert_ok(cluster_read(json, "stormy", out, &err));
+    cJSON_Delete(json);
+}
+
+static double length_of(const struct chart_lane *lane, int kind) {
+    double sum = 0;
+    for (size_t i = 0; i < lane->n; i++)
+        sum += kind < 0 || (int)lane->spans[i].kind == kind ? lane->spans[i].end_us - lane->spans[i].start_us : 0;
+    return sum;
+}
+
+/* Every lane lies in the window, and computing and waiting fill it. */
+static void expect_sound_lanes(const struct chart_timeline *t) {
+    assert_true(t->n_lanes > 0 && t->window_us > 0 && t->iteration_us > 0);
+    for (size_t l = 0; l < t->n_lanes; l++) {
+        const struct chart_lane *lane = &t->lanes[l];
+        const bool messages = lane->n && lane->spans[0].kind == CHART_MESSAGE;
+        for (size_t i = 0; i < lane->n; i++) {
+            assert_true(lane->spans[i].start_us >= 0 && lane->spans[i].end_us <= t->window_us + 1e-6);
+            assert_true(lane->spans[i].start_us <= lane->spans[i].end_us);
+            assert_true(!i || lane->spans[i].start_us >= lane->spans[i - 1].start_us - 1e-6);
+        }
+        if (!messages)
+            assert_true(fabs(length_of(lane, -1) - t->window_us) < 1 + 0.5 * (double)lane->n);
+    }
+    for (size_t i = 0; i < t->n_starts; i++)
+        assert_true(t->starts_us[i] > (i ? t->starts_us[i - 1] : 0) && t->starts_us[i] < t->window_us);
+}
+
+/* The rates of a lane are those of strategy/weather.h, away from where they change. */
+static void expect_rates(const struct cluster *cluster, const struct chart_timeline *t) {
+    double drawn[8];
+    for (size_t l = 0; l < t->weather.n_rates; l++) {
+        const struct chart_rates *rates = &t->weather.rates[l];
+        size_t i = 0;
+        for (int k = 0; k < 400; k++) {
+            const double at = (k + 0.5) / 400 * t->window_us, near = t->window_us / 400;
+            struct weather w = {.cluster = cluster, .seed = t->weather.seed, .gbit_per_s = drawn};
+            weather_begin(&w);
+            while (weather_next_us(&w) <= t->weather.from_us + at - near)
+                weather_advance(&w);
+            if (weather_next_us(&w) <= t->weather.from_us + at + near)
+                continue;
+            while (i + 1 < rates->n && rates->rates[i + 1].from_us <= at)
+                i++;
+            const size_t port =
+                (size_t)(rates->node[1] - '1') * DIRECTION_COUNT + (strcmp(rates->direction, "in") == 0);
+            assert_string_equal(direction_name((enum direction)(port % DIRECTION_COUNT)), rates->direction);
+            assert_close(rates->rates[i].gbit_per_s, drawn[port], 1e-6);
+        }
+    }
+}
+
+/* Of every baseline, over several seeds. What is shown holds the first change, or is right before it. */
+static void lanes_in_weather_are_around_its_first_change(void **state) {
+    struct world *w = *state;
+    struct error err;
+    struct cluster stormy;
+    size_t n, slow = 0, slowed_rates = 0;
+    const struct baseline *rows = baselines_list(&n);
+    read_cluster(STORMY, &stormy);
+    for (uint64_t seed = 1; seed <= 3; seed++) {
+        struct predictor p;
+        assert_ok(predictor_init_in_weather(&p, &w->model, &stormy, seed, &err));
+        for (size_t i = 0; i < n; i++) {
+            struct strategy s;
+            struct arena arena = {0};
+            struct chart_timeline t;
+            assert_ok(tuned_build(&rows[i], &w->model, &stormy, &s, &err));
+            assert_ok(lanes_of(&p, &s, LANES_NODES, &arena, &t, &err));
+            expect_sound_lanes(&t);
+            expect_rates(&stormy, &t);
+            assert_int_equal(t.weather.seed, seed);
+            assert_true(t.weather.from_us <= 300000 && t.weather.from_us + t.window_us > 300000 - 1);
+            assert_int_equal(t.n_starts, LANES_ITERATIONS - 1);
+            for (size_t l = 0; l < t.n_lanes; l++)
+                slow += length_of(&t.lanes[l], CHART_SLOW) > 0;
+            slowed_rates += t.weather.n_rates;
+            arena_release(&arena);
+            strategy_release(&s);
+        }
+        predictor_release(&p);
+    }
+    assert_true(slow > 10 && slowed_rates > 10);
+    cluster_release(&stormy);
+}
+
+/* Slow computation takes four times as long, and is what the weather says of that worker and iteration. */
+static void slow_iterations_are_those_of_the_weather(void **state) {
+    struct world *w = *state;
+    struct error err;
+    struct cluster stormy;
+    struct predictor p;
+    struct strategy s;
+    struct arena arena = {0};
+    struct chart_timeline t;
+    read_cluster(STORMY, &stormy);
+    stormy.variability.n_rates = 0;
+    assert_ok(predictor_init_in_weather(&p, &w->model, &stormy, 5, &err));
+    assert_ok(baselines_build(baselines_find("single"), &w->model, &stormy, &s, &err));
+    assert_ok(lanes_of(&p, &s, LANES_NODES, &arena, &t, &err));
+    assert_int_equal(t.weather.n_rates, 0);
+    uint64_t first = 0; /* the first slow iteration of anybody, less one */
+    while (weather_slowness(&stormy, 5, 0, first + 1) == 1 && weather_slowness(&stormy, 5, 1, first + 1) == 1 &&
+           weather_slowness(&stormy, 5, 2, first + 1) == 1 && weather_slowness(&stormy, 5, 3, first + 1) == 1)
+        first++;
+    if (weather_slowness(&stormy, 5, 0, 0) > 1 || weather_slowness(&stormy, 5, 1, 0) > 1 ||
+        weather_slowness(&stormy, 5, 2, 0) > 1 || weather_slowness(&stormy, 5, 3, 0) > 1)
+        first = 0;
+    size_t computes = 0;
+    for (size_t l = 0; l < t.n_lanes; l++) {
+        double slow_us = 0;
+        if (strcmp(t.lanes[l].what, "compute") != 0)
+            continue;
+        for (uint64_t k = first; k < first + LANES_ITERATIONS; k++)
+            slow_us += weather_slowness(&stormy, 5, (uint32_t)computes, k) > 1
+                           ? 4 * (w->model.forward_us + w->model.backward_us)
+                           : 0;
+        assert_close(length_of(&t.lanes[l], CHART_SLOW) + 1, slow_us + 1, 1e-6);
+        computes++;
+    }
+    assert_int_equal(computes, 4);
+    arena_release(&arena);
+    strategy_release(&s);
+    predictor_release(&p);
+    cluster_release(&stormy);
+}
+
+/* Without weather workers are alike: what one worker computes and waits makes up its iterations. */
+static void lanes_of_updates_show_what_workers_do(void **state) {
+    struct world *w = *state;
+    static const char *const names[] = {"async-ps", "ssp", "mlfabric-a", "mlfabric-s"};
+    for (size_t i = 0; i < 4; i++) {
+        struct error err;
+        struct predictor p;
+        struct strategy s;
+        struct arena arena = {0};
+        struct chart_timeline t;
+        struct delay_counts counts = {0};
+        assert_ok(predictor_init(&p, &w->model, &w->cluster, &err));
+        assert_ok(baselines_build(baselines_find(names[i]), &w->model, &w->cluster, &s, &err));
+        assert_ok(lanes_of(&p, &s, LANES_NODES, &arena, &t, &err));
+        expect_sound_lanes(&t);
+        assert_string_equal(t.updates_of, "n2"); /* n1 serves */
+        assert_int_equal(t.weather.seed, 0);
+        const double each = w->model.forward_us + w->model.backward_us;
+        assert_true(t.iteration_us > each);
+        double computed = 0;
+        size_t received = 0;
+        for (size_t l = 0; l < t.n_lanes; l++) {
+            computed += strcmp(t.lanes[l].node, "n2") == 0 ? length_of(&t.lanes[l], CHART_WHOLE) : 0;
+            received +=
+                strcmp(t.lanes[l].node, "n1") == 0 && strcmp(t.lanes[l].what, "receives") == 0 ? t.lanes[l].n : 0;
+        }
+        assert_close(computed / LANES_ITERATIONS + t.waiting_us, t.iteration_us, 1e-3);
+        assert_true(received > 0);
+        assert_ok(delays_predict(&p, &s, &counts, &err));
+        const struct delay_bars bars = delays_bars(1, &counts);
+        assert_true(strcmp(names[i], "mlfabric-s") != 0 || bars.n == 1);
+        arena_release(&arena);
+        strategy_release(&s);
+        predictor_release(&p);
+    }
+}
+
+/* ---- delays ---- */
+
+/* Random counts: the bars are of equal width, at most DELAY_BARS, and nothing is lost. */
+static void bars_hold_every_update(void **state) {
+    (void)state;
+    struct rng rng;
+    rng_seed(&rng, test_seed());
+    for (int t = 0; t < 500; t++) {
+        struct delay_counts counts[2] = {0};
+        size_t largest = 0;
+        for (size_t s = 0; s < 2; s++) {
+            const size_t n = rng_below(&rng, TRIAL_DELAYS + 1);
+            for (size_t d = 0; d < n; d++)
+                counts[s].of_delay[d] = (double)rng_below(&rng, 3);
+            for (size_t d = 0; d < n; d++)
+                largest = counts[s].of_delay[d] > 0 && d > largest ? d : largest;
+            counts[s].dropped = (double)rng_below(&rng, 5);
+            counts[s].late = (double)rng_below(&rng, 5);
+        }
+        const struct delay_bars bars = delays_bars(2, counts);
+        assert_true(bars.n >= 1 && bars.n <= DELAY_BARS && bars.width >= 1);
+        assert_true(bars.n * bars.width > largest && (bars.n - 1) * bars.width <= largest);
+        assert_int_equal(bars.open, largest == TRIAL_DELAYS - 1);
+        for (size_t s = 0; s < 2; s++) {
+            double sum = delays_share_dropped(&counts[s]), all = counts[s].dropped + counts[s].late;
+            for (size_t d = 0; d < TRIAL_DELAYS; d++)
+                all += counts[s].of_delay[d];
+            for (size_t b = 0; b < bars.n; b++)
+                sum += delays_share(&counts[s], &bars, b);
+            assert_close(sum, all > 0 ? 1 : 0, 1e-9);
+        }
+    }
+}
+
+static void bars_say_which_delays_they_hold(void **state) {
+    (void)state;
+    char text[DELAY_BAR_TEXT];
+    const struct delay_bars narrow = {5, 1, false}, wide = {9, 2, false}, open = {16, 4, true};
+    assert_string_equal(delays_bar_text(&narrow, 4, text), "4");
+    assert_string_equal(delays_bar_text(&wide, 4, text), "8-9");
+    assert_string_equal(delays_bar_text(&open, 14, text), "56-59");
+    assert_string_equal(delays_bar_text(&open, 15, text), "60 or more");
+}
+
+static bool add(const char *environment, struct delay_counts *sum) {
+    const struct record record = {.environment_json = environment};
+    return delays_add_record(&record, sum);
+}
+
+static void a_record_tells_what_its_trial_measured(void **state) {
+    (void)state;
+    struct delay_counts counts = {0};
+    /* Two messages for each of 10 updates. */
+    assert_true(
+        add("{\"host\":\"a\",\"updates\":{\"useful\":10,\"dropped\":2,\"late\":1,\"delays\":[4,12,4]}}", &counts));
+    assert_close(counts.of_delay[0], 2, 1e-9);
+    assert_close(counts.of_delay[1], 6, 1e-9);
+    assert_close(counts.of_delay[2], 2, 1e-9);
+    assert_close(delays_share_dropped(&counts), 3.0 / 13, 1e-9);
+    assert_true(add("{\"updates\":{\"useful\":3,\"delays\":[3]}}", &counts)); /* adds */
+    assert_close(counts.of_delay[0], 5, 1e-9);
+}
+
+static void records_that_say_nothing_or_nonsense_are_not_counted(void **state) {
+    (void)state;
+    static const char *const texts[] = {NULL,
+                                        "{}",
+                                        "{\"updates\":3}",
+                                        "{\"updates\":{}}",
+                                        "{\"updates\":{\"useful\":-1,\"delays\":[1]}}",
+                                        "{\"updates\":{\"useful\":1e300,\"delays\":[1]}}",
+                                        "{\"updates\":{\"useful\":1,\"delays\":[1e999]}}",
+                                        "{\"updates\":{\"useful\":\"a\",\"delays\":[1]}}"};
+    struct delay_counts counts = {0};
+    const struct delay_counts none = {0};
+    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
+        assert_false(add(texts[i], &counts));
+    assert_memory_equal(&counts, &none, sizeof counts);
+    assert_true(add("{\"updates\":{\"useful\":2,\"delays\":[-5,1]}}", &counts));
+    assert_close(counts.of_delay[1], 2, 1e-9);
+    assert_true(counts.of_delay[0] == 0);
+}
+
+static void the_section_has_both_in_a_picture_and_a_table(void **state) {
+    (void)state;
+    struct error err;
+    struct markup m = {0};
+    struct delays delays[2] = {
+        {.name = "<first>", .predicted = {.of_delay = {6, 3}, .dropped = 1}},
+        {.name = "second", .predicted = {.of_delay = {1}}, .measured = {.of_delay = {2, 1}, .late = 1}, .trials = 2}};
+    char *text;
+    report_delays(&m, 0, NULL);
+    assert_int_equal(m.length, 0);
+    report_delays(&m, 2, delays);
+    assert_ok(markup_take(&m, &text, NULL, &err));
+    expect_strict_xml(text);
+    assert_contains(text, "10.0% of the updates are predicted to be dropped; no trial has measured it.");
+    assert_contains(text, "0.0% of the updates are predicted to be dropped, 25.0% were dropped in 2 trials.");
+    assert_contains(text, "delay 1, measured: 25.0%");
+    assert_contains(text, "<td>dropped</td><td class=\"n\">0.0%</td><td class=\"n\">25.0%</td>");
+    assert_contains(text, "&lt;first&gt;");
+    free(text);
+}
+
+int main(void) {
+    (void)simulated_run; /* nothing is tried here */
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(lanes_in_weather_are_around_its_first_change, world_set_up, world_tear_down),
+        cmocka_unit_test_setup_teardown(slow_iterations_are_those_of_the_weather, world_set_up, world_tear_down),
+        cmocka_unit_test_setup_teardown(lanes_of_updates_show_what_workers_do, world_set_up, world_tear_down),
+        cmocka_unit_test(bars_hold_every_update),
+        cmocka_unit_test(bars_say_which_delays_they_hold),
+        cmocka_unit_test(a_record_tells_what_its_trial_measured),
+        cmocka_unit_test(records_that_say_nothing_or_nonsense_are_not_counted),
+        cmocka_unit_test(the_section_has_both_in_a_picture_and_a_table),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
