@@ -9,6 +9,7 @@
 #include "base/text.h"
 #include "base/units.h"
 #include "cli/commands.h"
+#include "cli/delays_output.h"
 #include "cli/grid.h"
 #include "cli/inputs.h"
 #include "cli/options.h"
@@ -90,7 +91,10 @@ static void print_updates(const struct simulation *s, const struct row *rows, si
         table_cell(
             &table, "%s",
             units_format_time(u->iterations > 0 ? u->iteration_sum_us / (double)u->iterations : 0, text, sizeof text));
-        table_cell(&table, "%s", units_format_time(rows[i].expected.p95_us, text, sizeof text));
+        if (rows[i].expected.p95_us > 0)
+            table_cell(&table, "%s", units_format_time(rows[i].expected.p95_us, text, sizeof text));
+        else
+            table_cell(&table, "-"); /* a service tells it in weather alone */
         table_cell(&table, "%.1f", updates_delay_mean(u));
         table_cell(&table, "%.1f", sqrt(updates_delay_variance(u)));
         table_cell(&table, "%lu", (unsigned long)u->delay_most);
@@ -108,6 +112,19 @@ static void print_updates(const struct simulation *s, const struct row *rows, si
                "worker, by the scheduler; LATE: by the server. Bytes are those of a round. What they compute is not\n"
                "what a synchronous strategy computes: a round may do less for the loss than an iteration.\n",
                s->cluster->n_devices);
+}
+
+static void print_delays(const struct row *rows, size_t n) {
+    const char *names[MAX_CONTENDERS];
+    struct delay_counts counts[MAX_CONTENDERS] = {0};
+    size_t found = 0;
+    for (size_t i = 0; i < n; i++) {
+        if (!rows[i].has_updates)
+            continue;
+        names[found] = rows[i].name;
+        delays_add_predicted(&rows[i].updates, &counts[found++]);
+    }
+    delays_print(found, names, counts);
 }
 
 static void print_replicas(const struct row *rows, size_t n) {
@@ -222,8 +239,10 @@ static enum status show_rows(const struct simulation *s, const struct row *rows,
         st = print_json(s, rows, n, err);
     else
         print_table(s, rows, n);
-    if (!request->json && any_updates(rows, n))
+    if (!request->json && any_updates(rows, n)) {
         print_updates(s, rows, n);
+        print_delays(rows, n);
+    }
     if (!request->json)
         print_replicas(rows, n);
     if (!request->json && simulation_expects(s) && n > 0)

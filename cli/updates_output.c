@@ -1,4 +1,4 @@
-/* A line each for the rate, what was dropped, the delays and the workers. */
+/* A line each for the rate, what was dropped, the delays and the workers, and a picture of the delays. */
 #include "cli/updates_output.h"
 
 #include <math.h>
@@ -7,23 +7,20 @@
 #include "base/json.h"
 #include "base/text.h"
 #include "base/units.h"
+#include "cli/delays_output.h"
 
-/* Of each delay that at least one update in a hundred had, the share. */
 static void print_delays(const struct trial_updates *u) {
-    const char *before = ": ";
-    double all = 0;
-    for (int d = 0; d < TRIAL_DELAYS; d++)
-        all += u->of_delay[d];
-    text_print(stdout, "delays: mean %.2f, variance %.2f, largest %.0f", u->delay_mean, u->delay_variance,
+    text_print(stdout, "delays: mean %.2f, variance %.2f, largest %.0f\n", u->delay_mean, u->delay_variance,
                u->delay_largest);
-    for (int d = 0; d < TRIAL_DELAYS; d++) {
-        if (u->of_delay[d] < all / 100 || u->of_delay[d] <= 0)
-            continue;
-        text_print(stdout, "%s%d%s %.0f%%", before, d, d + 1 < TRIAL_DELAYS ? "" : " or more",
-                   u->of_delay[d] / all * 100);
-        before = ", ";
-    }
-    text_print(stdout, "\n");
+}
+
+/* Shares by delay, predicted beside measured. */
+static void print_histograms(const struct trial_updates *u, const struct updates_prediction *predicted) {
+    static const char *const names[] = {"predicted", "measured"};
+    struct delay_counts counts[2] = {0};
+    delays_add_predicted(predicted, &counts[0]);
+    delays_add_measured(u, &counts[1]);
+    delays_print(2, names, counts);
 }
 
 static void print_workers(const struct trial_updates *u) {
@@ -108,17 +105,7 @@ void updates_print(const char *strategy, const struct summary *rounds, uint64_t 
     print_delays(u);
     print_workers(u);
     print_predicted(rounds->mean_us, predicted_us, predicted);
-}
-
-static bool add_delays(cJSON *json, const struct trial_updates *u) {
-    cJSON *list = cJSON_AddArrayToObject(json, "delays");
-    bool ok = list;
-    int n = TRIAL_DELAYS;
-    while (n > 0 && u->of_delay[n - 1] <= 0)
-        n--;
-    for (int d = 0; d < n && ok; d++)
-        ok = cJSON_AddItemToArray(list, cJSON_CreateNumber(u->of_delay[d]));
-    return ok;
+    print_histograms(u, predicted);
 }
 
 static bool add_workers(cJSON *json, const struct trial_updates *u) {
@@ -169,17 +156,9 @@ static bool add_takeover(cJSON *root, const struct trial_takeover *t) {
 }
 
 bool updates_add(cJSON *root, const struct trial_updates *u) {
-    cJSON *json = cJSON_AddObjectToObject(root, "updates");
-    return json && cJSON_AddNumberToObject(json, "useful", u->useful) &&
-           cJSON_AddNumberToObject(json, "dropped", u->dropped) && cJSON_AddNumberToObject(json, "late", u->late) &&
-           cJSON_AddNumberToObject(json, "summed", u->summed) && cJSON_AddNumberToObject(json, "passed", u->passed) &&
-           cJSON_AddNumberToObject(json, "dropped_share", trial_updates_dropped(u)) &&
-           cJSON_AddNumberToObject(json, "copies", u->copies) &&
-           cJSON_AddNumberToObject(json, "divergence_most", u->divergence_most) &&
+    cJSON *json = trial_updates_write(u, root);
+    return json && cJSON_AddNumberToObject(json, "dropped_share", trial_updates_dropped(u)) &&
            cJSON_AddNumberToObject(json, "useful_per_s", trial_updates_rate(u)) &&
-           cJSON_AddNumberToObject(json, "each_us", trial_updates_each_us(u)) &&
-           cJSON_AddNumberToObject(json, "delay_mean", u->delay_mean) &&
-           cJSON_AddNumberToObject(json, "delay_variance", u->delay_variance) &&
-           cJSON_AddNumberToObject(json, "delay_largest", u->delay_largest) && add_delays(json, u) &&
-           add_workers(json, u) && (!u->takeover.given || add_takeover(root, &u->takeover));
+           cJSON_AddNumberToObject(json, "each_us", trial_updates_each_us(u)) && add_workers(json, u) &&
+           (!u->takeover.given || add_takeover(root, &u->takeover));
 }

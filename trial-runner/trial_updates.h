@@ -55,7 +55,7 @@ void trial_updates_free(struct trial_updates *updates); /* NULL is allowed */
 void trial_updates_take(struct trial_updates *updates, const char *event, const cJSON *line);
 
 /* Add the member "updates" with all but the workers and what they learned: {"useful", "dropped", "late", "summed",
- * "passed", "window_us", "delay_mean", "delay_variance", "delay_largest", "delays": [...]}, which trial_updates_take
+ * "passed", "copies", "divergence_most", "window_us", "delay_mean", "delay_variance", "delay_largest", "delays": [...]}, which trial_updates_take
  * reads again as an event of that name. Returns the member; NULL when memory is out. */
 cJSON *trial_updates_write(const struct trial_updates *updates, cJSON *to);
 

@@ -2,7 +2,7 @@
 # Strategies whose workers do not all wait for each other, predicted: what the table and the JSON say, and who refuses
 # such a strategy. Needs OUT; prints ok and not ok lines (tests/README.md).
 # Computes: it waits for nothing and times nothing.
-# Plan: 16
+# Plan: 19
 set -u
 cd "$(dirname "$0")/../.."
 source tests/cli/check.bash
@@ -29,6 +29,29 @@ assert rows["mlfabric-a"]["updates"]["delay_most"] <= 16 < rows["async-ps"]["upd
 assert rows["async-ps"]["updates"]["dropped"] == rows["async-ps"]["updates"]["late"] == 0 < rows["mlfabric-a"]["updates"]["dropped"]
 PY
 verdict delays_and_drops_add_up $? "$(tail -n 1 err)"
+check delays_are_a_picture 0 '' env LC_ALL=C "$syncopate" simulate resnet50 v100-16x10g --baseline async-ps,ssp,mlfabric-a,mlfabric-s
+python3 - <<'PY' 2>err
+import json
+lines = open("out").read().splitlines()
+rows = {r["strategy"]["name"]: r["updates"] for r in map(json.loads, open("all"))}
+names, shares = [], {n: 0 for n in rows}
+for begin in [i for i, l in enumerate(lines) if l.startswith("DELAY ")]:  # as many side by side as fit
+    here = lines[begin].split()[1:]
+    names += here
+    for line in lines[begin + 1:lines.index("", begin)]:
+        for k, name in enumerate(here):
+            cell = line[10 + 24 * k:34 + 24 * k]
+            share, bar = float(cell.split()[-1][:-1]), cell.count("#")
+            shares[name] += share
+            if line.startswith("dropped"):
+                u = rows[name]
+                lost = u["dropped"] + u["late"]
+                assert abs(share - 100 * lost / (lost + u["applied"])) < 0.06, (line, u)
+            assert (bar > 0) == (share > 3.5) or share < 5, line
+assert sorted(names) == sorted(rows) and all(abs(s - 100) < 1 for s in shares.values()), (names, shares)
+PY
+verdict its_bars_are_all_updates $? "$(tail -n 1 err)"
+check quiet_strategies_have_none 1 '' grep -q '^DELAY ' <("$syncopate" simulate cnn-small lab-4x1g --baseline wfbp)
 "$syncopate" strategy show resnet50 v100-16x10g --baseline mlfabric-a --json >s.json 2>err || cat err
 "$syncopate" simulate resnet50 v100-16x10g --baseline mlfabric-a --json >built 2>err
 check a_description_is_read_back 0 '"mlfabric-a"' "$syncopate" simulate resnet50 v100-16x10g --strategy s.json --json

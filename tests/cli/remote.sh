@@ -99,7 +99,7 @@ for form in --json "--baseline wfbp,horovod" "--baseline p3 --timeline trace.jso
     verdict "a_prediction_is_the_same_there_as_here_${form// /_}" $? "$(diff here there | head -n 3)"
 done
 "$syncopate" clusters add lab-4x1g-weather >/dev/null
-for form in --json "--baseline wfbp,p3"; do
+for form in --json "--baseline wfbp,p3,async-ps,mlfabric-a"; do
     # shellcheck disable=SC2086
     "$syncopate" simulate resnet18 lab-4x1g-weather $form >there 2>err
     # shellcheck disable=SC2086

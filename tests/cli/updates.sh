@@ -20,6 +20,7 @@ check asynchronous_updates_run 0 'async-ps: ' trial lab-4x1g --baseline async-ps
 cp out said
 check what_was_dropped_is_said 0 'dropped: 0 of 40 updates (0.0%)' cat said
 check delays_are_said 0 'delays: mean ' cat said
+check delays_are_shown_side_by_side 0 '' grep -qE '^DELAY +predicted +measured$' said
 check every_worker_is_said 0 "workers' iterations: " cat said
 check stale_synchronous_updates_run 0 'useful updates a second, one in ' trial lab-4x1g --baseline ssp --runner local
 
@@ -43,6 +44,8 @@ import json, subprocess, sys
 record, = map(json.loads, subprocess.run([sys.argv[1], "dataset", "export", "--dataset", "d.db"], capture_output=True,
                                          text=True, check=True).stdout.splitlines())
 assert record["proposer"] == "ssp" and record["state"] == "complete" and record["predicted_us"] > 0, record
+u = record["environment_details"]["updates"]
+assert u["useful"] == 40 == sum(u["delays"]) and u["dropped"] == u["late"] == 0 and u["window_us"] > 0, u
 PY
 verdict its_record_has_the_rounds $? "$(tail -n 1 why)"
 sed 's/"kind": "asynchronous"/"kind": "asynchronous", "delay_bound": 4, "scheduler": {"batch_us": 5000}/' free.json >ordered.json

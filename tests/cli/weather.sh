@@ -1,7 +1,7 @@
 #!/bin/bash
 # syncopate weather and simulations in weather: the picture, the trace that can be played again, and what is refused.
 # Also a session in weather in the lab. Needs OUT; prints ok, not ok and skip lines (tests/README.md).
-# Plan: 40
+# Plan: 41
 set -u
 cd "$(dirname "$0")/../.."
 source tests/cli/check.bash
