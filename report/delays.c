@@ -6,6 +6,10 @@
 #include <math.h>
 #include <stdio.h>
 
+/* With many workers a few rounds of two seeds have updates enough for a picture; all eight seeds would take a minute.
+ */
+enum { MANY_WORKERS = 64, FEW_SEEDS = 2, ENOUGH_UPDATES = 8192, LEAST_ROUNDS = 12 };
+
 void delays_add_predicted(const struct updates_prediction *u, struct delay_counts *sum) {
     for (size_t d = 0; d < UPDATES_DELAYS; d++)
         sum->of_delay[d < TRIAL_DELAYS ? d : TRIAL_DELAYS - 1] += u->delays[d];
@@ -45,7 +49,12 @@ bool delays_add_record(const struct record *record, struct delay_counts *sum) {
 
 enum status delays_predict(struct predictor *p, const struct strategy *strategy, struct delay_counts *sum,
                            struct error *err) {
-    const struct expectation_options options = {.first_seed = p->weather};
+    struct expectation_options options = {.first_seed = p->weather};
+    if (p->cluster->n_devices > MANY_WORKERS) {
+        const uint32_t rounds = ENOUGH_UPDATES / FEW_SEEDS / p->cluster->n_devices;
+        options.seeds = FEW_SEEDS;
+        options.iterations = rounds > LEAST_ROUNDS ? rounds : LEAST_ROUNDS;
+    }
     struct updates_prediction updates;
     struct expectation expected;
     enum status st = plan_relower(&p->plan, p->model, &p->corrected, strategy, err);

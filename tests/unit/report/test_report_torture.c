@@ -3,6 +3,7 @@
 
 #include "report/html.h"
 #include "report/lanes.h"
+#include "report/report.h"
 #include "strategy/baselines/baselines.h"
 #include "tests/support/torture.h"
 #include "tests/unit/tuner/simulated_world.h"
@@ -66,10 +67,74 @@ static void a_timeline_is_drawn_whole_or_fails(void **state) {
     assert_true(torture(draw_lanes, *state) > 10);
 }
 
+static const char STORMY[] =
+    "{\"schema\":\"syncopate.cluster/"
+    "1\",\"name\":\"stormy\",\"nodes\":[{\"name\":\"n\",\"count\":2,\"nic_gbit_per_s\":1}],"
+    "\"variability\":{\"network\":{\"every_us\":30000,\"rates\":[{\"gbit_per_s\":0.5,\"share\":0.5},{\"gbit_per_s\":1,"
+    "\"share\":0.5}]},\"compute\":{\"share\":0.5,\"factor\":2}}}";
+
+struct storm {
+    const struct model *model;
+    struct cluster cluster;
+};
+
+static enum status draw_strategy(struct predictor *p, const char *name, struct error *err) {
+    struct strategy s;
+    struct arena arena = {0};
+    struct chart_timeline t;
+    struct delays delays = {.name = name, .measured = {.of_delay = {1, 2}}, .trials = 1};
+    struct markup m = {0};
+    char *text = NULL;
+    enum status st = baselines_build(baselines_find(name), p->model, p->cluster, &s, err);
+    if (st)
+        return st;
+    st = lanes_of(p, &s, 2, &arena, &t, err);
+    if (!st && t.updates_of)
+        st = delays_predict(p, &s, &delays.predicted, err);
+    if (!st) {
+        markup_begin(&m, "main");
+        chart_timelines(&m, "t", 1, &t);
+        report_delays(&m, 1, &delays);
+        markup_end(&m);
+        st = markup_take(&m, &text, NULL, err);
+    }
+    markup_release(&m);
+    free(text);
+    strategy_release(&s);
+    arena_release(&arena);
+    return st;
+}
+
+static enum status draw_weather(void *arg, struct error *err) {
+    struct storm *storm = arg;
+    struct predictor p;
+    enum status st = predictor_init_in_weather(&p, storm->model, &storm->cluster, 3, err);
+    if (st)
+        return st;
+    st = draw_strategy(&p, "ps", err);
+    if (!st)
+        st = draw_strategy(&p, "async-ps", err);
+    predictor_release(&p);
+    return st;
+}
+
+static void weather_and_delays_are_drawn_whole_or_fail(void **state) {
+    struct world *w = *state;
+    struct error err;
+    struct storm storm = {.model = &w->model};
+    cJSON *json;
+    read_text(STORMY, &json);
+    assert_ok(cluster_read(json, "stormy", &storm.cluster, &err));
+    cJSON_Delete(json);
+    assert_true(torture(draw_weather, &storm) > 30);
+    cluster_release(&storm.cluster);
+}
+
 int main(void) {
     (void)simulated_run; /* nothing is tried here */
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_page_is_written_whole_or_fails),
+        cmocka_unit_test_setup_teardown(weather_and_delays_are_drawn_whole_or_fail, world_set_up, world_tear_down),
         cmocka_unit_test_setup_teardown(a_timeline_is_drawn_whole_or_fails, world_set_up, world_tear_down),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

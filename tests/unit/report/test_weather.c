@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "dataset/describe.h"
 #include "report/delays.h"
 #include "report/lanes.h"
 #include "report/rates.h"
@@ -293,12 +294,87 @@ static void the_section_has_both_in_a_picture_and_a_table(void **state) {
     free(text);
 }
 
+/* ---- a session ---- */
+
+/* A session in the weather of seed 4 that tried two strategies; a trial of the first says what its updates did. */
+static void record_session(const struct model *model, const struct cluster *cluster, const char *file) {
+    static const char *const names[] = {"async-ps", "wfbp", "async-ps"};
+    struct error err;
+    struct store *store;
+    assert_ok(store_open(file, STORE_READ_WRITE, &store, &err));
+    assert_ok(store_put_model(store, model, &err));
+    assert_ok(store_put_cluster(store, cluster, &err));
+    const struct stored_session session = {.id = "stormy",
+                                           .model = model->id.hex,
+                                           .cluster = cluster->id.hex,
+                                           .budget = "{\"trials\":3}",
+                                           .options = "{\"weather\":4}"};
+    assert_ok(store_session_begin(store, &session, &err));
+    for (size_t i = 0; i < 3; i++) {
+        struct strategy s;
+        int64_t trial;
+        const double times[] = {i == 1 ? 2e5 : 1e5};
+        assert_ok(baselines_build(baselines_find(names[i]), model, cluster, &s, &err));
+        const struct trial_start start = {.model = model,
+                                          .cluster = cluster,
+                                          .strategy = &s,
+                                          .session = "stormy",
+                                          .proposer = names[i],
+                                          .runner = "lab"};
+        const struct tune_outcome outcome = {
+            .state = RECORD_COMPLETE,
+            .n = 1,
+            .iterations_us = times,
+            .environment =
+                i != 1 ? "{\"weather\":4,\"updates\":{\"useful\":4,\"late\":1,\"delays\":[1,3]}}" : "{\"weather\":4}"};
+        assert_ok(trial_record_start(store, &start, &trial, &err));
+        assert_ok(trial_record_end(store, trial, &outcome, &err));
+        strategy_release(&s);
+    }
+    store_close(store);
+}
+
+static void a_report_in_weather_has_rates_and_delays(void **state) {
+    struct world *w = *state;
+    struct error err;
+    struct cluster stormy;
+    struct store *store;
+    struct findings f;
+    char file[4096], *text;
+    size_t length;
+    read_cluster(STORMY, &stormy);
+    snprintf(file, sizeof file, "%s/stormy.db", test_dir());
+    record_session(&w->model, &stormy, file);
+    assert_ok(store_open(file, STORE_READ_ONLY, &store, &err));
+    assert_ok(findings_gather(store, "stormy", FINDINGS_ALL, &f, &err));
+    store_close(store);
+    assert_int_equal(f.n_timelines, 1); /* async-ps is the best and the best baseline */
+    assert_int_equal(f.timelines[0].weather.seed, 4);
+    assert_string_equal(f.timelines[0].updates_of, "n2");
+    assert_int_equal(f.n_delays, 1);
+    assert_int_equal(f.delays[0].trials, 2);
+    assert_close(f.delays[0].measured.of_delay[1], 6, 1e-9);
+    assert_close(f.delays[0].measured.late, 2, 1e-9);
+    assert_true(f.delays[0].predicted.of_delay[0] + f.delays[0].predicted.of_delay[1] > 0);
+    assert_ok(report_write(&f, "type this", &text, &length, &err));
+    expect_strict_xml(text);
+    assert_contains(text, "Simulated in weather 4, around the first change of a rate.");
+    assert_contains(text, "The slowest NICs in what is shown");
+    assert_contains(text, "20.0% were dropped in 2 trials.");
+    assert_contains(text, "asynchronous");
+    assert_true(length < 200000);
+    free(text);
+    findings_release(&f);
+    cluster_release(&stormy);
+}
+
 int main(void) {
     (void)simulated_run; /* nothing is tried here */
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(lanes_in_weather_are_around_its_first_change, world_set_up, world_tear_down),
         cmocka_unit_test_setup_teardown(slow_iterations_are_those_of_the_weather, world_set_up, world_tear_down),
         cmocka_unit_test_setup_teardown(lanes_of_updates_show_what_workers_do, world_set_up, world_tear_down),
+        cmocka_unit_test_setup_teardown(a_report_in_weather_has_rates_and_delays, world_set_up, world_tear_down),
         cmocka_unit_test(bars_hold_every_update),
         cmocka_unit_test(bars_say_which_delays_they_hold),
         cmocka_unit_test(a_record_tells_what_its_trial_measured),
