@@ -5,7 +5,7 @@
 #include "report/charts.h"
 #include "report/svg.h"
 
-static const double WIDTH = 540, HEIGHT = 280, LEFT = 44, RIGHT = 532, TOP = 34, BOTTOM = 232, DROPPED_ROOM = 76,
+static const double WIDTH = 540, HEIGHT = 290, LEFT = 44, RIGHT = 532, TOP = 34, BOTTOM = 232, DROPPED_ROOM = 76,
                     LEAST_BAR = 1, LABEL = 54;
 static const char *const classes[CHART_DELAY_SERIES] = {"bar", "bar part"};
 

@@ -190,9 +190,40 @@ def a_wrong_filter_is_marked_where_it_is_wrong():
     browser.complaints = []
 
 
+# Texts of a chart that lie on each other.
+OVERLAPS = """(() => { const boxes = [...document.querySelectorAll('svg[aria-labelledby^=chart-delays] text')].map(
+    (t) => t.getBoundingClientRect());
+    return boxes.filter((a, i) => boxes.some((b, k) => k < i && a.left < b.right && b.left < a.right && a.top < b.bottom &&
+        b.top < a.bottom)).length; })()"""
+
+
+def weather_delays_and_drops_are_pictures():
+    service.ask("POST", "/api/v1/models", example("models", "mlp-small"))
+    service.ask("POST", "/api/v1/clusters", example("clusters", "lab-4x1g-weather"))
+    domain = {"model": "mlp-small", "cluster": "lab-4x1g-weather"}
+    a, b = (service.ask("POST", "/api/v1/strategies", {**domain, "baseline": name})["id"] for name in ("async-ps", "mlfabric-a"))
+    session["weather"] = f"/compare?a={a}&b={b}&model={domain['model']}&cluster={domain['cluster']}"
+    for dark in (False, True):
+        for width in (1200, 400):
+            browser.look(width, dark)
+            go(session["weather"])
+            assert browser.run("document.querySelectorAll('.timeline .rate').length") > 4
+            fills = browser.run("['.rate', '.whole', '.waiting', '.bar'].map((c) => "
+                                "getComputedStyle(document.querySelector('svg ' + c)).fill)")
+            ground = browser.run("getComputedStyle(document.body).backgroundColor")
+            assert not {"none", ground} & set(fills), fills
+            assert browser.run("document.querySelectorAll('svg[aria-labelledby^=chart-delays]').length") == 2
+            assert browser.run(OVERLAPS) == 0, (width, browser.run(OVERLAPS))
+    browser.look(1200, False)
+    assert browser.run("[...document.querySelectorAll('svg.chart')].every((s) => s.getAttribute('aria-labelledby')"
+                       ".split(' ').every((id) => document.getElementById(id).textContent.length > 10))")
+    clean()
+
+
 def pages_fit_phones_and_both_themes():
     pages = {"sessions": "/", "session": f"/sessions/{session['id']}", "strategy": session["strategy"],
-             "compare": session["compare"], "dataset": "/dataset", "models": "/models", "clusters": "/clusters"}
+             "compare": session["compare"], "weather": session["weather"], "dataset": "/dataset", "models": "/models",
+             "clusters": "/clusters"}
     for name, at in pages.items():
         for width in (1200, 400):
             for dark in (False, True):
@@ -262,7 +293,8 @@ TESTS = [an_empty_service_says_what_to_type, a_session_is_opened_with_the_form, 
          a_session_is_paused_and_resumed_with_buttons,
          the_live_page_goes_on_after_the_service_has_restarted, the_list_shows_how_far_it_is, a_strategy_has_its_timeline,
          two_strategies_are_compared, the_dataset_answers_a_filter, a_wrong_filter_is_marked_where_it_is_wrong,
-         pages_fit_phones_and_both_themes, the_keyboard_reaches_the_links_and_shows_where_it_is,
+         weather_delays_and_drops_are_pictures, pages_fit_phones_and_both_themes,
+         the_keyboard_reaches_the_links_and_shows_where_it_is,
          pages_are_whole_without_a_script, a_session_that_ends_is_shown_whole_by_itself, with_tokens_one_signs_in]
 
 report(TESTS)
