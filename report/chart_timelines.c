@@ -341,18 +341,24 @@ static double mean_rate(const struct chart_timeline *t, const struct chart_rates
     return sum / t->window_us;
 }
 
+static const char *rate_text(double gbit_per_s, char out[32]) {
+    snprintf(out, 32, gbit_per_s < 100 ? "%.3g" : "%.0f", gbit_per_s);
+    return out;
+}
+
 static void draw_rate(struct markup *m, const struct picture *p, const struct chart_timeline *t,
                       const struct chart_rates *rates, size_t i, double top) {
     const struct chart_rate *rate = &rates->rates[i];
     const double left = LEFT + rate->from_us * p->px_per_us, right = LEFT + rate_end_us(t, rates, i) * p->px_per_us;
     const double share = fmin(rate->gbit_per_s / rates->most_gbit_per_s, 1);
-    char from[32];
+    char from[32], now[32], most[32];
     svg_path_begin(m, rate_class[0]);
     rectangle(m, left, top + RATE_ROW * (1 - share), fmax(right, left + 0.5), top + RATE_ROW);
     svg_path_end(m);
     markup_begin(m, "title");
-    markup_textf(m, "%s %s: %.3g of %.3g Gbit/s from %s on", rates->node, rates->direction, rate->gbit_per_s,
-                 rates->most_gbit_per_s, units_format_time(rate->from_us, from, sizeof from));
+    markup_textf(m, "%s %s: %s of %s Gbit/s from %s on", rates->node, rates->direction,
+                 rate_text(rate->gbit_per_s, now), rate_text(rates->most_gbit_per_s, most),
+                 units_format_time(rate->from_us, from, sizeof from));
     markup_end(m);
     markup_end(m);
 }
@@ -459,7 +465,7 @@ static void draw_all(struct markup *m, const struct picture *p) {
 
 /* What the NICs do in the window; nothing without weather. */
 static size_t weather_words(const struct chart_timeline *t, char *out, size_t size) {
-    char from[32];
+    char from[32], mean[32], most[32];
     const struct chart_rates *slowest = t->weather.rates;
     if (!t->weather.seed)
         return 0;
@@ -468,9 +474,9 @@ static size_t weather_words(const struct chart_timeline *t, char *out, size_t si
         return (size_t)snprintf(out, size, " In weather %llu, from %s on, all NICs keep their rates.",
                                 (unsigned long long)t->weather.seed, from);
     return (size_t)snprintf(
-        out, size, " In weather %llu, from %s on, %.20s has the slowest NIC: %.3g of %.3g Gbit/s %s on average.",
-        (unsigned long long)t->weather.seed, from, slowest->node, mean_rate(t, slowest), slowest->most_gbit_per_s,
-        slowest->direction);
+        out, size, " In weather %llu, from %s on, %.20s has the slowest NIC: %s of %s Gbit/s %s on average.",
+        (unsigned long long)t->weather.seed, from, slowest->node, rate_text(mean_rate(t, slowest), mean),
+        rate_text(slowest->most_gbit_per_s, most), slowest->direction);
 }
 
 static size_t one_in_words(const struct chart_timeline *t, char *out, size_t size) {

@@ -1,5 +1,5 @@
-/* A delay is a whole number; bars of one width show up to TRIAL_DELAYS of them. Where updates come as several messages,
- * each message has a delay: counts of those are scaled to the number of updates. */
+/* A delay is a whole number; bars of one width show all of them, up to the first that stands for larger ones too. Where
+ * updates come as several messages, each message has a delay: counts of those are scaled to the number of updates. */
 #include "report/delays.h"
 
 #include <cjson/cJSON.h>
@@ -12,7 +12,7 @@ enum { MANY_WORKERS = 64, FEW_SEEDS = 2, ENOUGH_UPDATES = 8192, LEAST_ROUNDS = 1
 
 void delays_add_predicted(const struct updates_prediction *u, struct delay_counts *sum) {
     for (size_t d = 0; d < UPDATES_DELAYS; d++)
-        sum->of_delay[d < TRIAL_DELAYS ? d : TRIAL_DELAYS - 1] += u->delays[d];
+        sum->of_delay[d] += u->delays[d];
     sum->dropped += u->dropped;
     sum->late += u->late;
 }
@@ -25,6 +25,7 @@ void delays_add_measured(const struct trial_updates *u, struct delay_counts *sum
         sum->of_delay[d] += u->of_delay[d] / all * u->useful;
     sum->dropped += u->dropped;
     sum->late += u->late;
+    sum->measured = true;
 }
 
 /* Records may be other people's: what is no number of updates is not counted. */
@@ -65,13 +66,22 @@ enum status delays_predict(struct predictor *p, const struct strategy *strategy,
     return st;
 }
 
+/* The delay that stands for larger ones, where there are any of it. */
+static size_t top_of(const struct delay_counts *counts) {
+    const size_t top = counts->measured ? TRIAL_DELAYS - 1 : UPDATES_DELAYS - 1;
+    return counts->of_delay[top] > 0 ? top : UPDATES_DELAYS;
+}
+
 struct delay_bars delays_bars(size_t n, const struct delay_counts *counts) {
-    size_t delays = 1;
+    size_t delays = 1, top = UPDATES_DELAYS;
     struct delay_bars bars = {0};
-    for (size_t i = 0; i < n; i++)
-        for (size_t d = delays; d < TRIAL_DELAYS; d++)
+    for (size_t i = 0; i < n; i++) {
+        top = top_of(&counts[i]) < top ? top_of(&counts[i]) : top;
+        for (size_t d = delays; d < UPDATES_DELAYS; d++)
             delays = counts[i].of_delay[d] > 0 ? d + 1 : delays;
-    bars.open = delays == TRIAL_DELAYS;
+    }
+    bars.open = top < UPDATES_DELAYS;
+    delays = bars.open ? top + 1 : delays;
     bars.width = (delays + DELAY_BARS - 1) / DELAY_BARS;
     bars.n = (delays + bars.width - 1) / bars.width;
     return bars;
@@ -80,7 +90,7 @@ struct delay_bars delays_bars(size_t n, const struct delay_counts *counts) {
 const char *delays_bar_text(const struct delay_bars *bars, size_t bar, char out[DELAY_BAR_TEXT]) {
     const size_t first = bar * bars->width, last = first + bars->width - 1;
     if (bars->open && bar + 1 == bars->n)
-        snprintf(out, DELAY_BAR_TEXT, "%zu or more", first);
+        snprintf(out, DELAY_BAR_TEXT, "%zu+", first);
     else if (bars->width == 1)
         snprintf(out, DELAY_BAR_TEXT, "%zu", first);
     else
@@ -90,15 +100,16 @@ const char *delays_bar_text(const struct delay_bars *bars, size_t bar, char out[
 
 static double all_of(const struct delay_counts *counts) {
     double all = counts->dropped + counts->late;
-    for (size_t d = 0; d < TRIAL_DELAYS; d++)
+    for (size_t d = 0; d < UPDATES_DELAYS; d++)
         all += counts->of_delay[d];
     return all;
 }
 
 double delays_share(const struct delay_counts *counts, const struct delay_bars *bars, size_t bar) {
     const double all = all_of(counts);
+    const size_t end = bar + 1 < bars->n ? (bar + 1) * bars->width : UPDATES_DELAYS;
     double sum = 0;
-    for (size_t d = bar * bars->width; d < (bar + 1) * bars->width && d < TRIAL_DELAYS; d++)
+    for (size_t d = bar * bars->width; d < end; d++)
         sum += counts->of_delay[d];
     return all > 0 ? sum / all : 0;
 }

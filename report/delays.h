@@ -13,9 +13,11 @@
 #include "trial-runner/trial_updates.h"
 #include "tuner/predict/predictor.h"
 
+/* Of a measured trial TRIAL_DELAYS - 1, of a prediction the last, stands for larger delays too. */
 struct delay_counts {
-    double of_delay[TRIAL_DELAYS]; /* applied updates; the last: of this delay or a larger one */
-    double dropped, late;          /* by the scheduler, at the worker; by a server */
+    double of_delay[UPDATES_DELAYS]; /* applied updates */
+    double dropped, late;            /* by the scheduler, at the worker; by a server */
+    bool measured;
 };
 
 /* Add to *sum. delays_add_record is false where the trial says nothing of updates. */
@@ -43,7 +45,7 @@ struct delay_bars {
 };
 struct delay_bars delays_bars(size_t n, const struct delay_counts *counts);
 
-/* "3", "4-7", "60 or more" */
+/* "3", "4-7", "60+" */
 const char *delays_bar_text(const struct delay_bars *bars, size_t bar, char out[DELAY_BAR_TEXT]);
 
 /* Shares of all updates, applied or not: what a bar is, and what was not applied. 0 of none. */

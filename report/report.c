@@ -318,7 +318,7 @@ static void rates_table(struct markup *m, size_t n, const struct chart_timeline 
                 html_cell(&t, rates->node);
                 html_cell(&t, rates->direction);
                 html_cell(&t, units_format_time(rates->rates[i].from_us, text, sizeof text));
-                html_cellf(&t, "%.3g", rates->rates[i].gbit_per_s);
+                html_cellf(&t, rates->most_gbit_per_s < 100 ? "%.3g" : "%.0f", rates->rates[i].gbit_per_s);
                 html_cellf(&t, "%.0f%%", 100 * rates->rates[i].gbit_per_s / rates->most_gbit_per_s);
             }
         }

@@ -5,7 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/text.h"
 #include "base/units.h"
 #include "strategy/consistency_text.h"
 
@@ -131,15 +130,18 @@ static void write_served(const struct strategy *s, const struct plan *plan, char
                                                 : "partly in 16 bits");
 }
 
+/* A list of many nodes is cut. */
 static void write_consistency(const struct strategy *s, const struct plan *plan, char out[TRAITS][TRAIT_ROOM]) {
-    const bool plain = consistency_is_plain(&s->consistency);
-    char *text = plain ? NULL : consistency_text(&s->consistency, plan->cluster);
-    snprintf(out[TRAIT_CONSISTENCY], TRAIT_ROOM, "%s",
-             text    ? text
-             : plain ? "all for all (synchronous)"
-                     : consistency_name(s->consistency.kind));
-    text_clean(out[TRAIT_CONSISTENCY]); /* it may have been cut within a character */
+    static const char more[] = " …";
+    char *to = out[TRAIT_CONSISTENCY], *cut;
+    char *text = consistency_is_plain(&s->consistency) ? NULL : consistency_text(&s->consistency, plan->cluster);
+    const int n = snprintf(to, TRAIT_ROOM, "%s", text ? text : consistency_name(s->consistency.kind));
     free(text);
+    if (n < TRAIT_ROOM)
+        return;
+    to[TRAIT_ROOM - sizeof more] = '\0';
+    cut = strrchr(to, ' ');
+    memcpy(cut ? cut : to, more, sizeof more);
 }
 
 void traits_of(const struct strategy *strategy, const struct plan *plan, char out[TRAITS][TRAIT_ROOM]) {
