@@ -48,7 +48,7 @@ struct picture {
     struct box *boxes;               /* of one lane; as many as the longest has spans */
     size_t n_legends;
     struct legend legends[LEGENDS];
-    double height;
+    double bottom, height; /* bottom: where the last timeline ends */
 };
 
 static const char *const class_names[CLASSES] = {"forward", "backward", "whole", "slow", "waiting",
@@ -261,6 +261,7 @@ static bool picture_init(struct picture *p, size_t n, const struct chart_timelin
     p->px_per_us = window_us > 0 ? (RIGHT - LEFT) / window_us : 1;
     if (!p->strips || !p->boxes)
         return false;
+    p->bottom = y;
     p->height = y + AXIS + choose_legends(p);
     choose_grain(p);
     return true;
@@ -442,7 +443,7 @@ static void draw_legends(struct markup *m, const struct picture *p, double top) 
 }
 
 static void draw_all(struct markup *m, const struct picture *p) {
-    const double bottom = p->height - AXIS - (p->legends[p->n_legends - 1].y + 10);
+    const double bottom = p->bottom;
     const struct svg_axis axis = {0, (RIGHT - LEFT) / p->px_per_us, false, LEFT, RIGHT};
     const struct svg_unit unit = svg_time_unit(axis.high);
     const struct strip *strips = p->strips;

@@ -90,8 +90,8 @@ static void keep(void *context, const struct updates_event *event) {
     bool slow = false;
     if (event->kind == UPDATES_COMPUTE && p->weather)
         slow = weather_device_slowness(p->cluster, p->weather, event->worker, v->iterations[event->worker]++) > 1;
-    if (event->kind == UPDATES_RATE || event->end_us <= v->from_us ||
-        (!is_shown(v, event->from) && !is_shown(v, event->to)))
+    const bool there = is_shown(v, event->from) || (event->kind == UPDATES_TRANSFER && is_shown(v, event->to));
+    if (event->kind == UPDATES_RATE || event->end_us <= v->from_us || !there)
         return;
     if (!v->no_memory && GROW(&v->events, &v->room, v->n + 1))
         v->events[v->n++] = (struct noted){*event, slow};
@@ -116,24 +116,38 @@ static enum status run(struct view *v, double until_us, void (*record)(void *, c
     return !st && v->no_memory ? error_no_memory(err) : st;
 }
 
+/* Whether it comes within so many iterations that the first run may go on until then. */
+static bool is_soon(const struct view *v, double us) {
+    return us <= FARTHEST * (v->p->model->forward_us + v->p->model->backward_us);
+}
+
+/* The iteration before that in which a rate changes, or, where none soon does, before a slow one; else one of those
+ * after the network has filled. */
+static size_t first_shown(const struct view *v, double change_us) {
+    size_t k = 0;
+    if (is_soon(v, change_us)) {
+        while (k + 1 < v->n_starts && v->starts[k + 1] <= change_us)
+            k++;
+        return k > 0 ? k - 1 : 0;
+    }
+    for (k = 1; k < v->n_starts && v->p->weather; k++)
+        if (weather_device_slowness(v->p->cluster, v->p->weather, v->worker, k) > 1)
+            return k - 1;
+    return FILLED < v->n_starts ? FILLED : v->n_starts - 1;
+}
+
 /* Find when what is shown begins, and how long an iteration is. */
 static enum status find_window(struct view *v, double *iteration_us, struct error *err) {
-    const struct model *model = v->p->model;
     struct updates_prediction prediction;
     double change_us = INFINITY;
-    size_t first = FILLED;
     enum status st = v->p->weather ? rates_first_change(v->p->cluster, v->p->weather, &change_us, err) : ST_OK;
-    const bool far = change_us > FARTHEST * (model->forward_us + model->backward_us);
     if (!st)
-        st = run(v, far ? 0 : change_us, note_start, &prediction, err);
+        st = run(v, is_soon(v, change_us) ? change_us : 0, note_start, &prediction, err);
     if (st)
         return st;
     if (v->n_starts < 2)
         return error_set(err, ST_INVALID, "worker %u has no whole iteration to show", v->worker);
-    for (size_t i = 1; i < v->n_starts && !far && v->starts[i] <= change_us; i++)
-        first = i - 1;
-    first = first < v->n_starts ? first : v->n_starts - 1;
-    v->from_us = v->starts[first];
+    v->from_us = v->starts[first_shown(v, change_us)];
     *iteration_us = (v->starts[v->n_starts - 1] - v->starts[0]) / (double)(v->n_starts - 1);
     return ST_OK;
 }

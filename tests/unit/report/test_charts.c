@@ -415,6 +415,16 @@ static void a_legend_tells_what_is_drawn(void **state) {
     free(text);
 }
 
+static void a_timeline_without_lanes_can_be_drawn(void **state) {
+    (void)state;
+    const struct chart_timeline timeline = {.name = "a", .iteration_us = 90, .window_us = 90};
+    struct markup m = {0};
+    chart_timelines(&m, "t", 1, &timeline);
+    char *text = take(&m);
+    assert_contains(text, "next iteration at 90.0 µs");
+    free(text);
+}
+
 static void bars_of_delays_are_as_high_as_their_shares(void **state) {
     (void)state;
     struct rng rng;
@@ -496,6 +506,7 @@ int main(void) {
         cmocka_unit_test(differences_are_said_in_words),
         cmocka_unit_test(rates_are_as_high_as_their_shares),
         cmocka_unit_test(a_legend_tells_what_is_drawn),
+        cmocka_unit_test(a_timeline_without_lanes_can_be_drawn),
         cmocka_unit_test(bars_of_delays_are_as_high_as_their_shares),
         cmocka_unit_test(no_updates_at_all_can_be_drawn),
         cmocka_unit_test(equal_input_gives_equal_bytes),

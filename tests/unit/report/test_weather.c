@@ -112,6 +112,54 @@ static void lanes_in_weather_are_around_its_first_change(void **state) {
     cluster_release(&stormy);
 }
 
+/* A worker computes an iteration in one go, when it is slow in four times the time; and copies models and updates. */
+enum { COPYING = 1000 };
+
+static void expect_whole_iterations(const struct model *model, const struct chart_timeline *t) {
+    const double each = model->forward_us + model->backward_us;
+    for (size_t l = 0; l < t->n_lanes; l++)
+        for (size_t i = 0; i < t->lanes[l].n; i++) {
+            const struct chart_span *span = &t->lanes[l].spans[i];
+            const bool whole = span->start_us > 0 && span->end_us < t->window_us;
+            if (whole && (span->kind == CHART_WHOLE || span->kind == CHART_SLOW))
+                assert_in_range(span->end_us - span->start_us - (span->kind == CHART_SLOW ? 4 * each : each), 0,
+                                COPYING);
+        }
+}
+
+static const char *const update_baselines[] = {"async-ps", "ssp", "mlfabric-a", "mlfabric-s"};
+
+static void lanes_of_updates_in_weather_are_around_its_first_change(void **state) {
+    struct world *w = *state;
+    struct error err;
+    struct cluster stormy;
+    size_t slow = 0, held = 0;
+    read_cluster(STORMY, &stormy);
+    for (uint64_t seed = 1; seed <= 5; seed++) {
+        struct predictor p;
+        assert_ok(predictor_init_in_weather(&p, &w->model, &stormy, seed, &err));
+        for (size_t i = 0; i < 4; i++) {
+            struct strategy s;
+            struct arena arena = {0};
+            struct chart_timeline t;
+            assert_ok(baselines_build(baselines_find(update_baselines[i]), &w->model, &stormy, &s, &err));
+            assert_ok(lanes_of(&p, &s, LANES_NODES, &arena, &t, &err));
+            expect_sound_lanes(&t);
+            expect_rates(&stormy, &t);
+            expect_whole_iterations(&w->model, &t);
+            assert_true(t.weather.seed == seed && t.weather.from_us <= 300000);
+            held += t.weather.from_us + t.window_us > 300000;
+            for (size_t l = 0; l < t.n_lanes; l++)
+                slow += length_of(&t.lanes[l], CHART_SLOW) > 0;
+            arena_release(&arena);
+            strategy_release(&s);
+        }
+        predictor_release(&p);
+    }
+    assert_true(slow > 10 && held >= 18); /* an iteration may be longer than four mean ones */
+    cluster_release(&stormy);
+}
+
 /* Slow computation takes four times as long, and is what the weather says of that worker and iteration. */
 static void slow_iterations_are_those_of_the_weather(void **state) {
     struct world *w = *state;
@@ -156,7 +204,7 @@ static void slow_iterations_are_those_of_the_weather(void **state) {
 /* Without weather workers are alike: what one worker computes and waits makes up its iterations. */
 static void lanes_of_updates_show_what_workers_do(void **state) {
     struct world *w = *state;
-    static const char *const names[] = {"async-ps", "ssp", "mlfabric-a", "mlfabric-s"};
+    const char *const *names = update_baselines;
     for (size_t i = 0; i < 4; i++) {
         struct error err;
         struct predictor p;
@@ -375,6 +423,8 @@ int main(void) {
     (void)simulated_run; /* nothing is tried here */
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(lanes_in_weather_are_around_its_first_change, world_set_up, world_tear_down),
+        cmocka_unit_test_setup_teardown(lanes_of_updates_in_weather_are_around_its_first_change, world_set_up,
+                                        world_tear_down),
         cmocka_unit_test_setup_teardown(slow_iterations_are_those_of_the_weather, world_set_up, world_tear_down),
         cmocka_unit_test_setup_teardown(lanes_of_updates_show_what_workers_do, world_set_up, world_tear_down),
         cmocka_unit_test_setup_teardown(a_report_in_weather_has_rates_and_delays, world_set_up, world_tear_down),
