@@ -157,8 +157,6 @@ static bool add_takeover(cJSON *root, const struct trial_takeover *t) {
 
 bool updates_add(cJSON *root, const struct trial_updates *u) {
     cJSON *json = trial_updates_write(u, root);
-    return json && cJSON_AddNumberToObject(json, "dropped_share", trial_updates_dropped(u)) &&
-           cJSON_AddNumberToObject(json, "useful_per_s", trial_updates_rate(u)) &&
-           cJSON_AddNumberToObject(json, "each_us", trial_updates_each_us(u)) && add_workers(json, u) &&
+    return json && cJSON_AddNumberToObject(json, "each_us", trial_updates_each_us(u)) && add_workers(json, u) &&
            (!u->takeover.given || add_takeover(root, &u->takeover));
 }

@@ -326,12 +326,18 @@ static enum status prepare_result(const struct trial_request *request, struct tr
     return out->time_us && (out->updates || !updates) ? ST_OK : error_no_memory(err);
 }
 
-/* What updates did is recorded with the environment, as the weather is. */
-static enum status keep_updates(struct trial_result *result, struct error *err) {
-    if (!result->updates || !result->environment || result->updates->useful <= 0)
+/* What updates did and workers learned is recorded with the environment, as the weather is. */
+static enum status keep_findings(struct trial *trial, struct error *err) {
+    const struct trial_request *q = trial->request;
+    struct trial_result *result = &trial->result;
+    const double applied = (double)(q->warmup + q->iterations) * q->cluster->n_devices;
+    const bool updates = result->updates && result->updates->useful > 0;
+    if (!result->environment || (!updates && !result->training.given))
         return ST_OK;
     cJSON *json = cJSON_Parse(result->environment);
-    char *text = json && trial_updates_write(result->updates, json) ? json_line(json) : NULL;
+    const bool ok = json && (!updates || trial_updates_write(result->updates, json)) &&
+                    (!result->training.given || trial_training_write(&result->training, &q->training, applied, json));
+    char *text = ok ? json_line(json) : NULL;
     cJSON_Delete(json);
     if (!text)
         return error_no_memory(err);
@@ -359,7 +365,7 @@ enum status trial_run(const struct trial_request *request, struct trial_result *
     if (!status)
         status = write_and_run(&trial, serves, err);
     if (!status)
-        status = keep_updates(&trial.result, err);
+        status = keep_findings(&trial, err);
     free(serves);
     if (status) {
         trial_result_release(&trial.result);

@@ -4,6 +4,8 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/json.h"
+
 static double number_or(const cJSON *line, const char *key, double other) {
     const cJSON *item = cJSON_GetObjectItemCaseSensitive(line, key);
     return cJSON_IsNumber(item) ? item->valuedouble : other;
@@ -36,4 +38,17 @@ void trial_training_take(struct trial_training *training, const char *event, con
         take_loss(training, line);
     else if (strcmp(event, "training") == 0)
         take_training(training, line);
+}
+
+bool trial_training_write(const struct trial_training *t, const struct training_options *options, double applied,
+                          cJSON *to) {
+    cJSON *json = cJSON_AddObjectToObject(to, "training");
+    return json && cJSON_AddStringToObject(json, "task", training_name(options->task)) &&
+           cJSON_AddNumberToObject(json, "rate", options->rate) &&
+           cJSON_AddNumberToObject(json, "momentum", options->momentum) &&
+           cJSON_AddNumberToObject(json, "first", t->first) && cJSON_AddNumberToObject(json, "least", t->least) &&
+           cJSON_AddNumberToObject(json, "target", t->target) && cJSON_AddNumberToObject(json, "updates", applied) &&
+           json_add_known(json, "last", t->last) &&
+           (!t->reached || (cJSON_AddNumberToObject(json, "reached_update", t->reached_update) &&
+                            cJSON_AddNumberToObject(json, "reached_us", t->reached_us)));
 }

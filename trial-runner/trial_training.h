@@ -7,6 +7,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "trial-runner/training.h"
+
 enum { TRIAL_LOSSES = 256 };
 
 struct trial_loss {
@@ -25,5 +27,10 @@ struct trial_training {
 
 /* Take the line if its event is one of training; a line that makes no sense changes nothing. */
 void trial_training_take(struct trial_training *training, const char *event, const cJSON *line);
+
+/* What a record keeps of it: add the member "training" with these options and the number of `applied` updates whose loss
+ * is "last". False when memory is out. */
+bool trial_training_write(const struct trial_training *training, const struct training_options *options, double applied,
+                          cJSON *to);
 
 #endif

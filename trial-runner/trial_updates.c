@@ -96,6 +96,8 @@ cJSON *trial_updates_write(const struct trial_updates *u, cJSON *to) {
         cJSON_AddNumberToObject(json, "summed", u->summed) && cJSON_AddNumberToObject(json, "passed", u->passed) &&
         cJSON_AddNumberToObject(json, "copies", u->copies) &&
         cJSON_AddNumberToObject(json, "divergence_most", u->divergence_most) &&
+        cJSON_AddNumberToObject(json, "dropped_share", trial_updates_dropped(u)) &&
+        cJSON_AddNumberToObject(json, "useful_per_s", trial_updates_rate(u)) &&
         cJSON_AddNumberToObject(json, "window_us", u->window_us) &&
         cJSON_AddNumberToObject(json, "delay_mean", u->delay_mean) &&
         cJSON_AddNumberToObject(json, "delay_variance", u->delay_variance) &&

@@ -54,9 +54,10 @@ void trial_updates_free(struct trial_updates *updates); /* NULL is allowed */
 /* Take the line if its event is one of updates; a line that makes no sense changes nothing. */
 void trial_updates_take(struct trial_updates *updates, const char *event, const cJSON *line);
 
-/* Add the member "updates" with all but the workers and what they learned: {"useful", "dropped", "late", "summed",
- * "passed", "copies", "divergence_most", "window_us", "delay_mean", "delay_variance", "delay_largest", "delays": [...]}, which trial_updates_take
- * reads again as an event of that name. Returns the member; NULL when memory is out. */
+/* Add the member "updates" with all but the workers: {"useful", "dropped", "late", "summed", "passed", "copies",
+ * "divergence_most", "dropped_share", "useful_per_s", "window_us", "delay_mean", "delay_variance", "delay_largest",
+ * "delays": [...]}, which trial_updates_take reads again as an event of that name. Returns the member; NULL when memory
+ * is out. */
 cJSON *trial_updates_write(const struct trial_updates *updates, cJSON *to);
 
 /* Useful updates a second, the time between two of them, and the share of updates that were dropped or late; 0 of
