@@ -158,7 +158,8 @@ static enum status run_kept(const struct held *h, struct tune_outcome *outcome, 
                                      .warmup = h->warmup,
                                      .expected_us = h->predicted_us,
                                      .number = h->number,
-                                     .give_up_us = h->give_up_us};
+                                     .give_up_us = h->give_up_us,
+                                     .learns = !consistency_is_plain(&h->strategy.consistency)};
     struct keeper *keeper;
     enum status st = keeper_start(&options, &keeper, err);
     if (st)
@@ -175,7 +176,12 @@ static enum status run_kept(const struct held *h, struct tune_outcome *outcome, 
 
 static enum status run_held(const struct held *h, struct error *err) {
     struct tune_outcome outcome;
+    struct error why;
     enum keeper_verdict verdict = KEEPER_GO_ON;
+    if (!consistency_is_plain(&h->strategy.consistency) && runner_check_updates(h->place->runner, &why)) {
+        outcome = (struct tune_outcome){.state = RECORD_INFEASIBLE, .reason = ERROR_TEXT(&why)};
+        return fail(h, &outcome, err);
+    }
     enum status st = run_kept(h, &outcome, &verdict, err);
     if (st == ST_CANCELLED && verdict == KEEPER_STOP) {
         outcome = cut_short(h->place->runner);

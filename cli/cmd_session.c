@@ -246,7 +246,7 @@ static enum status show(const char *session, const struct show_options *words, s
     if (!st && words->out && !s.answered)
         st = error_set(err, ST_INFEASIBLE, "no trial of session %s has completed, so it has no best strategy", session);
     if (!st && words->out)
-        st = tuning_write_strategy(&s.outcome, &s.inputs, words->out, err);
+        st = tuning_write_strategy(&s.outcome.strategy, &s.inputs, words->out, err);
     if (!st)
         st = words->json ? print_json(&s, err) : print_words(&s, err);
     if (s.answered)

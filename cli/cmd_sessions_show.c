@@ -14,6 +14,7 @@
 #include "cli/paths.h"
 #include "cli/session_findings.h"
 #include "cli/table.h"
+#include "cli/tuning_output.h"
 #include "dataset/sharing.h"
 
 /* ---- for people ---- */
@@ -88,7 +89,10 @@ static enum status print_strategies(struct findings *f, struct error *err) {
 static enum status print_session(struct findings *f, struct error *err) {
     print_head(f);
     print_best(f);
-    return f->outcome.n_rows ? print_strategies(f, err) : ST_OK;
+    enum status st = f->outcome.n_rows ? print_strategies(f, err) : ST_OK;
+    if (!st)
+        tuning_print_stale(&f->outcome);
+    return st;
 }
 
 /* ---- for programs ---- */

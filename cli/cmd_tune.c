@@ -31,13 +31,14 @@
 #include "tuner/session/tune.h"
 
 static const double DEFAULT_TRIAL_US = 4e6, MOST_TRIAL_US = 60e6; /* the second is of the default in weather */
+static const uint64_t NOT_SAID = UINT64_MAX;
 enum { CHANGES_A_TRIAL = 3 };
 static const char DEFAULT_RANKER[] = "nearest";
 enum { DEFAULT_TRIALS = 40 };
 
 /* What was asked for. */
 struct tune_command_options {
-    const char *dataset, *resume, *out, *ranker; /* dataset: NULL until defaults are set */
+    const char *dataset, *resume, *out, *out_stale, *ranker; /* dataset: NULL until defaults are set */
     bool json, cold, weather;
     struct tune_options options; /* options.kept.launch.runner: NULL until defaults are set */
     struct remote_options remote;
@@ -80,6 +81,7 @@ static enum status inputs_of_session(struct store *store, const char *session, s
     words->ranker = said.ranker ? said.ranker : "none";
     kept->allow_lossy = said.allow_lossy;
     kept->weather = said.weather;
+    kept->allow_stale = said.allow_stale;
     if (stored->origin) {
         kept->launch.runner = words->typed_runner;
         return foreign_read(stored, runner, arena, &kept->job, &kept->launch, &words->adopt, err);
@@ -116,7 +118,9 @@ static enum status runs_init(struct runs *runs, const struct tune_command_option
     enum status st =
         job_runner_init(&runs->setup, &kept->job, &kept->launch, inputs, interrupt_flag(), &runs->runner, err);
     runs->ready = !st;
-    return !st && kept->weather ? runner_check_weather(&runs->runner, err) : st;
+    if (!st && kept->weather)
+        st = runner_check_weather(&runs->runner, err);
+    return !st && kept->allow_stale ? runner_check_updates(&runs->runner, err) : st;
 }
 
 static void runs_release(struct runs *runs) {
@@ -150,6 +154,14 @@ static enum status run_session(struct store *store, const struct inputs *inputs,
     return st;
 }
 
+static enum status write_strategy(const struct strategy *strategy, const struct inputs *inputs,
+                                  const struct tune_command_options *words, const char *path, struct error *err) {
+    enum status st = tuning_write_strategy(strategy, inputs, path, err);
+    if (!st && !words->json)
+        text_print(stdout, "Written to %s.\n", path);
+    return st;
+}
+
 static enum status tell(const struct outcome *outcome, const struct inputs *inputs,
                         const struct tune_command_options *words, struct error *err) {
     enum status st = ST_OK;
@@ -158,9 +170,11 @@ static enum status tell(const struct outcome *outcome, const struct inputs *inpu
     else
         st = tuning_print(outcome, inputs, NULL, err);
     if (!st && words->out)
-        st = tuning_write_strategy(outcome, inputs, words->out, err);
-    if (!st && words->out && !words->json)
-        text_print(stdout, "Written to %s.\n", words->out);
+        st = write_strategy(&outcome->strategy, inputs, words, words->out, err);
+    if (!st && words->out_stale && outcome->stale.best == SIZE_MAX)
+        log_warn("no trial with stale models completed: there is nothing to write to %s", words->out_stale);
+    else if (!st && words->out_stale)
+        st = write_strategy(&outcome->stale_strategy, inputs, words, words->out_stale, err);
     return st;
 }
 
@@ -317,11 +331,19 @@ static enum status check_options(struct tune_command_options *words, const struc
                         "no such dataset; --dataset names the one that the session is in");
     if (!words->resume && n_arguments != 2)
         return error_set(err, ST_USAGE, "usage: syncopate %s   (--help explains)", line->usage);
-    if (o->trials == UINT64_MAX)
+    if (o->trials == NOT_SAID)
         o->trials = o->time_us > 0 ? 0 : DEFAULT_TRIALS;
+    if (words->out_stale && !words->resume && o->kept.allow_stale == NOT_SAID)
+        return error_set(err, ST_USAGE, "--out-stale is for a session with --allow-stale");
+    if (o->kept.allow_stale == NOT_SAID)
+        o->kept.allow_stale = 0;
+    else if (o->kept.allow_stale < 1 || o->kept.allow_stale > CONSISTENCY_MAX_STALENESS)
+        return error_set(err, ST_USAGE, "--allow-stale must be 1 to %d; without it no model is stale",
+                         CONSISTENCY_MAX_STALENESS);
     if (!o->trials && o->time_us <= 0)
         return error_set(err, ST_USAGE, "without a limit on trials a session needs --time");
-    return words->out ? output_check(words->out, err) : ST_OK;
+    enum status st = words->out ? output_check(words->out, err) : ST_OK;
+    return !st && words->out_stale ? output_check(words->out_stale, err) : st;
 }
 
 /* Begin a session, or resume one. A new session's runner is checked before a dataset is made. */
@@ -336,6 +358,8 @@ static enum status begin_or_resume(struct tune_command_options *words, const str
         st = inputs_read(arguments->items[0], arguments->items[1], &inputs, err);
     if (!st && !words->resume)
         st = choose_weather(words, &inputs.cluster, err);
+    if (!st && !words->resume)
+        st = session_check_stale(&words->options.kept, &inputs.cluster, NULL, err);
     if (!(words->options.kept.trial_us > 0))
         words->options.kept.trial_us = default_trial_us(&inputs.cluster);
     if (!st && !words->resume)
@@ -358,8 +382,8 @@ static enum status begin_or_resume(struct tune_command_options *words, const str
 enum status cmd_tune(int argc, char **argv, struct error *err) {
     struct tune_command_options words = {.ranker = DEFAULT_RANKER, .options = tune_default_options()};
     struct tune_options *o = &words.options;
-    o->kept.trial_us = 0;   /* not said */
-    o->trials = UINT64_MAX; /* not said */
+    o->kept.trial_us = 0; /* not said */
+    o->trials = o->kept.allow_stale = NOT_SAID;
     const struct option options[] = {
         {"trials", OPTION_INTEGER, &o->trials, "N",
          "how many real runs, repeats included (default 40, or no limit with --time)"},
@@ -371,6 +395,10 @@ enum status cmd_tune(int argc, char **argv, struct error *err) {
         {"allow-lossy", OPTION_FLAG, &o->kept.allow_lossy, NULL,
          "try 16-bit floats for gradients too: half the bytes, and sums that are rounded; check that the model still "
          "learns"},
+        {"allow-stale", OPTION_INTEGER, &o->kept.allow_stale, "K",
+         "try workers too that do not wait for each other, with models stale by at most K (versions, or iterations "
+         "where "
+         "workers wait for the slowest), and tell their delays and what is learned with them"},
         {"weather", OPTION_FLAG, &words.weather, NULL,
          "find what is fastest in the weather that CLUSTER describes (\"variability\"), by the mean iteration; trials "
          "run "
@@ -392,6 +420,8 @@ enum status cmd_tune(int argc, char **argv, struct error *err) {
         {"resume", OPTION_TEXT, &words.resume, "ID",
          "go on with a session that was interrupted, with the budget that it began with"},
         {"out", OPTION_TEXT, &words.out, "FILE", "write the best strategy there"},
+        {"out-stale", OPTION_TEXT, &words.out_stale, "FILE",
+         "write the fastest strategy of --allow-stale there, which is never the best"},
         {"json", OPTION_FLAG, &words.json, NULL, "print the answer as one JSON object"},
         REMOTE_OPTIONS(words.remote),
         {0}};
@@ -408,11 +438,17 @@ enum status cmd_tune(int argc, char **argv, struct error *err) {
             "Where NICs and workers vary, --weather tries what is fastest in the mean over that: trials of a round "
             "run\n"
             "in the same weather, and the answer says what the quiet network's best strategy would lose.\n"
+            "--allow-stale also tries asynchronous and stale-synchronous updates, which change what is computed: the "
+            "best\n"
+            "strategy stays a synchronous one, and beside it the answer says how fast the fastest of them is, how late "
+            "its\n"
+            "updates are, and how soon workers learn a small task with each.\n"
             "On a service the session goes on when this command ends; --resume shows it again.",
         .examples = "  syncopate tune cnn-small lab-4x1g --trials 24 --out best.json\n"
                     "  syncopate tune model.json cluster.json --command ./train.sh --export-env horovod \\\n"
                     "      --pattern 'iteration [0-9]+: ([0-9.]+) ms'\n"
                     "  syncopate tune cnn-small lab-4x1g-weather --weather --trials 24\n"
+                    "  syncopate tune mlp-small lab-4x1g --allow-stale 4 --trials 30\n"
                     "  syncopate tune --resume 20261121-084117-3fa2n9kq4xw81d7v",
         .options = options,
         .max_arguments = 2};

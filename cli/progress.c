@@ -30,7 +30,7 @@ static size_t terminal_columns(void) {
 }
 
 static const char *phase_words(enum tune_phase phase) {
-    static const char *const words[] = {"baselines", "search", "final"};
+    static const char *const words[] = {"baselines", "search", "stale", "final"};
     return words[phase];
 }
 

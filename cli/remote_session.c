@@ -42,6 +42,7 @@ static cJSON *new_session(const struct inputs *inputs, const struct tune_options
              cJSON_AddNumberToObject(root, "least_gain", o->kept.least_gain) &&
              cJSON_AddNumberToObject(root, "earlier", (double)o->kept.earlier) &&
              (!o->kept.allow_lossy || cJSON_AddTrueToObject(root, "allow_lossy")) &&
+             (!o->kept.allow_stale || cJSON_AddNumberToObject(root, "allow_stale", (double)o->kept.allow_stale)) &&
              cJSON_AddStringToObject(root, "ranker", ranker) &&
              (!runner || cJSON_AddStringToObject(root, "runner", runner));
     return root;
@@ -94,6 +95,8 @@ static bool has_ended(const struct remote_session *s) {
 
 static enum tune_phase phase_of(const struct record *r) {
     const struct baseline *baseline = r->proposer ? baselines_find(r->proposer) : NULL;
+    if (r->proposer && (!strcmp(r->proposer, OUTCOME_STALE) || !strcmp(r->proposer, OUTCOME_IN_STEP)) && !r->round)
+        return TUNE_STALE;
     return r->round ? TUNE_FINAL : baseline && baseline->kind != BASELINE_EXACT ? TUNE_BASELINES : TUNE_SEARCH;
 }
 

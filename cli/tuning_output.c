@@ -22,6 +22,11 @@ static void time_cell(struct table *table, double us) {
     table_cell(table, "%s", us > 0 && isfinite(us) ? units_format_time(us, text, sizeof text) : "");
 }
 
+/* What was measured of strategies of updates is no iteration. */
+static const char *unit_of(const struct outcome_row *row) {
+    return row->stale || row->in_step ? " rounds" : "";
+}
+
 static void weather_cells(struct table *table, const struct outcome *o, size_t place) {
     char low[32], high[32];
     const struct outcome_row *row = &o->rows[place];
@@ -40,7 +45,7 @@ static void weather_cells(struct table *table, const struct outcome *o, size_t p
                    units_format_time(row->measured.high_us, high, sizeof high));
     else
         table_cell(table, "%.60s", row->measured.n || !row->reason ? "" : row->reason);
-    table_cell(table, "%zu%s", row->measured.n, row->final ? " final" : "");
+    table_cell(table, "%zu%s%s", row->measured.n, unit_of(row), row->final ? " final" : "");
 }
 
 static void row_cells(struct table *table, const struct outcome *o, size_t place) {
@@ -62,7 +67,7 @@ static void row_cells(struct table *table, const struct outcome *o, size_t place
     table_cell(table, "%s", units_format_time(row->us, text, sizeof text));
     table_cell(table, "%s .. %s", units_format_time(m->low_us, low, sizeof low),
                units_format_time(m->high_us, high, sizeof high));
-    table_cell(table, "%zu%s", m->n, row->final ? " final" : row->early ? " ended early" : "");
+    table_cell(table, "%zu%s%s", m->n, unit_of(row), row->final ? " final" : row->early ? " ended early" : "");
 }
 
 /* Whether a row is shown. A strategy without an ended trial is shown only while the session goes on. */
@@ -86,7 +91,7 @@ static enum status print_rows(const struct outcome *o, bool goes_on, struct erro
     for (size_t i = 0; i < o->n_rows; i++) {
         const struct outcome_row *row = &o->rows[order[i]];
         if (!row->baseline && is_shown(row, goes_on) &&
-            (others++ < OTHERS || order[i] == o->best || order[i] == o->weather.quiet))
+            (others++ < OTHERS || order[i] == o->best || order[i] == o->weather.quiet || order[i] == o->stale.best))
             row_cells(&table, o, order[i]);
     }
     free(order);
@@ -159,6 +164,94 @@ static void print_weather(const struct outcome *o) {
     if (quiet->expected.seeds && best->expected.seeds)
         text_print(stdout, "; predicted %.3fx", quiet->expected.mean_us / best->expected.mean_us);
     text_print(stdout, ".\n");
+}
+
+static void print_interval(const struct outcome_ratio *r) {
+    if (isnan(r->low))
+        text_print(stdout, " (one round)");
+    else
+        text_print(stdout, " (%.2f .. %.2f, %zu rounds each)", r->low, r->high, r->n);
+}
+
+static void print_rounds(const struct outcome *o, const struct outcome_row *stale) {
+    const struct outcome_stale *s = &o->stale;
+    char round[32];
+    text_print(stdout, "\nWhere models may be stale by %lu, %s is the fastest: %s a round of updates",
+               (unsigned long)s->allowed, stale->name, units_format_time(stale->us, round, sizeof round));
+    if (!isnan(s->speedup.mean)) {
+        text_print(stdout, ", %.2fx as fast as %s", s->speedup.mean, o->rows[o->best].name);
+        print_interval(&s->speedup);
+    }
+    text_print(stdout, ".\n");
+    if (!isnan(s->delay_mean))
+        text_print(stdout, "Delays of its updates: mean %.2f, variance %.2f, largest %.0f; %.1f%% were dropped.\n",
+                   s->delay_mean, s->delay_variance, s->delay_largest, s->dropped * 100);
+}
+
+/* A line: when the target was reached, and the loss at the end. */
+static void print_learner(const struct outcome_learning *l, double updates, const char *name, const char *with) {
+    char time[32];
+    text_print(stdout, "  %s: ", name);
+    if (l->reached)
+        text_print(stdout, "after %.0f updates, in %s%s", l->updates, units_format_time(l->us, time, sizeof time),
+                   with);
+    else
+        text_print(stdout, "not reached");
+    if (l->reached > 0 && l->reached < l->trials)
+        text_print(stdout, " (%zu of %zu trials reached it)", l->reached, l->trials);
+    if (isnan(l->last))
+        text_print(stdout, "; its training went astray\n");
+    else
+        text_print(stdout, "; %.4g after %.0f\n", l->last, updates);
+}
+
+/* Who is sooner at the target, as far as trials can tell. */
+static void print_gain(const struct outcome *o, const struct outcome_row *stale) {
+    const struct outcome_ratio *gain = &o->stale.gain;
+    const char *best = o->rows[o->best].name;
+    if (isnan(gain->mean)) {
+        text_print(stdout, "In no round did both reach that loss, so neither can be said to be sooner there.\n");
+        return;
+    }
+    if (isnan(gain->low) || (gain->low <= 1 && gain->high >= 1))
+        text_print(stdout, "Neither is measurably sooner at that loss: %s takes %.2f of the time of %s", stale->name,
+                   1 / gain->mean, best);
+    else if (gain->mean > 1)
+        text_print(stdout, "%s is sooner at that loss, %.2fx as fast as %s", stale->name, gain->mean, best);
+    else
+        text_print(stdout, "%s is later at that loss, %.2fx as fast as %s", stale->name, gain->mean, best);
+    if (isnan(gain->low) || gain->low > 1 || gain->high < 1)
+        print_interval(gain);
+    else
+        text_print(stdout, " (%.2f .. %.2f, %zu rounds each)", 1 / gain->high, 1 / gain->low, gain->n);
+    text_print(stdout, ".\n");
+}
+
+void tuning_print_stale(const struct outcome *o) {
+    const struct outcome_stale *s = &o->stale;
+    if (!s->allowed || o->best == SIZE_MAX)
+        return;
+    if (s->best == SIZE_MAX) {
+        text_print(stdout, "\nNo trial with stale models completed.\n");
+        return;
+    }
+    const struct outcome_row *stale = &o->rows[s->best];
+    char with[160];
+    print_rounds(o, stale);
+    if (isnan(s->target))
+        return;
+    snprintf(with, sizeof with, " with %.100s", o->rows[o->best].name);
+    text_print(stdout,
+               "Its workers learned softmax regression, a small convex task and not this model, at rate %.3g with "
+               "momentum %.3g.\nFrom a loss of %.4g to %.4g, the least being %.4g:\n",
+               s->rate, s->momentum, s->first, s->target, s->least);
+    print_learner(&s->learning, s->updates, stale->name, "");
+    if (s->in_step.trials > 0) {
+        print_learner(&s->in_step, s->updates, "synchronous training", with);
+        print_gain(o, stale);
+    }
+    text_print(stdout,
+               "What it computes is not what synchronous training computes: see that your model learns with it.\n");
 }
 
 /* In weather a round is one sample. */
@@ -235,6 +328,7 @@ enum status tuning_print(const struct outcome *o, const struct inputs *inputs, c
     if (!best_is_confirmed(o))
         text_print(stdout,
                    "Not confirmed: no final was run, or none of its trials completed; these are single runs.\n");
+    tuning_print_stale(o);
     print_accuracy(o);
     print_proposers(o);
     print_importance(o);
@@ -273,13 +367,14 @@ enum status tuning_print_json(const struct outcome *o, struct error *err) {
               (isnan(o->speedup) ? (bool)cJSON_AddNullToObject(root, "speedup")
                                  : (bool)cJSON_AddNumberToObject(root, "speedup", o->speedup)) &&
               cJSON_AddNumberToObject(root, "lower_bound_us", o->lower_bound_us) &&
-              cJSON_AddNumberToObject(root, "gap", o->gap) && outcome_write_weather(o, root);
+              cJSON_AddNumberToObject(root, "gap", o->gap) && outcome_write_weather(o, root) &&
+              outcome_write_stale(o, root);
     return output_line(root, ok, err);
 }
 
-enum status tuning_write_strategy(const struct outcome *o, const struct inputs *inputs, const char *path,
+enum status tuning_write_strategy(const struct strategy *strategy, const struct inputs *inputs, const char *path,
                                   struct error *err) {
-    cJSON *json = strategy_write(&o->strategy, &inputs->model, &inputs->cluster);
+    cJSON *json = strategy_write(strategy, &inputs->model, &inputs->cluster);
     char *text = json ? json_pretty(json) : NULL;
     cJSON_Delete(json);
     enum status st = text ? json_write_file(path, text, err) : error_no_memory(err);

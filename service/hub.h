@@ -71,8 +71,8 @@ struct new_session {
     const char *ranker;          /* a name or id, "none", or NULL: the nearest domain's */
     const char *team, *shared;
     enum stored_session_mode mode; /* own: hub_has_launcher must hold */
-    struct tune_options
-        options; /* trials, time_us, gap, seed, final_rounds, trial_us, least_gain, earlier, allow_lossy */
+    /* trials, time_us, gap, seed, final_rounds, trial_us, least_gain, earlier, allow_lossy, allow_stale */
+    struct tune_options options;
 };
 enum status hub_new(struct hub *hub, const struct new_session *request, struct hub_session **out, struct error *err);
 enum status hub_record(struct hub_session *session, struct store *store, struct error *err);

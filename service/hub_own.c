@@ -62,8 +62,10 @@ enum status hub_own_options(struct hub_session *s, struct error *err) {
     if (st)
         return st;
     s->options.space.algorithms = runner_algorithms(&runner);
+    if (s->options.kept.allow_stale)
+        st = runner_check_updates(&runner, err);
     runner_release(&runner);
-    return ST_OK;
+    return st;
 }
 
 struct own {

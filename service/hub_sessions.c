@@ -486,6 +486,7 @@ enum status hub_wake(struct hub_session *s, struct error *err) {
         struct session_options kept;
         st = session_options_read(&stored, &arena, &kept, err);
         s->options.kept.allow_lossy = !st && kept.allow_lossy;
+        s->options.kept.allow_stale = st ? 0 : kept.allow_stale;
         if (!st && s->mode == STORED_SESSION_OWN)
             st = hub_own_options(s, err);
         if (!st)

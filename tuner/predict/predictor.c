@@ -219,6 +219,13 @@ enum status predictor_outlook(struct predictor *p, const struct strategy *strate
     return st ? st : run_in_weather(p, &out->quiet, &out->expected, err);
 }
 
+enum status predictor_round(struct predictor *p, const struct strategy *strategy, struct expectation *out,
+                            struct updates_prediction *updates, struct error *err) {
+    const struct expectation_options options = {.first_seed = p->weather};
+    enum status st = lower(p, strategy, err);
+    return st ? st : expectation_run_updates(&p->plan, &p->cost, &options, out, updates, err);
+}
+
 enum status predictor_features(struct predictor *p, const struct strategy *strategy, struct features *out,
                                struct prediction *prediction, struct error *err) {
     struct prediction here;

@@ -83,6 +83,12 @@ struct outlook {
 enum status predictor_outlook(struct predictor *predictor, const struct strategy *strategy, struct outlook *out,
                               struct error *err);
 
+/* What a round of a strategy with a "consistency" takes (simulator/updates.h): the mean that is expected in weather, of
+ * a predictor in weather. predictor_run knows no such strategy. Fails: as plan_lower and updates_run, ST_INFEASIBLE
+ * (beyond the limits). */
+enum status predictor_round(struct predictor *predictor, const struct strategy *strategy, struct expectation *out,
+                            struct updates_prediction *updates, struct error *err);
+
 /* As predictor_run, and get the strategy's features for a ranker; *prediction may be NULL. Release with
  * features_release. */
 enum status predictor_features(struct predictor *predictor, const struct strategy *strategy, struct features *out,

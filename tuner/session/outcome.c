@@ -14,6 +14,7 @@
 #include "strategy/plan.h"
 #include "tuner/predict/predictor.h"
 #include "tuner/search/importance.h"
+#include "tuner/session/outcome_internal.h"
 #include "tuner/session/session_options.h"
 #include "tuner/session/trials.h"
 
@@ -58,6 +59,10 @@ bool outcome_row_is_void(const struct outcome_row *row) {
     return row->state == RECORD_CANCELLED && !trial_reason_is_lost(row->reason);
 }
 
+static bool is_called(const char *proposer, const char *name) {
+    return proposer && !strcmp(proposer, name);
+}
+
 static struct outcome_row *row_of(struct outcome *o, const struct record *record) {
     for (size_t i = 0; i < o->n_rows; i++)
         if (!strcmp(o->rows[i].strategy, record->strategy))
@@ -67,6 +72,8 @@ static struct outcome_row *row_of(struct outcome *o, const struct record *record
                                 .name = record->strategy_name,
                                 .proposer = record->proposer,
                                 .baseline = outcome_baseline(record->proposer),
+                                .stale = is_called(record->proposer, OUTCOME_STALE),
+                                .in_step = is_called(record->proposer, OUTCOME_IN_STEP),
                                 .predicted_us = record->predicted_us,
                                 .first_us = INFINITY,
                                 .us = INFINITY,
@@ -108,6 +115,12 @@ static void scratch_release(struct scratch *s) {
     free(s->rounds);
 }
 
+/* Whether the mean counts of a row, and not the median: people wait for the sum of iterations that differ for a
+ * reason. */
+static bool goes_by_mean(const struct outcome *o, const struct outcome_row *row) {
+    return o->weather.seed || row->stale || row->in_step;
+}
+
 /* Collect the trials that measure a row; returns how many. For a strategy outside the final that is its first complete
  * trial; in a collection, which chooses nothing, all of them. */
 static size_t collect_rounds(const struct outcome *o, struct outcome_row *row, struct scratch *s) {
@@ -118,7 +131,7 @@ static size_t collect_rounds(const struct outcome *o, struct outcome_row *row, s
         if (s->places[i] != place || !has_iterations(record))
             continue;
         if (!row->complete++)
-            row->first_us = o->weather.seed ? record->mean_us : record->median_us;
+            row->first_us = goes_by_mean(o, row) ? record->mean_us : record->median_us;
         if (n && !record->round && !o->collection)
             continue;
         s->counts[n] = record->n_iterations;
@@ -127,9 +140,7 @@ static size_t collect_rounds(const struct outcome *o, struct outcome_row *row, s
     return n;
 }
 
-/* The geometric mean of n values and its interval (Student's t), from the sums of their logarithms and of the squares
- * of these. */
-static struct outcome_ratio interval_of_logs(size_t n, double sum, double squares) {
+struct outcome_ratio outcome_ratio_of_logs(size_t n, double sum, double squares) {
     if (n < 2)
         return (struct outcome_ratio){n, n ? exp(sum) : NAN, NAN, NAN};
     const double mean = sum / (double)n, variance = fmax(squares - sum * mean, 0) / (double)(n - 1);
@@ -137,9 +148,9 @@ static struct outcome_ratio interval_of_logs(size_t n, double sum, double square
     return (struct outcome_ratio){n, exp(mean), exp(mean - off), exp(mean + off)};
 }
 
-/* In weather: the mean of all, and its interval by how the rounds differ, which each had weather of their own. */
-static enum status measure_in_weather(struct outcome_row *row, size_t n_rounds, const size_t *counts,
-                                      const double *const *rounds, struct error *err) {
+/* The mean of all, and its interval by how the rounds differ: in weather each had weather of its own. */
+static enum status measure_by_mean(struct outcome_row *row, size_t n_rounds, const size_t *counts,
+                                   const double *const *rounds, struct error *err) {
     double *pooled = malloc(row->measured.n * sizeof *pooled), sum = 0, squares = 0;
     size_t n = 0;
     if (!pooled)
@@ -155,7 +166,7 @@ static enum status measure_in_weather(struct outcome_row *row, size_t n_rounds, 
     row->us = row->measured.mean_us;
     row->p95_us = pooled[(size_t)ceil(0.95 * (double)n) - 1];
     free(pooled);
-    const struct outcome_ratio rounds_us = interval_of_logs(n_rounds, sum, squares);
+    const struct outcome_ratio rounds_us = outcome_ratio_of_logs(n_rounds, sum, squares);
     row->measured.low_us = n_rounds > 1 ? row->us * rounds_us.low / rounds_us.mean : row->us;
     row->measured.high_us = n_rounds > 1 ? row->us * rounds_us.high / rounds_us.mean : row->us;
     return ST_OK;
@@ -170,7 +181,7 @@ static enum status measure(const struct outcome *o, struct outcome_row *row, str
     if (st || !n)
         return st;
     row->us = row->measured.median_us;
-    return o->weather.seed ? measure_in_weather(row, n - first, s->counts + first, s->rounds + first, err) : ST_OK;
+    return goes_by_mean(o, row) ? measure_by_mean(row, n - first, s->counts + first, s->rounds + first, err) : ST_OK;
 }
 
 static enum status make_rows(struct outcome *o, struct error *err) {
@@ -207,10 +218,11 @@ static size_t fastest(const struct outcome *o, bool baselines_only) {
     size_t best = SIZE_MAX;
     bool any_final = false;
     for (size_t i = 0; i < o->n_rows; i++)
-        any_final |= o->rows[i].final;
+        any_final |= o->rows[i].final && !o->rows[i].stale && !o->rows[i].in_step;
     for (size_t i = 0; i < o->n_rows; i++) {
         const struct outcome_row *row = &o->rows[i];
-        if (!row->measured.n || (baselines_only && !row->baseline) || (any_final && !row->final))
+        if (!row->measured.n || (baselines_only && !row->baseline) || (any_final && !row->final) || row->stale ||
+            row->in_step)
             continue;
         if (best == SIZE_MAX || row->us < o->rows[best].us)
             best = i;
@@ -218,8 +230,7 @@ static size_t fastest(const struct outcome *o, bool baselines_only) {
     return best;
 }
 
-/* The trial of the row in this round that has iterations; NULL: none. */
-static const struct record *trial_in_round(const struct outcome *o, size_t row, uint64_t round) {
+const struct record *outcome_trial(const struct outcome *o, size_t row, uint64_t round) {
     for (size_t i = 0; i < o->n_trials; i++)
         if (o->trials[i].round == round && has_iterations(&o->trials[i]) &&
             !strcmp(o->trials[i].strategy, o->rows[row].strategy))
@@ -227,17 +238,20 @@ static const struct record *trial_in_round(const struct outcome *o, size_t row, 
     return NULL;
 }
 
-/* How much longer row a takes than row b in the same weather: the mean of the logarithms of their ratios in the rounds
- * of the final that both completed, or in their first trials. */
-static struct outcome_ratio compare_in_weather(const struct outcome *o, size_t a, size_t b) {
-    double sum = 0, squares = 0;
-    size_t n = 0;
+uint64_t outcome_last_round(const struct outcome *o) {
     uint64_t last = 0;
     for (size_t i = 0; i < o->n_trials; i++)
         last = o->trials[i].round > last ? o->trials[i].round : last;
+    return last;
+}
+
+struct outcome_ratio outcome_compare(const struct outcome *o, size_t a, size_t b) {
+    const uint64_t last = outcome_last_round(o);
+    double sum = 0, squares = 0;
+    size_t n = 0;
     for (uint64_t k = 1; k <= last + 1; k++) {
         const uint64_t round = k <= last ? k : 0;
-        const struct record *x = trial_in_round(o, a, round), *y = trial_in_round(o, b, round);
+        const struct record *x = outcome_trial(o, a, round), *y = outcome_trial(o, b, round);
         if (!x || !y || (n && !round))
             continue;
         const double ratio = log(x->mean_us / y->mean_us);
@@ -245,7 +259,7 @@ static struct outcome_ratio compare_in_weather(const struct outcome *o, size_t a
         squares += ratio * ratio;
         n++;
     }
-    return interval_of_logs(n, sum, squares);
+    return outcome_ratio_of_logs(n, sum, squares);
 }
 
 static void compare_quietly(struct outcome *o) {
@@ -269,7 +283,7 @@ static void compare_best(struct outcome *o) {
         compare_quietly(o);
         return;
     }
-    const struct outcome_ratio ratio = compare_in_weather(o, o->baseline, o->best);
+    const struct outcome_ratio ratio = outcome_compare(o, o->baseline, o->best);
     o->speedup = ratio.mean;
     o->speedup_low = ratio.low;
     o->speedup_high = ratio.high;
@@ -336,14 +350,16 @@ static enum status find_bound(struct outcome *o, const struct model *model, cons
     return st;
 }
 
-static enum status read_strategy(struct outcome *o, struct store *store, const struct model *model,
-                                 const struct cluster *cluster, struct error *err) {
-    const struct outcome_row *best = &o->rows[o->best];
-    enum status st = store_get_strategy(store, best->strategy, model, cluster, &o->strategy, err);
+/* Of this row, under the row's name; nothing for SIZE_MAX. */
+static enum status read_strategy(const struct outcome *o, size_t row, struct store *store, const struct model *model,
+                                 const struct cluster *cluster, struct strategy *out, struct error *err) {
+    if (row == SIZE_MAX)
+        return ST_OK;
+    enum status st = store_get_strategy(store, o->rows[row].strategy, model, cluster, out, err);
     if (st)
         return st;
-    o->strategy.name = arena_strdup(&o->strategy.arena, best->name);
-    return o->strategy.name ? ST_OK : error_no_memory(err);
+    out->name = arena_strdup(&out->arena, o->rows[row].name);
+    return out->name ? ST_OK : error_no_memory(err);
 }
 
 bool outcome_leaves_out(enum status st) {
@@ -379,7 +395,7 @@ static enum status describe(struct describer *d, const char *id, struct features
 static enum status describe_rows(struct describer *d, const struct outcome *o, size_t *n, struct features *features,
                                  struct advisor_observation *observed, struct error *err) {
     for (size_t i = 0; i < o->n_rows && *n < IMPORTANCE_MOST; i++) {
-        if (!isfinite(o->rows[i].first_us))
+        if (!isfinite(o->rows[i].first_us) || o->rows[i].stale || o->rows[i].in_step)
             continue;
         enum status st = describe(d, o->rows[i].strategy, &features[*n], err);
         if (st && !outcome_leaves_out(st))
@@ -476,7 +492,7 @@ static enum status find_weather(struct outcome *o, struct store *store, const st
     if (!st && o->weather.quiet != o->best && o->weather.quiet != o->baseline)
         st = expect(o, store, &p, o->weather.quiet, err);
     if (!st && o->best != SIZE_MAX && o->weather.quiet != SIZE_MAX)
-        o->weather.loss = compare_in_weather(o, o->weather.quiet, o->best);
+        o->weather.loss = outcome_compare(o, o->weather.quiet, o->best);
     predictor_release(&p);
     return st;
 }
@@ -494,6 +510,7 @@ static enum status read_session(struct outcome *o, struct store *store, const ch
     if (st)
         return st;
     o->weather.seed = kept.weather;
+    o->stale.allowed = kept.allow_stale;
     o->budget_trials = budget.trials;
     o->budget_us = budget.time_us;
     o->collection = !session_budget_is_limited(&budget);
@@ -511,11 +528,14 @@ static enum status gather(struct outcome *o, struct store *store, const char *id
     if (st)
         return st;
     compare_best(o);
+    outcome_find_stale(o, cluster->n_devices);
     st = judge_predictions(o, err);
     if (!st)
         st = judge_proposers(o, err);
-    if (!st && (parts & OUTCOME_STRATEGY) && o->best != SIZE_MAX)
-        st = read_strategy(o, store, model, cluster, err);
+    if (!st && (parts & OUTCOME_STRATEGY))
+        st = read_strategy(o, o->best, store, model, cluster, &o->strategy, err);
+    if (!st && (parts & OUTCOME_STRATEGY))
+        st = read_strategy(o, o->stale.best, store, model, cluster, &o->stale_strategy, err);
     if (!st && (parts & OUTCOME_WEATHER) && o->weather.seed)
         st = find_weather(o, store, model, cluster, err);
     return !st && (parts & OUTCOME_IMPORTANCE) ? find_importance(o, store, model, cluster, err) : st;
@@ -523,7 +543,8 @@ static enum status gather(struct outcome *o, struct store *store, const char *id
 
 enum status outcome_gather(struct store *store, const char *id, const struct model *model,
                            const struct cluster *cluster, unsigned parts, struct outcome *out, struct error *err) {
-    struct outcome o = {.best = SIZE_MAX, .baseline = SIZE_MAX, .weather = OUTCOME_NO_WEATHER};
+    struct outcome o = {
+        .best = SIZE_MAX, .baseline = SIZE_MAX, .weather = OUTCOME_NO_WEATHER, .stale = OUTCOME_NO_STALE};
     enum status st = gather(&o, store, id, model, cluster, parts, err);
     if (st)
         outcome_release(&o);
@@ -534,6 +555,7 @@ enum status outcome_gather(struct store *store, const char *id, const struct mod
 
 void outcome_release(struct outcome *o) {
     strategy_release(&o->strategy);
+    strategy_release(&o->stale_strategy);
     arena_release(&o->arena);
     *o = (struct outcome){0};
 }

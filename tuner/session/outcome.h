@@ -44,11 +44,17 @@ enum tune_stop {
 const char *tune_stop_label(enum tune_stop stop);
 enum tune_stop tune_stop_of(const char *reason); /* TUNE_STOP_ASKED for other words, and NULL */
 
+/* Who proposed what a session that may try stale models tries beside its search (session_stale.c): strategies whose
+ * models may be stale, and synchronous training as updates. */
+#define OUTCOME_STALE   "stale"
+#define OUTCOME_IN_STEP "in-step"
+
 /* A strategy and all that the session measured of it. */
 struct outcome_row {
     const char *strategy, *name, *proposer; /* its id, its name, who proposed it first */
     const struct baseline *baseline;        /* NULL when it is not a baseline (an exact schedule is not) */
     size_t trials, complete;                /* complete: with iterations */
+    bool stale, in_step;                    /* OUTCOME_STALE or OUTCOME_IN_STEP proposed it: it is never the best */
     bool final;                             /* it was repeated in the final */
     bool early;                             /* its only trial was ended early */
     enum record_state state;                /* complete, or that of its last trial */
@@ -85,6 +91,37 @@ struct outcome_weather {
         }                                                                                                              \
     }
 
+/* What a learning run came to: of a row's trials that measure it. */
+struct outcome_learning {
+    size_t trials, reached; /* whose loss came to the target */
+    double updates;         /* to the target, mean of those; NaN without one */
+    double us;              /* the same of the time. Of synchronous training: what the best strategy takes for it */
+    double last;            /* loss at the end, mean of all; NaN: not known, or no finite number */
+};
+
+/* What a session says of models that may be stale. */
+struct outcome_stale {
+    uint64_t allowed;                                          /* 0: they may not be */
+    size_t best;                                               /* row: the shortest rounds; SIZE_MAX: none completed */
+    struct outcome_ratio speedup;                              /* the best strategy's iteration over its round */
+    double delay_mean, delay_variance, delay_largest, dropped; /* of its updates; NaN: not known */
+    /* Workers learned a small task (trial-runner/training.h) in these trials: at this rate and momentum, to a target
+     * loss, and until so many updates were applied. NaN: they did not. */
+    double rate, momentum, first, least, target, updates;
+    struct outcome_learning learning, in_step; /* in_step: of synchronous training */
+    struct outcome_ratio gain;                 /* in time to the target: the time in step over that of the stale best */
+};
+
+#define OUTCOME_NO_LEARNING                                                                                            \
+    { 0, 0, NAN, NAN, NAN }
+#define OUTCOME_NO_RATIO                                                                                               \
+    { 0, NAN, NAN, NAN }
+#define OUTCOME_NO_STALE                                                                                               \
+    (struct outcome_stale) {                                                                                           \
+        0, SIZE_MAX, OUTCOME_NO_RATIO, NAN, NAN, NAN, NAN, NAN, NAN, NAN, NAN, NAN, NAN, OUTCOME_NO_LEARNING,          \
+            OUTCOME_NO_LEARNING, OUTCOME_NO_RATIO                                                                      \
+    }
+
 /* How well trials were predicted before they ran. */
 struct outcome_accuracy {
     size_t n;       /* strategies with a prediction and a measurement */
@@ -112,9 +149,11 @@ struct outcome {
     bool overlap;                              /* their intervals overlap (in weather that of the speedup holds 1): no
                                                   measurable difference */
     struct outcome_weather weather;
+    struct outcome_stale stale;
     struct outcome_accuracy accuracy;
     struct proposer_score proposers[PROPOSER_COUNT]; /* who earned the trials of the search */
     struct strategy strategy;                        /* with OUTCOME_STRATEGY: the best; {0} without one */
+    struct strategy stale_strategy;                  /* likewise, of stale.best */
     bool has_importance;                             /* with OUTCOME_IMPORTANCE; false: too few trials to tell */
     double importance[SKETCH_KNOBS];                 /* which knobs mattered: tuner/search/importance.h */
 };
@@ -153,6 +192,7 @@ bool outcome_row_is_void(const struct outcome_row *row);
 bool outcome_write(const struct outcome *outcome, cJSON *to);
 bool outcome_write_weather(const struct outcome *outcome,
                            cJSON *to); /* "weather", of a session in weather; a part of it */
+bool outcome_write_stale(const struct outcome *outcome, cJSON *to); /* "stale", where models may be; a part of it */
 bool outcome_write_lessons(const struct outcome *outcome, cJSON *to);
 
 /* Read an Outcome, which has both, the session and the best strategy. Texts are copied; what is not in it (the records,

@@ -105,11 +105,40 @@ bool outcome_write_weather(const struct outcome *o, cJSON *to) {
                         add_place(weather, "quiet_best", o, w->quiet) && add_ratio(weather, "loss", &w->loss));
 }
 
+static bool add_learning(cJSON *to, const char *key, const struct outcome_learning *l) {
+    cJSON *learning = cJSON_AddObjectToObject(to, key);
+    return learning && add_count(learning, "trials", l->trials) && add_count(learning, "reached", l->reached) &&
+           json_add_known(learning, "updates", l->updates) && json_add_known(learning, "time_us", l->us) &&
+           json_add_known(learning, "last", l->last);
+}
+
+/* What workers learned, where they did. */
+static bool add_training(cJSON *to, const struct outcome_stale *s) {
+    cJSON *training = isnan(s->target) ? NULL : cJSON_AddObjectToObject(to, "training");
+    return isnan(s->target) ||
+           (training && json_add_known(training, "rate", s->rate) &&
+            json_add_known(training, "momentum", s->momentum) && json_add_known(training, "first", s->first) &&
+            json_add_known(training, "least", s->least) && json_add_known(training, "target", s->target) &&
+            json_add_known(training, "updates", s->updates) && add_learning(training, "stale", &s->learning) &&
+            add_learning(training, "synchronous", &s->in_step) && add_ratio(training, "gain", &s->gain));
+}
+
+bool outcome_write_stale(const struct outcome *o, cJSON *to) {
+    const struct outcome_stale *s = &o->stale;
+    cJSON *stale = s->allowed ? cJSON_AddObjectToObject(to, "stale") : NULL;
+    return !s->allowed || (stale && cJSON_AddNumberToObject(stale, "allowed", (double)s->allowed) &&
+                           add_place(stale, "best", o, s->best) && add_ratio(stale, "speedup", &s->speedup) &&
+                           json_add_known(stale, "delay_mean", s->delay_mean) &&
+                           json_add_known(stale, "delay_variance", s->delay_variance) &&
+                           json_add_known(stale, "delay_largest", s->delay_largest) &&
+                           json_add_known(stale, "dropped_share", s->dropped) && add_training(stale, s));
+}
+
 bool outcome_write(const struct outcome *o, cJSON *to) {
     return add_place(to, "best", o, o->best) && add_place(to, "baseline", o, o->baseline) &&
            json_add_known(to, "speedup", o->speedup) && json_add_known(to, "gap", o->gap) &&
-           cJSON_AddBoolToObject(to, "overlap", o->overlap) && outcome_write_weather(o, to) && add_rows(to, o) &&
-           add_accuracy(to, &o->accuracy);
+           cJSON_AddBoolToObject(to, "overlap", o->overlap) && outcome_write_weather(o, to) &&
+           outcome_write_stale(o, to) && add_rows(to, o) && add_accuracy(to, &o->accuracy);
 }
 
 /* ---- reading ---- */
@@ -200,6 +229,8 @@ static enum status read_row(const struct json_at *at, struct arena *arena, struc
     if (!st)
         st = read_state(at, row, err);
     row->baseline = st ? NULL : outcome_baseline(row->proposer);
+    row->stale = !st && row->proposer && !strcmp(row->proposer, OUTCOME_STALE);
+    row->in_step = !st && row->proposer && !strcmp(row->proposer, OUTCOME_IN_STEP);
     if (!st)
         st = read_outlook(at, row, err);
     return st ? st : read_measured(at, row, err);
@@ -256,6 +287,61 @@ static enum status read_weather(const struct json_at *root, struct outcome *o, s
     if (!st)
         st = read_place(&weather, "quiet_best", o, &o->weather.quiet, err);
     return st ? st : read_ratio(&weather, "loss", &o->weather.loss, err);
+}
+
+static enum status read_learning(const struct json_at *at, const char *key, struct outcome_learning *out,
+                                 struct error *err) {
+    struct json_at child;
+    enum status st = json_member(at, key, &child, err);
+    if (!st)
+        st = read_count(&child, "trials", &out->trials, err);
+    if (!st)
+        st = read_count(&child, "reached", &out->reached, err);
+    if (!st)
+        st = read_known(&child, "updates", &out->updates, err);
+    if (!st)
+        st = read_known(&child, "time_us", &out->us, err);
+    return st ? st : read_known(&child, "last", &out->last, err);
+}
+
+static enum status read_training(const struct json_at *stale, struct outcome_stale *s, struct error *err) {
+    struct json_at at;
+    if (!json_has(stale, "training", &at))
+        return ST_OK;
+    const struct {
+        const char *key;
+        double *to;
+    } figures[] = {{"rate", &s->rate},   {"momentum", &s->momentum}, {"first", &s->first},
+                   {"least", &s->least}, {"target", &s->target},     {"updates", &s->updates}};
+    enum status st = ST_OK;
+    for (size_t i = 0; i < sizeof figures / sizeof *figures && !st; i++)
+        st = read_known(&at, figures[i].key, figures[i].to, err);
+    if (!st)
+        st = read_learning(&at, "stale", &s->learning, err);
+    if (!st)
+        st = read_learning(&at, "synchronous", &s->in_step, err);
+    return st ? st : read_ratio(&at, "gain", &s->gain, err);
+}
+
+static enum status read_stale(const struct json_at *root, struct outcome *o, struct error *err) {
+    struct outcome_stale *s = &o->stale;
+    struct json_at at;
+    if (!json_has(root, "stale", &at))
+        return ST_OK;
+    enum status st = json_get_integer(&at, "allowed", JSON_REQUIRED, 1, UINT32_MAX, &s->allowed, err);
+    if (!st)
+        st = read_place(&at, "best", o, &s->best, err);
+    if (!st)
+        st = read_ratio(&at, "speedup", &s->speedup, err);
+    if (!st)
+        st = read_known(&at, "delay_mean", &s->delay_mean, err);
+    if (!st)
+        st = read_known(&at, "delay_variance", &s->delay_variance, err);
+    if (!st)
+        st = read_known(&at, "delay_largest", &s->delay_largest, err);
+    if (!st)
+        st = read_known(&at, "dropped_share", &s->dropped, err);
+    return st ? st : read_training(&at, s, err);
 }
 
 static enum status read_accuracy(const struct json_at *root, struct outcome_accuracy *out, struct error *err) {
@@ -335,6 +421,8 @@ static enum status read_all(const struct json_at *root, const struct model *mode
     if (!st)
         st = read_weather(root, o, err);
     if (!st)
+        st = read_stale(root, o, err);
+    if (!st)
         st = read_accuracy(root, &o->accuracy, err);
     if (!st)
         st = read_knobs(root, o, err);
@@ -342,13 +430,19 @@ static enum status read_all(const struct json_at *root, const struct model *mode
         st = read_proposers(root, o, err);
     if (!st && model && json_has(root, "strategy", &strategy))
         st = strategy_read(strategy.node, "strategy", model, cluster, &o->strategy, err);
+    if (!st && model && json_has(root, "stale_strategy", &strategy))
+        st = strategy_read(strategy.node, "stale_strategy", model, cluster, &o->stale_strategy, err);
     return st;
 }
 
 enum status outcome_read(const cJSON *json, const struct model *model, const struct cluster *cluster,
                          struct outcome *out, struct error *err) {
-    struct outcome o = {
-        .best = SIZE_MAX, .baseline = SIZE_MAX, .speedup_low = NAN, .speedup_high = NAN, .weather = OUTCOME_NO_WEATHER};
+    struct outcome o = {.best = SIZE_MAX,
+                        .baseline = SIZE_MAX,
+                        .speedup_low = NAN,
+                        .speedup_high = NAN,
+                        .weather = OUTCOME_NO_WEATHER,
+                        .stale = OUTCOME_NO_STALE};
     const struct json_at root = json_root(json, "outcome");
     enum status st = read_all(&root, model, cluster, &o, err);
     if (st)

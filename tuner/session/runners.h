@@ -46,6 +46,13 @@ enum status runner_init(struct runner *out, const struct runner_options *options
 
 void runner_release(struct runner *runner);
 
+/* What workers learn in a session's trials of updates: softmax regression, at a rate that makes a round's step the same
+ * for any number of workers. */
+struct training_options runner_session_training(const struct cluster *cluster);
+
+/* Whether its workers can send whole updates (strategy/consistency.h). Fails: ST_INVALID. */
+enum status runner_check_updates(const struct runner *runner, struct error *err);
+
 /* Whether it can play the weather of its cluster. Fails: ST_INVALID. */
 enum status runner_check_weather(const struct runner *runner, struct error *err);
 

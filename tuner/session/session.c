@@ -20,7 +20,7 @@
 #include "tuner/search/proposals.h"
 #include "tuner/session/session_internal.h"
 
-enum { LEAST_ITERATIONS = 6, WARMUP = 2, PUBLISHED_STARTS = 2, EARLIER = 120 };
+enum { LEAST_ITERATIONS = 6, LEARNING_ROUNDS = 60, WARMUP = 2, PUBLISHED_STARTS = 2, EARLIER = 120 };
 
 /* A trial this much slower than the best is ended early. */
 static const double HOPELESS = 1.5;
@@ -64,10 +64,11 @@ fail:
     return NULL;
 }
 
-/* What counts of a trial: in weather iterations differ for a reason, and people wait for their sum. Sorts the times. */
-static double typical_us(const struct session *s, size_t n, double *iterations_us) {
+/* What counts of a trial: in weather iterations differ for a reason, as rounds of updates do, and people wait for their
+ * sum. Sorts the times. */
+static double typical_us(const struct session *s, const struct entry *e, size_t n, double *iterations_us) {
     const struct summary m = summary_of(n, iterations_us);
-    return s->options.kept.weather ? m.mean_us : m.median_us;
+    return s->options.kept.weather || session_is_stale(e) ? m.mean_us : m.median_us;
 }
 
 struct measured session_measured(const struct session *s, const struct strategy *strategy, double us, size_t n,
@@ -99,7 +100,7 @@ enum status session_learn(struct session *s, struct entry *e, uint64_t round, en
         return ST_OK;
     memcpy(copy, iterations_us, n * sizeof *copy);
     if (!e->n_rounds) {
-        e->us = typical_us(s, n, copy);
+        e->us = typical_us(s, e, n, copy);
         e->measured = session_measured(s, &e->strategy, e->us, n, iterations_us);
     }
     e->counts[e->n_rounds] = n;
@@ -107,10 +108,12 @@ enum status session_learn(struct session *s, struct entry *e, uint64_t round, en
     return ST_OK;
 }
 
+/* Of those that compute what synchronous training computes. */
 static double best_so_far(const struct session *s) {
     double best = INFINITY;
     for (size_t i = 0; i < s->n; i++)
-        best = fmin(best, s->entries[i]->us);
+        if (!session_is_stale(s->entries[i]))
+            best = fmin(best, s->entries[i]->us);
     return best;
 }
 
@@ -148,17 +151,27 @@ void session_tell(const struct session *s, const struct entry *e, const struct t
     s->options.listen(s->options.context, &event);
 }
 
-/* In weather trials last equally long, so that they meet the same weather. */
+/* In weather trials last equally long, so that they meet the same weather. Of strategies of updates all run the same
+ * number of rounds, so that their losses can be compared, and as many as learning needs. */
 static uint64_t iterations_for(const struct session *s, const struct entry *e) {
-    double per_iteration = isfinite(e->us) ? e->us : e->predicted_us;
+    const bool stale = session_is_stale(e);
+    double per_iteration = stale ? best_so_far(s) : isfinite(e->us) ? e->us : e->predicted_us;
     double most = s->options.kept.weather ? MOST_ITERATIONS_IN_WEATHER : MOST_ITERATIONS;
     double n = per_iteration > 0 ? s->options.kept.trial_us / per_iteration : most;
-    return (uint64_t)fmin(fmax(n, LEAST_ITERATIONS), most);
+    return (uint64_t)fmin(fmax(n, stale ? LEARNING_ROUNDS : LEAST_ITERATIONS), most);
 }
 
-/* Train the ranker further with all entries but the last, whose trial begins or has just ended. */
+/* How many entries the search knows: those of strategies of updates come after it. */
+static size_t searched(const struct session *s) {
+    size_t n = 0;
+    while (n < s->n && !session_is_stale(s->entries[n]))
+        n++;
+    return n;
+}
+
+/* Train the ranker further with all entries of the search but its last, whose trial begins or has just ended. */
 static enum status begin_learning(struct session *s, struct error *err) {
-    size_t n = s->n ? s->n - 1 : 0;
+    const size_t known = searched(s), n = known ? known - 1 : 0;
     if (!s->options.ranker || n <= s->learned)
         return ST_OK;
     struct learner_trial *trials = calloc(n, sizeof *trials);
@@ -172,10 +185,11 @@ static enum status begin_learning(struct session *s, struct error *err) {
     return st;
 }
 
-/* In weather a few slow iterations say nothing of the others. */
-static double give_up_us(const struct session *s, uint64_t round) {
+/* In weather a few slow iterations say nothing of the others, and a strategy of updates has a loss to tell at its end.
+ */
+static double give_up_us(const struct session *s, const struct entry *e, uint64_t round) {
     double best = best_so_far(s);
-    return round || isinf(best) || s->options.kept.weather ? 0 : HOPELESS * best;
+    return round || isinf(best) || s->options.kept.weather || session_is_stale(e) ? 0 : HOPELESS * best;
 }
 
 void session_adopt(struct session *s, struct entry *e, uint64_t round, struct suggestion *out) {
@@ -188,7 +202,8 @@ void session_adopt(struct session *s, struct entry *e, uint64_t round, struct su
                                      .iterations = iterations_for(s, e),
                                      .warmup = WARMUP,
                                      .expected_us = isfinite(e->predicted_us) ? e->predicted_us : 0,
-                                     .give_up_us = give_up_us(s, round),
+                                     .give_up_us = give_up_us(s, e, round),
+                                     .learns = session_is_stale(e),
                                      .weather = weather ? weather + round : 0};
 }
 
@@ -216,13 +231,14 @@ enum status session_report(struct session *s, const struct suggestion *suggestio
     e->early |= outcome->early;
     e->running--;
     s->running--;
-    session_tell(s, e, outcome, s->options.kept.weather ? summary.mean_us : summary.median_us, false);
+    session_tell(s, e, outcome, s->options.kept.weather || session_is_stale(e) ? summary.mean_us : summary.median_us,
+                 false);
     return ST_OK;
 }
 
 /* ---- phases ---- */
 
-static enum status refit(struct session *s, struct error *err) {
+enum status session_refit(struct session *s, struct error *err) {
     if (s->fitted)
         return ST_OK;
     struct measured *measured = calloc(s->n + s->n_earlier + 1, sizeof *measured);
@@ -232,7 +248,7 @@ static enum status refit(struct session *s, struct error *err) {
     for (size_t i = 0; i < s->n_earlier; i++)
         measured[n++] = s->earlier_measured[i];
     for (size_t i = 0; i < s->n; i++)
-        if (isfinite(s->entries[i]->us))
+        if (isfinite(s->entries[i]->us) && !session_is_stale(s->entries[i]))
             measured[n++] = s->entries[i]->measured;
     enum status st = predictor_fit(&s->predictor, n, measured, err);
     free(measured);
@@ -240,16 +256,28 @@ static enum status refit(struct session *s, struct error *err) {
     return st;
 }
 
-/* In weather the quiet network's best is one more. */
-static size_t finalists_limit(const struct session *s) {
-    return s->options.kept.weather ? MAX_FINALISTS : MAX_FINALISTS - 1;
+/* Of the search. In weather the quiet network's best is one more. */
+static size_t searched_finalists(const struct session *s) {
+    return s->options.kept.weather ? 4 : 3;
 }
 
-/* Trials that the final will need. In weather, where a round is one sample of it, they may be half of all. */
-static uint64_t reserve(const struct session *s) {
+/* Where models may be stale, the fastest such strategy and synchronous training as updates are two more. */
+static size_t finalists_limit(const struct session *s) {
+    return searched_finalists(s) + (s->options.kept.allow_stale ? 2 : 0);
+}
+
+/* Trials that the final will need. They may be a third of all; where there are more finalists than usual, or a round is
+ * one sample of weather, half. */
+static uint64_t final_trials(const struct session *s) {
     const uint64_t each = finalists_limit(s), wanted = s->options.kept.final_rounds * each;
-    const uint64_t most = s->options.trials / (s->options.kept.weather ? 2 : 3);
+    const uint64_t most = s->options.trials / (s->options.kept.weather || s->options.kept.allow_stale ? 2 : 3);
     return s->options.trials && wanted > most ? most / each * each : wanted;
+}
+
+/* Trials that come after the search. */
+static uint64_t reserve(const struct session *s) {
+    const uint64_t n = final_trials(s) + session_stale_trials(s);
+    return s->options.trials && n > s->options.trials ? s->options.trials : n;
 }
 
 /* How many of the starts are tried however slow they are predicted, because the speed-up is over the best baseline
@@ -306,7 +334,7 @@ static enum status propose(struct session *s, struct proposal *out, struct error
                                            .starts = &s->starts,
                                            .n_earlier = s->n_earlier,
                                            .earlier = s->earlier};
-    enum status st = refit(s, err);
+    enum status st = session_refit(s, err);
     if (!st)
         st = begin_learning(s, err); /* for a session that was resumed; otherwise it was done during the trial */
     learner_end(&s->learner);
@@ -355,12 +383,14 @@ static enum status next_candidate(struct session *s, struct entry **out, struct 
     return *out ? ST_OK : error_no_memory(err);
 }
 
-enum finalist { FINAL_BASELINE, FINAL_QUIET, FINAL_FASTEST };
+enum finalist { FINAL_BASELINE, FINAL_QUIET, FINAL_FASTEST, FINAL_STALE, FINAL_IN_STEP };
 
 /* By what the finalist of this kind is chosen: the least wins; INFINITY: it cannot be one. */
 static double rank_of(const struct entry *e, enum finalist kind) {
-    if (isinf(e->us) || (kind == FINAL_BASELINE && !e->baseline))
+    if (isinf(e->us) || (kind == FINAL_BASELINE && !e->baseline) || session_is_stale(e) != (kind >= FINAL_STALE))
         return INFINITY;
+    if (kind >= FINAL_STALE)
+        return session_is_in_step(e) == (kind == FINAL_IN_STEP) ? e->us : INFINITY;
     return kind != FINAL_QUIET ? e->us : e->quiet_us > 0 ? e->quiet_us : INFINITY;
 }
 
@@ -379,9 +409,19 @@ static size_t best_left(const struct session *s, enum finalist kind, size_t n, c
     return best;
 }
 
+/* The fastest strategy whose models may be stale, and what it is compared with. */
+static size_t add_stale_finalists(const struct session *s, size_t n, size_t out[MAX_FINALISTS]) {
+    const size_t stale = best_left(s, FINAL_STALE, n, out), in_step = best_left(s, FINAL_IN_STEP, n, out);
+    if (stale != SIZE_MAX)
+        out[n++] = stale;
+    if (stale != SIZE_MAX && in_step != SIZE_MAX)
+        out[n++] = in_step;
+    return n;
+}
+
 /* The best baseline, in weather the quiet network's best, and the best others, by their first trials. */
 static size_t finalists(const struct session *s, size_t out[MAX_FINALISTS]) {
-    const size_t most[] = {[FINAL_BASELINE] = 1, [FINAL_QUIET] = 2, [FINAL_FASTEST] = finalists_limit(s)};
+    const size_t most[] = {[FINAL_BASELINE] = 1, [FINAL_QUIET] = 2, [FINAL_FASTEST] = searched_finalists(s)};
     size_t n = 0;
     for (enum finalist kind = FINAL_BASELINE; kind <= FINAL_FASTEST; kind++)
         while (n < most[kind]) {
@@ -392,7 +432,7 @@ static size_t finalists(const struct session *s, size_t out[MAX_FINALISTS]) {
             if (kind == FINAL_QUIET)
                 break;
         }
-    return n;
+    return add_stale_finalists(s, n, out);
 }
 
 static bool in_final(const struct session *s) {
@@ -423,7 +463,7 @@ static bool budget_spent(struct session *s) {
 /* The next strategy of the search, or NULL when it is over: the starts, then candidates. */
 static enum status next_of_search(struct session *s, struct entry **out, struct error *err) {
     *out = NULL;
-    s->searched = s->searched || in_final(s) || (s->trials + s->running && budget_spent(s));
+    s->searched = s->searched || in_final(s) || searched(s) < s->n || (s->trials + s->running && budget_spent(s));
     if (s->searched)
         return ST_OK;
     s->phase = TUNE_BASELINES;
@@ -438,7 +478,7 @@ static enum status next_of_search(struct session *s, struct entry **out, struct 
 /* The next repeat of the final, or NULL when all were handed out. */
 static struct entry *next_of_final(struct session *s, uint64_t *round) {
     size_t who[MAX_FINALISTS], n = finalists(s, who);
-    uint64_t rounds = n ? reserve(s) / finalists_limit(s) : 0;
+    uint64_t rounds = n ? final_trials(s) / finalists_limit(s) : 0;
     s->phase = TUNE_FINAL;
     for (*round = 1; *round <= rounds && *round < MAX_ROUNDS; ++*round)
         for (size_t k = 0; k < n; k++)
@@ -457,7 +497,9 @@ enum status session_suggest(struct session *s, enum session_step *step, struct s
         *step = SESSION_WAIT;
         return ST_OK;
     }
-    if (!e && s->options.kept.weather)
+    if (!e && !in_final(s))
+        st = session_next_stale(s, &e, err);
+    if (!st && !e && s->options.kept.weather)
         st = session_predict_quiet(s, err);
     if (st)
         return st;
@@ -469,8 +511,9 @@ enum status session_suggest(struct session *s, enum session_step *step, struct s
 
 bool session_over(struct session *s) {
     uint64_t round;
-    bool searched = s->searched || in_final(s) || (s->trials && !s->running && budget_spent(s));
-    return searched && !s->running && !next_of_final(s, &round);
+    bool search_over = s->searched || in_final(s) || (s->trials && !s->running && budget_spent(s));
+    bool stale_over = !s->options.kept.allow_stale || s->stale_done || in_final(s);
+    return search_over && stale_over && !s->running && !session_has_stale(s) && !next_of_final(s, &round);
 }
 
 void session_close(struct session *s) {
@@ -513,10 +556,14 @@ enum status session_prepare(const struct model *model, const struct cluster *clu
         free(s);
         return error_set(err, ST_INVALID, "rankers know no weather: a session in weather has none");
     }
+    enum status st = session_check_stale(&options->kept, cluster, options->limits, err);
+    if (st) {
+        free(s);
+        return st;
+    }
     if (options->kept.allow_lossy)
         s->options.space.encodings = (1u << ENCODING_COUNT) - 1;
-    enum status st =
-        options->limits ? export_limits_narrow(options->limits, model, cluster, &s->options.space, err) : ST_OK;
+    st = options->limits ? export_limits_narrow(options->limits, model, cluster, &s->options.space, err) : ST_OK;
     if (!st)
         st = space_init(&s->space, model, cluster, &s->options.space, err);
     if (!st)
@@ -550,7 +597,7 @@ enum tune_stop session_stop(const struct session *s) {
 
 enum status session_found(const struct session *s, struct error *err) {
     for (size_t i = 0; i < s->n; i++)
-        if (s->entries[i]->n_rounds)
+        if (s->entries[i]->n_rounds && !session_is_stale(s->entries[i]))
             return ST_OK;
     return error_set(err, ST_INFEASIBLE, "no trial of session %s completed; the first: %s", s->id,
                      s->n ? s->entries[0]->reason : "none was run");

@@ -27,7 +27,7 @@
 #include "tuner/session/session_options.h"
 #include "tuner/session/trials.h"
 
-enum tune_phase { TUNE_BASELINES, TUNE_SEARCH, TUNE_FINAL };
+enum tune_phase { TUNE_BASELINES, TUNE_SEARCH, TUNE_STALE, TUNE_FINAL };
 
 /* What a listener gets, before a trial (outcome NULL) and after it. */
 struct tune_event {
@@ -79,6 +79,11 @@ enum session_step {
 };
 
 struct session; /* opaque */
+
+/* Whether models may be stale here, if the options say so: session_prepare asks too. `limits` may be NULL. Fails:
+ * ST_INVALID. */
+enum status session_check_stale(const struct session_options *kept, const struct cluster *cluster,
+                                const struct export_limits *limits, struct error *err);
 
 /* Everything that needs no dataset: may take a second for a large model. `model`, `cluster` and what `options` points
  * to are borrowed. Then one of session_begin and session_resume. Fails: ST_NO_MEMORY, and as space_init and starts_list

@@ -8,7 +8,7 @@
 #include "tuner/search/starts.h"
 #include "tuner/session/session.h"
 
-enum { MAX_ROUNDS = 32, MAX_FINALISTS = 4, MOST_ITERATIONS = 60, MOST_ITERATIONS_IN_WEATHER = 1000 };
+enum { MAX_ROUNDS = 32, MAX_FINALISTS = 6, MOST_ITERATIONS = 60, MOST_ITERATIONS_IN_WEATHER = 1000 };
 
 /* A distinct strategy and all that was measured of it. Round 0 is its first trial, later ones are the final's. */
 struct entry {
@@ -51,6 +51,7 @@ struct session {
     enum tune_stop stop;
     bool searched;   /* the search is over */
     bool quiet_done; /* in weather: the quiet network's best was looked for */
+    bool stale_done; /* with allow_stale: the strategies of updates that get a trial are among the entries */
     bool fitted;     /* the predictor knows all entries */
 };
 
@@ -85,6 +86,20 @@ enum status session_next_quiet(struct session *s, struct entry **out, struct err
 
 /* In weather: fill in quiet_us of all entries. Fails: as predictions do for other reasons than the strategy's. */
 enum status session_predict_quiet(struct session *s, struct error *err);
+
+/* With allow_stale (session_stale.c). What such a session tries beside its search are strategies with a "consistency":
+ * those whose models may be stale, and synchronous training as updates, with which they are compared. */
+bool session_is_stale(const struct entry *e);           /* one of either */
+bool session_is_in_step(const struct entry *e);         /* the second */
+uint64_t session_stale_trials(const struct session *s); /* how many the budget keeps for them, before the final */
+bool session_has_stale(const struct session *s);        /* an entry of them waits for its trial */
+
+/* The next of them that gets a trial; *out is NULL when all had theirs, and without allow_stale. No other trial runs.
+ * Fails: as predictions do for other reasons than the strategy's. */
+enum status session_next_stale(struct session *s, struct entry **out, struct error *err);
+
+/* Fit the predictor to what was measured. Fails: as predictor_fit. */
+enum status session_refit(struct session *s, struct error *err);
 
 /* One more trial of `e` runs. */
 void session_adopt(struct session *s, struct entry *e, uint64_t round, struct suggestion *out);

@@ -196,6 +196,8 @@ static enum status read_options(const struct json_at *root, struct arena *arena,
     if (!st)
         st = json_get_bool(root, "allow_lossy", JSON_OPTIONAL, &o->allow_lossy, err);
     if (!st)
+        st = get_count(root, "allow_stale", &o->allow_stale, err);
+    if (!st)
         st = json_get_bool(root, "served", JSON_OPTIONAL, &o->served, err);
     if (!st)
         st = get_texts(root, own_texts, arena, o, err);
@@ -258,17 +260,18 @@ static bool set_job(cJSON *object, const struct session_options *o) {
     return set_object(object, "job", job, whole);
 }
 
-/* Few sessions have weather, so the member is left out of the others. */
-static bool set_weather(cJSON *object, uint64_t seed) {
-    cJSON_DeleteItemFromObjectCaseSensitive(object, "weather");
-    return !seed || set_number(object, "weather", (double)seed);
+/* A count that few sessions have; the member is left out where it is 0. */
+static bool set_count(cJSON *object, const char *key, uint64_t count) {
+    cJSON_DeleteItemFromObjectCaseSensitive(object, key);
+    return !count || set_number(object, key, (double)count);
 }
 
 char *session_options_write(const struct session_options *o, const char *before) {
     cJSON *json = begin(before);
     const bool whole = json && set_number(json, "final_rounds", (double)o->final_rounds) &&
                        set_number(json, "trial_us", o->trial_us) && set_number(json, "least_gain", o->least_gain) &&
-                       set_number(json, "earlier", (double)o->earlier) && set_weather(json, o->weather) &&
+                       set_number(json, "earlier", (double)o->earlier) && set_count(json, "weather", o->weather) &&
+                       set_count(json, "allow_stale", o->allow_stale) &&
                        set_flag(json, "allow_lossy", o->allow_lossy) && set_flag(json, "served", o->served) &&
                        set_texts(json, own_texts, o) && set_launch(json, o) && set_job(json, o);
     return end(json, whole);

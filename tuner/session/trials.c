@@ -85,3 +85,31 @@ uint64_t trial_weather(const struct record *record) {
     cJSON_Delete(json);
     return weather;
 }
+
+static double figure(const cJSON *from, const char *key) {
+    const cJSON *item = cJSON_GetObjectItemCaseSensitive(from, key);
+    return cJSON_IsNumber(item) ? item->valuedouble : NAN;
+}
+
+bool trial_figures_read(const struct record *record, struct trial_figures *out) {
+    cJSON *json = record->environment_json ? cJSON_Parse(record->environment_json) : NULL;
+    const cJSON *updates = cJSON_GetObjectItemCaseSensitive(json, "updates");
+    const cJSON *training = cJSON_GetObjectItemCaseSensitive(json, "training");
+    const bool is_there = cJSON_IsObject(updates);
+    if (is_there)
+        *out = (struct trial_figures){.delay_mean = figure(updates, "delay_mean"),
+                                      .delay_variance = figure(updates, "delay_variance"),
+                                      .delay_largest = figure(updates, "delay_largest"),
+                                      .dropped_share = figure(updates, "dropped_share"),
+                                      .rate = figure(training, "rate"),
+                                      .momentum = figure(training, "momentum"),
+                                      .first = figure(training, "first"),
+                                      .least = figure(training, "least"),
+                                      .target = figure(training, "target"),
+                                      .last = figure(training, "last"),
+                                      .updates = figure(training, "updates"),
+                                      .reached_update = figure(training, "reached_update"),
+                                      .reached_us = figure(training, "reached_us")};
+    cJSON_Delete(json);
+    return is_there;
+}

@@ -22,6 +22,7 @@ struct tune_order {
     double give_up_us;  /* end early when clearly slower than this; 0 = never */
     uint64_t number;    /* within its session; 0 = none */
     uint64_t weather;   /* run in the weather of this seed; 0 = none */
+    bool learns;        /* workers learn meanwhile; only of a strategy with a "consistency" */
 };
 
 /* How a trial went. */
@@ -73,5 +74,16 @@ bool trial_ended_early(const struct record *record);
 /* The seed of the weather that it ran in, which its environment says ("weather": 3); 0: none. Trials of different
  * weather cannot be compared. */
 uint64_t trial_weather(const struct record *record);
+
+/* What the environment of a trial of updates says of them (trial-runner/trial_updates.h). What it does not say is NaN.
+ */
+struct trial_figures {
+    double delay_mean, delay_variance, delay_largest, dropped_share;
+    /* Where workers learned: losses, the last one after so many `updates`, and when the target was reached. */
+    double rate, momentum, first, least, target, last, updates, reached_update, reached_us;
+};
+
+/* False where the record is of no such trial. */
+bool trial_figures_read(const struct record *record, struct trial_figures *out);
 
 #endif

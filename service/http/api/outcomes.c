@@ -37,9 +37,9 @@ enum status request_best(struct request *rq, unsigned parts, struct session_outc
     return error_set(err, ST_NOT_FOUND, "no trial of the session has completed");
 }
 
-static bool add_strategy(cJSON *to, const struct session_outcome *o) {
-    cJSON *strategy = strategy_write(&o->outcome.strategy, &o->model, &o->cluster);
-    if (strategy && cJSON_AddItemToObject(to, "strategy", strategy))
+static bool add_strategy(cJSON *to, const char *key, const struct session_outcome *o, const struct strategy *which) {
+    cJSON *strategy = strategy_write(which, &o->model, &o->cluster);
+    if (strategy && cJSON_AddItemToObject(to, key, strategy))
         return true;
     cJSON_Delete(strategy);
     return false;
@@ -62,13 +62,13 @@ enum status api_sessions_best(struct request *rq, struct response *rs, struct er
         return st;
     const struct outcome *o = &so.outcome;
     cJSON *root = cJSON_CreateObject();
-    const bool whole = root && cJSON_AddNumberToObject(root, "trials", (double)o->ended) &&
-                       add_measured(root, "best", &o->rows[o->best]) &&
-                       (o->baseline == SIZE_MAX || add_measured(root, "baseline", &o->rows[o->baseline])) &&
-                       json_add_known(root, "speedup", o->speedup) &&
-                       cJSON_AddBoolToObject(root, "overlap", o->overlap) &&
-                       cJSON_AddNumberToObject(root, "lower_bound_us", o->lower_bound_us) &&
-                       cJSON_AddNumberToObject(root, "gap", o->gap) && add_strategy(root, &so);
+    const bool whole =
+        root && cJSON_AddNumberToObject(root, "trials", (double)o->ended) &&
+        add_measured(root, "best", &o->rows[o->best]) &&
+        (o->baseline == SIZE_MAX || add_measured(root, "baseline", &o->rows[o->baseline])) &&
+        json_add_known(root, "speedup", o->speedup) && cJSON_AddBoolToObject(root, "overlap", o->overlap) &&
+        cJSON_AddNumberToObject(root, "lower_bound_us", o->lower_bound_us) &&
+        cJSON_AddNumberToObject(root, "gap", o->gap) && add_strategy(root, "strategy", &so, &o->strategy);
     session_outcome_release(&so);
     return response_json(rs, 200, root, whole, err);
 }
@@ -98,7 +98,9 @@ enum status api_sessions_outcome(struct request *rq, struct response *rs, struct
                        (!s->reason || cJSON_AddStringToObject(root, "reason", s->reason)) &&
                        cJSON_AddNumberToObject(root, "trials", (double)o->ended) &&
                        cJSON_AddNumberToObject(root, "lower_bound_us", o->lower_bound_us) && outcome_write(o, root) &&
-                       outcome_write_lessons(o, root) && (o->best == SIZE_MAX || add_strategy(root, &so));
+                       outcome_write_lessons(o, root) &&
+                       (o->best == SIZE_MAX || add_strategy(root, "strategy", &so, &o->strategy)) &&
+                       (o->stale.best == SIZE_MAX || add_strategy(root, "stale_strategy", &so, &o->stale_strategy));
     session_outcome_release(&so);
     return response_json(rs, 200, root, whole, err);
 }

@@ -73,6 +73,26 @@
     ",'state':{'enum':['waiting','running','complete','failed',"                                                       \
     "'infeasible','cancelled']},'reason':" TEXT "}}"
 
+#define RATIO                                                                                                          \
+    "{'type':'object','required':['mean','rounds'],'additionalProperties':false,'properties':{'mean':" RATE            \
+    ",'low':" RATE ",'high':" RATE ",'rounds':" SIZE "}}"
+#define LEARNING                                                                                                       \
+    "{'type':'object','required':['trials','reached'],'additionalProperties':false,'properties':{'trials':" COUNT      \
+    ",'reached':" COUNT ",'updates':" AMOUNT ",'time_us':" AMOUNT ",'last':" AMOUNT "}}"
+#define STALE                                                                                                          \
+    "{'type':'object','description':'Of a session with allow_stale: the strategy of updates with the shortest "        \
+    "rounds, "                                                                                                         \
+    "how many times as long an iteration of the best takes, the delays of its updates, and what workers learned: a "   \
+    "small task, at this rate and momentum, until so many updates were applied. last is the loss then. Of "            \
+    "synchronous "                                                                                                     \
+    "training time_us is what the best strategy takes; gain: that over the time of the stale "                         \
+    "one','required':['allowed'],'additionalProperties':false,'properties':{'allowed':" SIZE ",'best':" TRIED          \
+    ",'speedup':" RATIO ",'delay_mean':" AMOUNT ",'delay_variance':" AMOUNT ",'delay_largest':" AMOUNT                 \
+    ",'dropped_share':" AMOUNT ",'training':{'type':'object','required':['target','stale','synchronous'],"             \
+    "'additionalProperties':false,'properties':{'rate':" RATE ",'momentum':" AMOUNT ",'first':" AMOUNT                 \
+    ",'least':" AMOUNT ",'target':" AMOUNT ",'updates':" AMOUNT ",'stale':" LEARNING ",'synchronous':" LEARNING        \
+    ",'gain':" RATIO "}}}}"
+
 #define LESSONS                                                                                                        \
     "'knobs':{'type':'array','description':'empty: too few trials to tell','items':{'type':'object',"                  \
     "'required':['name','importance'],'additionalProperties':false,'properties':{'name':" TEXT ",'importance':" AMOUNT \
@@ -210,7 +230,8 @@ static const struct schema schemas[] = {
      ",'final_rounds':{'type':'integer','minimum':0,'maximum':16},"
      "'trial_us':{'type':'number','minimum':1000,'maximum':3600000000},"
      "'least_gain':{'type':'number','minimum':0,'maximum':1},'earlier':{'type':'integer','minimum':0,'maximum':10000},"
-     "'allow_lossy':{'type':'boolean'},'ranker':" TEXT ",'runner':" TEXT ",'shared':" SHARED "}}"},
+     "'allow_lossy':{'type':'boolean'},'allow_stale':{'type':'integer','minimum':1,'maximum':1000},'ranker':" TEXT
+     ",'runner':" TEXT ",'shared':" SHARED "}}"},
     {"SessionChange", "{'type':'object','minProperties':1,'additionalProperties':false,"
                       "'properties':{'budget':" BUDGET ",'shared':" SHARED "}}"},
     {"RecordList", "{'type':'object','required':['items','next_page_token'],'additionalProperties':false,"
@@ -336,13 +357,13 @@ static const struct schema schemas[] = {
      "that is predicted to be the best on the quiet network, and how many times as long as the best that one takes in "
      "the same weather. measured_us is then the mean, 95% of iterations being shorter than p95_us; in_weather and "
      "quiet_us are predicted','required':['seed'],'additionalProperties':false,'properties':{'seed':" SIZE
-     ",'quiet_best':" TRIED ",'loss':{'type':'object','required':['mean','rounds'],'additionalProperties':false,"
-     "'properties':{'mean':" RATE ",'low':" RATE ",'high':" RATE ",'rounds':" SIZE "}}}}"
-     ",'strategies':{'type':'array','description':'In the order of their first trials','items':" TRIED
+     ",'quiet_best':" TRIED ",'loss':" RATIO "}}"
+     ",'stale':" STALE ",'strategies':{'type':'array','description':'In the order of their first trials','items':" TRIED
      "},'accuracy':{'type':'object','description':'Of predictions: how many, the median of |predicted / measured - 1|, "
      "and the share of pairs that were measured in the order predicted','required':['strategies'],"
      "'additionalProperties':false,'properties':{'strategies':" COUNT ",'off':" AMOUNT ",'ordered':" SHARE "}}," LESSONS
-     ",'strategy':{'$ref':'#/components/schemas/Strategy'}}}"},
+     ",'strategy':{'$ref':'#/components/schemas/Strategy'},'stale_strategy':{'$ref':'#/components/schemas/"
+     "Strategy'}}}"},
 };
 
 static const struct parameter parameters[] = {

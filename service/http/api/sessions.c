@@ -277,6 +277,9 @@ static enum status read_options(const struct json_at *body, struct new_session *
     if (!st)
         st = json_get_bool(body, "allow_lossy", JSON_OPTIONAL, &kept->allow_lossy, err);
     if (!st)
+        st =
+            json_get_integer(body, "allow_stale", JSON_OPTIONAL, 1, CONSISTENCY_MAX_STALENESS, &kept->allow_stale, err);
+    if (!st)
         st = json_get_string(body, "ranker", JSON_OPTIONAL, &out->ranker, err);
     if (!st)
         st = json_get_string(body, "runner", JSON_OPTIONAL, &kept->launch.runner, err);
@@ -296,9 +299,9 @@ static enum status read_stored(struct request *rq, const struct json_at *body, e
 }
 
 static enum status read_new(struct request *rq, struct new_session *out, struct error *err) {
-    static const char *const known[] = {"model",        "cluster",  "mode",        "budget",  "seed",
-                                        "final_rounds", "trial_us", "least_gain",  "earlier", "ranker",
-                                        "runner",       "shared",   "allow_lossy", NULL};
+    static const char *const known[] = {"model",        "cluster",  "mode",        "budget",      "seed",
+                                        "final_rounds", "trial_us", "least_gain",  "earlier",     "ranker",
+                                        "runner",       "shared",   "allow_lossy", "allow_stale", NULL};
     static const char *const modes[] = {"own", "ask", NULL};
     const struct json_at body = request_body(rq);
     size_t mode = STORED_SESSION_ASK;
