@@ -24,7 +24,7 @@ static void time_cell(struct table *table, double us) {
 
 /* What was measured of strategies of updates is no iteration. */
 static const char *unit_of(const struct outcome_row *row) {
-    return row->stale || row->in_step ? " rounds" : "";
+    return outcome_row_is_of_updates(row) ? " rounds" : "";
 }
 
 static void weather_cells(struct table *table, const struct outcome *o, size_t place) {

@@ -68,7 +68,8 @@ static struct progress progress_of(const struct chart_progress *chart) {
         if (!is_measured(&chart->trials[i]))
             continue;
         svg_axis_include(&p.y, chart->trials[i].measured_us);
-        p.best_us = fmin(p.best_us, chart->trials[i].measured_us);
+        if (!chart->trials[i].updates)
+            p.best_us = fmin(p.best_us, chart->trials[i].measured_us);
     }
     svg_axis_include(&p.y, chart->bound_us);
     svg_axis_include(&p.y, chart->baseline_us);
@@ -97,7 +98,7 @@ static void best_so_far(struct markup *m, const struct progress *p) {
     for (size_t i = 0; i < p->chart->n; i++) {
         const struct chart_trial *trial = &p->chart->trials[i];
         const double x = svg_axis_place(&p->x, (double)trial->number);
-        if (is_measured(trial) && !trial->final && trial->measured_us < best) {
+        if (is_measured(trial) && !trial->final && !trial->updates && trial->measured_us < best) {
             const double y = svg_axis_place(&p->y, trial->measured_us);
             if (isfinite(best)) {
                 svg_path_to(m, 'H', x, 0);

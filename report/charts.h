@@ -18,6 +18,7 @@ struct chart_trial {
     const char *strategy; /* its name */
     const char *proposer;
     bool baseline, final; /* final: a repeat of a finalist */
+    bool updates;         /* its time is that of a round of updates, and never the fastest */
     enum chart_outcome outcome;
     double predicted_us, measured_us;
 };

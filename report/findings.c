@@ -65,7 +65,7 @@ static double work_of(const struct plan *plan, const struct cost *cost) {
 
 static bool is_fitted_to(const struct findings *f, size_t k) {
     const size_t row = fitted_row(f, k);
-    return row != SIZE_MAX && f->outcome.rows[row].measured.n &&
+    return row != SIZE_MAX && f->outcome.rows[row].measured.n && !outcome_row_is_of_updates(&f->outcome.rows[row]) &&
            (k < 2 || (row != f->outcome.best && row != f->outcome.baseline)) &&
            (k != 1 || f->outcome.baseline != f->outcome.best);
 }
@@ -183,10 +183,18 @@ void findings_release(struct findings *f) {
     *f = (struct findings){0};
 }
 
+bool findings_is_of_updates(const struct findings *f, const struct record *record) {
+    for (size_t i = 0; i < f->outcome.n_rows; i++)
+        if (!strcmp(f->outcome.rows[i].strategy, record->strategy))
+            return outcome_row_is_of_updates(&f->outcome.rows[i]);
+    return false;
+}
+
 const struct chart_trial *findings_trials(struct findings *f) {
     struct chart_trial *trials = arena_alloc(&f->arena, f->outcome.n_trials, sizeof *trials);
     for (size_t i = 0; trials && i < f->outcome.n_trials; i++) {
         const struct record *r = &f->outcome.trials[i];
+        const bool updates = findings_is_of_updates(f, r);
         trials[i] =
             (struct chart_trial){.number = r->number,
                                  .strategy = r->strategy_name,
@@ -196,8 +204,9 @@ const struct chart_trial *findings_trials(struct findings *f) {
                                  .outcome = r->state == RECORD_COMPLETE                                ? CHART_COMPLETE
                                             : r->state == RECORD_WAITING || r->state == RECORD_RUNNING ? CHART_UNDERWAY
                                                                                                        : CHART_FAILED,
+                                 .updates = updates,
                                  .predicted_us = r->predicted_us,
-                                 .measured_us = f->outcome.weather.seed ? r->mean_us : r->median_us};
+                                 .measured_us = f->outcome.weather.seed || updates ? r->mean_us : r->median_us};
     }
     return trials;
 }

@@ -46,6 +46,8 @@ enum status findings_gather(struct store *store, const char *session, enum findi
 void findings_release(struct findings *f); /* a zeroed one is allowed */
 
 /* The trials as charts take them; in the findings' arena. NULL when memory is out. */
+/* Whether the trial is of a strategy of updates: its mean counts, and it competes with none. */
+bool findings_is_of_updates(const struct findings *f, const struct record *record);
 const struct chart_trial *findings_trials(struct findings *f);
 
 #endif

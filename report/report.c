@@ -70,6 +70,45 @@ static void weather_words(struct markup *m, const struct findings *f) {
     markup_end(m);
 }
 
+/* Who was sooner at the loss, if both were there. */
+static void learning_words(struct markup *m, const struct outcome *o) {
+    const struct outcome_stale *s = &o->stale;
+    char stale[32], in_step[32];
+    if (!s->learning.reached || !s->in_step.reached)
+        markup_textf(m,
+                     " Workers learned a small task: %zu of %zu trials came to the loss of %.4g, and %zu of %zu of "
+                     "synchronous training.",
+                     s->learning.reached, s->learning.trials, s->target, s->in_step.reached, s->in_step.trials);
+    else
+        markup_textf(m,
+                     " Workers learned a small task: a loss of %.4g took them %s and %.0f updates; synchronous "
+                     "training with %s takes %s and %.0f.",
+                     s->target, time_text(s->learning.us, stale), s->learning.updates, o->rows[o->best].name,
+                     time_text(s->in_step.us, in_step), s->in_step.updates);
+}
+
+/* What a session that may try stale models says of them. */
+static void stale_words(struct markup *m, const struct findings *f) {
+    const struct outcome *o = &f->outcome;
+    const struct outcome_stale *s = &o->stale;
+    char round[32];
+    if (!s->allowed || o->best == SIZE_MAX || s->best == SIZE_MAX)
+        return;
+    html_begin(m, "p", NULL);
+    markup_textf(m, "Where models may be stale by %llu, %s is the fastest: %s a round of updates",
+                 (unsigned long long)s->allowed, o->rows[s->best].name, time_text(o->rows[s->best].us, round));
+    if (!isnan(s->speedup.mean))
+        markup_textf(m, ", %.2f times as fast as %s", s->speedup.mean, o->rows[o->best].name);
+    markup_text(m, ".");
+    if (!isnan(s->delay_mean))
+        markup_textf(m, " Delays of its updates: mean %.2f, variance %.2f, largest %.0f; %.1f%% were dropped.",
+                     s->delay_mean, s->delay_variance, s->delay_largest, s->dropped * 100);
+    if (!isnan(s->target))
+        learning_words(m, o);
+    markup_text(m, " What it computes is not what synchronous training computes.");
+    markup_end(m);
+}
+
 static void verdict(struct markup *m, const struct findings *f) {
     char time[32];
     html_begin(m, "p", "verdict");
@@ -172,6 +211,7 @@ void report_answer(struct markup *m, const struct findings *f, const char *comma
     html_begin(m, "div", clear ? "answer" : "answer open");
     verdict(m, f);
     weather_words(m, f);
+    stale_words(m, f);
     html_begin(m, "dl", "figures");
     if (f->outcome.best != SIZE_MAX)
         best_figures(m, f);
@@ -195,7 +235,8 @@ static void records_table(struct markup *m, size_t n, const struct chart_trial *
     details_begin(m, "The steps as a table");
     html_table_begin(&t, m, "Trials that were faster than all before them", heads);
     for (size_t i = 0; i < n; i++) {
-        if (trials[i].outcome != CHART_COMPLETE || trials[i].final || !(trials[i].measured_us < best))
+        if (trials[i].outcome != CHART_COMPLETE || trials[i].final || trials[i].updates ||
+            !(trials[i].measured_us < best))
             continue;
         best = trials[i].measured_us;
         html_cellf(&t, "%llu", (unsigned long long)trials[i].number);
@@ -540,7 +581,8 @@ static void report_trials(struct markup *m, const struct findings *f) {
         html_cellf(&t, "%.12s", r->strategy);
         html_cell(&t, r->proposer);
         html_cell(&t, time_text(r->predicted_us, text));
-        html_cell(&t, complete ? time_text(f->outcome.weather.seed ? r->mean_us : r->median_us, text) : "");
+        const bool by_mean = f->outcome.weather.seed || findings_is_of_updates(f, r);
+        html_cell(&t, complete ? time_text(by_mean ? r->mean_us : r->median_us, text) : "");
         html_cellf(&t, "%s%s%s", complete ? time_text(r->low_us, low) : "", complete ? " to " : "",
                    complete ? time_text(r->high_us, high) : "");
         trial_note(&t, f, r);

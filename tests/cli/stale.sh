@@ -78,7 +78,7 @@ session=$("$syncopate" dataset sessions --dataset d.db | grep -o '[0-9]\{8\}-[0-
 check it_can_be_shown_again 0 'What it computes is not what synchronous training computes' \
     "$syncopate" tune --resume "$session" --dataset d.db
 check sessions_show_tells_it 0 'Where models may be stale by 3, ' "$syncopate" sessions show "$session" --dataset d.db
-check a_report_takes_it 0 '' "$syncopate" report "$session" --dataset d.db --out d.html
+check a_report_tells_it 0 'Where models may be stale by 3, ' "$syncopate" report "$session" --dataset d.db --out -
 check the_dataset_is_sound 0 '' "$syncopate" dataset check --dataset d.db
 check it_goes_through_a_merge 0 '' "$syncopate" dataset merge d.db --dataset merged.db
 check and_is_the_same_there 0 'Delays of its updates: mean ' "$syncopate" sessions show "$session" --dataset merged.db

@@ -55,6 +55,10 @@ const struct baseline *outcome_baseline(const char *proposer) {
     return baseline && baseline->kind != BASELINE_EXACT ? baseline : NULL;
 }
 
+bool outcome_row_is_of_updates(const struct outcome_row *row) {
+    return row->stale || row->in_step;
+}
+
 bool outcome_row_is_void(const struct outcome_row *row) {
     return row->state == RECORD_CANCELLED && !trial_reason_is_lost(row->reason);
 }
@@ -118,7 +122,7 @@ static void scratch_release(struct scratch *s) {
 /* Whether the mean counts of a row, and not the median: people wait for the sum of iterations that differ for a
  * reason. */
 static bool goes_by_mean(const struct outcome *o, const struct outcome_row *row) {
-    return o->weather.seed || row->stale || row->in_step;
+    return o->weather.seed || outcome_row_is_of_updates(row);
 }
 
 /* Collect the trials that measure a row; returns how many. For a strategy outside the final that is its first complete
@@ -218,11 +222,11 @@ static size_t fastest(const struct outcome *o, bool baselines_only) {
     size_t best = SIZE_MAX;
     bool any_final = false;
     for (size_t i = 0; i < o->n_rows; i++)
-        any_final |= o->rows[i].final && !o->rows[i].stale && !o->rows[i].in_step;
+        any_final |= o->rows[i].final && !outcome_row_is_of_updates(&o->rows[i]);
     for (size_t i = 0; i < o->n_rows; i++) {
         const struct outcome_row *row = &o->rows[i];
-        if (!row->measured.n || (baselines_only && !row->baseline) || (any_final && !row->final) || row->stale ||
-            row->in_step)
+        if (!row->measured.n || (baselines_only && !row->baseline) || (any_final && !row->final) ||
+            outcome_row_is_of_updates(row))
             continue;
         if (best == SIZE_MAX || row->us < o->rows[best].us)
             best = i;
@@ -395,7 +399,7 @@ static enum status describe(struct describer *d, const char *id, struct features
 static enum status describe_rows(struct describer *d, const struct outcome *o, size_t *n, struct features *features,
                                  struct advisor_observation *observed, struct error *err) {
     for (size_t i = 0; i < o->n_rows && *n < IMPORTANCE_MOST; i++) {
-        if (!isfinite(o->rows[i].first_us) || o->rows[i].stale || o->rows[i].in_step)
+        if (!isfinite(o->rows[i].first_us) || outcome_row_is_of_updates(&o->rows[i]))
             continue;
         enum status st = describe(d, o->rows[i].strategy, &features[*n], err);
         if (st && !outcome_leaves_out(st))

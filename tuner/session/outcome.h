@@ -54,7 +54,7 @@ struct outcome_row {
     const char *strategy, *name, *proposer; /* its id, its name, who proposed it first */
     const struct baseline *baseline;        /* NULL when it is not a baseline (an exact schedule is not) */
     size_t trials, complete;                /* complete: with iterations */
-    bool stale, in_step;                    /* OUTCOME_STALE or OUTCOME_IN_STEP proposed it: it is never the best */
+    bool stale, in_step;                    /* OUTCOME_STALE or OUTCOME_IN_STEP proposed it */
     bool final;                             /* it was repeated in the final */
     bool early;                             /* its only trial was ended early */
     enum record_state state;                /* complete, or that of its last trial */
@@ -181,6 +181,9 @@ const struct baseline *outcome_baseline(const char *proposer);
 
 /* The rows' places, fastest first; rows that never completed come last, in their order. order[0..n_rows). */
 void outcome_order(const struct outcome *outcome, size_t *order);
+
+/* Its iterations are rounds of updates, of which the mean counts. It is never the best. */
+bool outcome_row_is_of_updates(const struct outcome_row *row);
 
 /* All of a row's trials were cancelled, and the session will not take them up again: as if it had never been tried. */
 bool outcome_row_is_void(const struct outcome_row *row);

@@ -104,7 +104,8 @@ enum status session_take_up(struct session *s, struct store *store, const struct
                             struct error *err);
 
 /* A trial of the session that ended elsewhere and is in the dataset: learn of it, as a resumed session would. Its
- * strategy must be one of this model and cluster, and a complete one has iterations. Fails: as the store. */
+ * strategy must be one of this model and cluster, without a "consistency", and a complete one has iterations. Fails: as
+ * the store. */
 enum status session_import(struct session *s, struct store *store, const struct record *record, struct error *err);
 
 enum status session_record_run(struct session *s, struct store *store, struct error *err);

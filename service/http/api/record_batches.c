@@ -325,7 +325,7 @@ enum status api_records_create(struct request *rq, struct response *rs, struct e
 static enum status check_record(const struct request *rq, const struct batch *batch, struct store *store, size_t i,
                                 struct error *err) {
     const struct record *r = &batch->records[i];
-    struct strategy strategy;
+    struct strategy strategy = {0};
     if (r->state == RECORD_COMPLETE && !r->n_iterations)
         return request_fail_item(rq, batch->list, i,
                                  error_set(err, ST_INVALID, "needs iterations_us, from which a search learns"), err);
@@ -334,10 +334,11 @@ static enum status check_record(const struct request *rq, const struct batch *ba
             return ST_OK;
     enum status st =
         store_get_strategy(store, r->strategy, hub_model(batch->live), hub_cluster(batch->live), &strategy, err);
-    if (st)
-        return request_fail_item(rq, batch->list, i, st, err);
+    if (!st && !consistency_is_plain(&strategy.consistency))
+        st = error_set(err, ST_INVALID, "%s has a \"consistency\"; a session searches strategies without one",
+                       strategy.name);
     strategy_release(&strategy);
-    return ST_OK;
+    return st ? request_fail_item(rq, batch->list, i, st, err) : ST_OK;
 }
 
 /* The session is locked. */

@@ -760,6 +760,61 @@ static void a_session_learns_from_trials_that_it_is_given(void **state) {
     assert_int_equal(take(session), third + 1);
 }
 
+/* Take the next trial and say what a run of its strategy would; whether the strategy has a consistency. */
+static bool take_and_finish(const char *session, double us) {
+    char tail[64], body[1024];
+    cJSON *json = reply_json(post_to(session, "/trials:suggest", "{\"client\":\"c\"}"), 200);
+    const cJSON *trial = cJSON_GetObjectItemCaseSensitive(json, "trials")->child;
+    const bool stale = cJSON_HasObjectItem(cJSON_GetObjectItemCaseSensitive(trial, "strategy"), "consistency");
+    snprintf(tail, sizeof tail, "/trials/%d:complete", (int)number_of(trial, "number"));
+    snprintf(body, sizeof body, "{\"client\":\"c\",\"attempt\":1,\"iterations_us\":[%g,%g]%s}", us, us,
+             stale ? ",\"environment\":{\"updates\":{\"delay_mean\":1.5,\"delay_variance\":0.5,\"delay_largest\":2,"
+                     "\"dropped_share\":0.1},\"training\":{\"rate\":0.03,\"momentum\":0.9,\"first\":1.6,\"least\":0.7,"
+                     "\"target\":0.8,\"updates\":200,\"last\":0.75,\"reached_update\":120,\"reached_us\":4000000}}"
+                   : "");
+    cJSON_Delete(json);
+    assert_int_equal(post_to(session, tail, body)->status, 200);
+    return stale;
+}
+
+static void a_session_tries_stale_models_where_it_is_asked_to(void **state) {
+    (void)state;
+    static const char *const wrong[] = {"0", "1001", "-1", "1.5", "true", "\"2\""};
+    char body[256], path[256];
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+        snprintf(body, sizeof body, "{\"model\":\"toy\",\"cluster\":\"four\",\"allow_stale\":%s}", wrong[i]);
+        struct reply *r = site_post(&site, "/api/v1/sessions", body);
+        assert_problem(r, 422, "invalid");
+        assert_pointer(r, "/allow_stale");
+    }
+    cJSON *json =
+        reply_json(site_post(&site, "/api/v1/sessions",
+                             "{\"model\":\"toy\",\"cluster\":\"four\",\"ranker\":\"none\",\"budget\":{\"trials\":7},"
+                             "\"final_rounds\":0,\"allow_stale\":2}"),
+                   201);
+    char session[128];
+    snprintf(session, sizeof session, "%s", text_of(json, "href"));
+    cJSON_Delete(json);
+    for (int k = 0; k < 7; k++) {
+        assert_int_equal(take_and_finish(session, k < 3 ? 50000 : 40000 + k), k >= 3);
+        if (k == 4)
+            restart(); /* in the midst of them */
+    }
+    snprintf(path, sizeof path, "%s/outcome", session);
+    json = reply_json(site_get(&site, path), 200);
+    const cJSON *stale = cJSON_GetObjectItemCaseSensitive(json, "stale");
+    const cJSON *training = cJSON_GetObjectItemCaseSensitive(stale, "training");
+    assert_string_equal(text_of(json, "state"), "done");
+    assert_int_equal(number_of(stale, "allowed"), 2);
+    assert_close(number_of(stale, "delay_largest"), 2, 0);
+    assert_close(number_of(cJSON_GetObjectItemCaseSensitive(json, "best"), "measured_us"), 50000, 1e-9);
+    assert_close(number_of(cJSON_GetObjectItemCaseSensitive(stale, "speedup"), "mean"), 50000 / 40004.0, 1e-9);
+    assert_close(number_of(cJSON_GetObjectItemCaseSensitive(training, "gain"), "mean"), 120 / 4 * 50000 / 4e6, 1e-9);
+    assert_true(cJSON_HasObjectItem(cJSON_GetObjectItemCaseSensitive(json, "stale_strategy"), "consistency"));
+    assert_false(cJSON_HasObjectItem(cJSON_GetObjectItemCaseSensitive(json, "strategy"), "consistency"));
+    cJSON_Delete(json);
+}
+
 static void a_session_takes_only_trials_of_its_own_domain(void **state) {
     (void)state;
     char session[128], body[2048];
@@ -781,6 +836,14 @@ static void a_session_takes_only_trials_of_its_own_domain(void **state) {
     struct reply *r = post_to(session, "/trials", body);
     assert_problem(r, 422, "invalid");
     assert_pointer(r, "/trials/1");
+    other = reply_json(
+        site_post(&site, "/api/v1/strategies", "{\"model\":\"toy\",\"cluster\":\"four\",\"baseline\":\"ssp\"}"), 201);
+    snprintf(body, sizeof body, "{\"trials\":[{\"strategy\":\"%s\"," TRIAL ",\"iterations_us\":[9]}]}",
+             text_of(other, "id"));
+    cJSON_Delete(other);
+    r = post_to(session, "/trials", body);
+    assert_problem(r, 422, "invalid");
+    assert_contains(r->body, "has a \\\"consistency\\\"");
     r = import(session, 0, 10, ",\"model\":\"other\",\"cluster\":\"four\"");
     assert_problem(r, 422, "invalid");
     assert_pointer(r, "/trials/0");
@@ -1108,6 +1171,7 @@ int main(void) {
         TEAMS(a_token_has_so_many_trials_a_day),
         OPEN(what_a_client_has_is_not_sent_again_while_it_is_there),
         OPEN(a_session_learns_from_trials_that_it_is_given),
+        OPEN(a_session_tries_stale_models_where_it_is_asked_to),
         OPEN(a_session_takes_only_trials_of_its_own_domain),
         OPEN(a_ranker_is_trained_while_others_are_served),
         OPEN(training_that_cannot_be_is_refused_or_fails),
