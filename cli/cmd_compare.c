@@ -8,14 +8,17 @@
 #include <unistd.h>
 
 #include "base/text.h"
+#include "base/units.h"
 #include "cli/commands.h"
+#include "cli/compare_trials.h"
 #include "cli/inputs.h"
 #include "cli/options.h"
 #include "cli/output.h"
+#include "cli/runner_options.h"
 #include "cli/table.h"
 #include "tuner/predict/comparison.h"
 
-enum { MAX_WORDS = 64, COLUMNS = 7, MAX_THREADS = 63 };
+enum { MAX_WORDS = 64, COLUMNS = 7, MAX_THREADS = 63, MOST_TRIALS = 1000 };
 
 static const char DEFAULT_CLUSTERS[] = "lab-4x1g,k80-8x10g,v100-16x10g,autosync-a";
 
@@ -25,6 +28,8 @@ struct column {
     enum status status; /* of this column alone */
     struct error err;
     struct comparison comparison;
+    size_t n_measured;
+    struct compare_measured *measured; /* [n_measured], malloc'd */
 };
 
 /* ---- what to compare ---- */
@@ -72,15 +77,21 @@ static void print_cell(struct table *table, double us, bool fastest) {
 static void print_cells(struct table *table, const struct comparison *c, size_t row) {
     print_cell(table, comparison_us(c, row), c->fastest == row);
     if (c->in_weather)
-        print_cell(table, c->rows[row].iteration_us, false);
+        print_cell(table, c->rows[row].has_updates ? NAN : c->rows[row].iteration_us, false);
 }
 
-static void print_kind(struct table *table, const struct column *columns, size_t n, bool exact) {
+/* In the order in which they are shown. */
+enum kind { SYSTEM, EXACT, GIVEN, KINDS };
+
+static enum kind kind_of(const struct comparison_row *row) {
+    return !row->baseline ? GIVEN : row->baseline->kind == BASELINE_EXACT ? EXACT : SYSTEM;
+}
+
+static void print_kind(struct table *table, const struct column *columns, size_t n, enum kind kind) {
     for (size_t r = 0; r < columns[0].comparison.n; r++) {
-        const struct baseline *baseline = columns[0].comparison.rows[r].baseline;
-        if ((baseline->kind == BASELINE_EXACT) != exact)
+        if (kind_of(&columns[0].comparison.rows[r]) != kind)
             continue;
-        table_cell(table, "%s", baseline->name);
+        table_cell(table, "%s", columns[0].comparison.rows[r].name);
         for (size_t c = 0; c < n; c++)
             print_cells(table, &columns[c].comparison, r);
     }
@@ -105,8 +116,8 @@ static void print_block(const struct column *columns, size_t n) {
             all[k++] = ">(quiet)";
     }
     table_init(&table, all);
-    print_kind(&table, columns, n, false);
-    print_kind(&table, columns, n, true);
+    for (enum kind kind = SYSTEM; kind < KINDS; kind++)
+        print_kind(&table, columns, n, kind);
     table_cell(&table, "all-reduce at best");
     for (size_t c = 0; c < n; c++)
         print_bound(&table, &columns[c].comparison, columns[c].comparison.all_reduce_us);
@@ -124,17 +135,69 @@ static void print_block(const struct column *columns, size_t n) {
     text_print(stdout, "\n");
 }
 
+static double share_dropped(const struct updates_prediction *u) {
+    const double all = u->applied + u->dropped + u->late;
+    return all > 0 ? (u->dropped + u->late) / all : 0;
+}
+
+/* What workers that do not wait for each other do: of a column, the rows with updates. */
+static void print_updates_of(struct table *table, const struct column *column, size_t *rows) {
+    const struct comparison *c = &column->comparison;
+    char text[32];
+    for (size_t r = 0; r < c->n; r++) {
+        const struct updates_prediction *u = &c->rows[r].updates;
+        if (!c->rows[r].has_updates || isnan(c->rows[r].iteration_us))
+            continue;
+        table_cell(table, "%s", c->rows[r].name);
+        table_cell(table, "%s", column->model);
+        table_cell(table, "%s", units_format_time(comparison_us(c, r), text, sizeof text));
+        table_cell(table, "%.1f", updates_delay_mean(u));
+        table_cell(table, "%.1f", sqrt(updates_delay_variance(u)));
+        table_cell(table, "%lu", (unsigned long)u->delay_most);
+        table_cell(table, "%.1f%%", share_dropped(u) * 100);
+        ++*rows;
+    }
+}
+
+static void print_updates(const struct column *columns, size_t n) {
+    struct table table;
+    size_t rows = 0;
+    table_init(&table,
+               (const char *const[]){"UPDATES", "MODEL", ">ROUND", ">DELAY", ">DEVIATION", ">MOST", ">DROPPED", NULL});
+    for (size_t c = 0; c < n; c++)
+        print_updates_of(&table, &columns[c], &rows);
+    if (rows > 0) {
+        table_print(&table, stdout);
+        text_print(
+            stdout,
+            "\nA round is the time in which %u updates are applied, one for each worker. It may do less for the "
+            "loss than\nan iteration, so none of these is marked as the fastest. DELAY: versions of the model between "
+            "the one that\nan update was computed from and its own.\n\n",
+            columns[0].n_devices);
+    }
+    table_release(&table);
+}
+
 /* ---- for programs ---- */
+
+static bool add_updates(cJSON *to, const struct updates_prediction *u) {
+    cJSON *updates = cJSON_AddObjectToObject(to, "updates");
+    return updates && cJSON_AddNumberToObject(updates, "delay_mean", updates_delay_mean(u)) &&
+           cJSON_AddNumberToObject(updates, "delay_variance", updates_delay_variance(u)) &&
+           cJSON_AddNumberToObject(updates, "delay_largest", (double)u->delay_most) &&
+           cJSON_AddNumberToObject(updates, "dropped_share", share_dropped(u));
+}
 
 static bool add_row(cJSON *to, const struct comparison *c, size_t r) {
     const struct comparison_row *row = &c->rows[r];
-    const bool exact = row->baseline->kind == BASELINE_EXACT;
-    if (!cJSON_AddStringToObject(to, "name", row->baseline->name) || !cJSON_AddBoolToObject(to, "exact", exact))
+    const bool exact = kind_of(row) == EXACT;
+    if (!cJSON_AddStringToObject(to, "name", row->name) || !cJSON_AddBoolToObject(to, "exact", exact))
         return false;
     if (isnan(row->iteration_us))
         return cJSON_AddNullToObject(to, "iteration_us") != NULL;
     return cJSON_AddNumberToObject(to, "iteration_us", row->iteration_us) &&
-           (!c->in_weather || expectation_write(&row->expected, to));
+           (!c->in_weather || expectation_write(&row->expected, to)) &&
+           (!row->has_updates || add_updates(to, &row->updates));
 }
 
 static enum status print_json(const struct column *column, struct error *err) {
@@ -151,7 +214,8 @@ static enum status print_json(const struct column *column, struct error *err) {
     double gap = comparison_gap(c);
     ok = ok && cJSON_AddNumberToObject(root, "all_reduce_at_best_us", c->all_reduce_us) &&
          cJSON_AddNumberToObject(root, "lower_bound_us", c->lower_bound_us) &&
-         (isnan(gap) ? cJSON_AddNullToObject(root, "gap") : cJSON_AddNumberToObject(root, "gap", gap));
+         (isnan(gap) ? cJSON_AddNullToObject(root, "gap") : cJSON_AddNumberToObject(root, "gap", gap)) &&
+         compare_trials_write(column->n_measured, column->measured, root);
     return output_line(root, ok, err);
 }
 
@@ -163,23 +227,78 @@ static void print_cluster(const struct column *columns, size_t n) {
                columns[0].comparison.in_weather ? "; expected in weather, mean over the same seeds for all" : "");
     for (size_t at = 0; at < n; at += most)
         print_block(columns + at, n - at < most ? n - at : most);
+    print_updates(columns, n);
+    if (columns[0].n_measured)
+        compare_trials_print(columns[0].n_measured, columns[0].measured);
 }
+
+/* What is asked for. */
+struct request {
+    struct words models, clusters, with;
+    uint64_t trials;
+    struct runner_options launch;
+    bool json;
+};
 
 /* Every model on every cluster, filled by a thread a processor; each takes the next. */
 struct work {
-    const struct words *models, *clusters;
+    const struct request *request;
     struct column *columns; /* by cluster, then by model */
     atomic_size_t next;
 };
 
+/* The strategies that the words name, for one model and cluster. */
+struct named {
+    size_t n;
+    struct strategy strategies[MAX_WORDS];
+};
+
+static void named_release(struct named *named) {
+    for (size_t i = 0; i < named->n; i++)
+        strategy_release(&named->strategies[i]);
+}
+
+static bool is_in_every_comparison(const char *word) {
+    size_t n;
+    const struct baseline *rows = baselines_list(&n), *row = baselines_find(word);
+    return row && row >= rows && row < rows + n;
+}
+
+/* `all`: also those that have a row anyway. */
+static enum status named_build(const struct words *words, const struct inputs *inputs, bool all, struct named *out,
+                               struct error *err) {
+    enum status st = ST_OK;
+    out->n = 0;
+    for (size_t i = 0; i < words->n && !st; i++)
+        if (all || !is_in_every_comparison(words->items[i])) {
+            st = inputs_strategy_word(inputs, words->items[i], &out->strategies[out->n], err);
+            out->n += !st;
+        }
+    return st;
+}
+
+static enum status compare_here(const struct request *request, const struct inputs *inputs, struct comparison *out,
+                                struct error *err) {
+    struct named *more = malloc(sizeof *more);
+    if (!more)
+        return error_no_memory(err);
+    enum status st = named_build(&request->with, inputs, false, more, err);
+    if (!st)
+        st = comparison_run(&inputs->model, &inputs->cluster, more->n, more->strategies, out, err);
+    named_release(more);
+    free(more);
+    return st;
+}
+
 static void fill_column(const struct work *work, size_t i) {
+    const struct request *q = work->request;
     struct column *column = &work->columns[i];
     struct inputs inputs;
-    const char *model = work->models->items[i % work->models->n];
-    column->status = inputs_read(model, work->clusters->items[i / work->models->n], &inputs, &column->err);
+    const char *model = q->models.items[i % q->models.n], *cluster = q->clusters.items[i / q->models.n];
+    column->status = inputs_read(model, cluster, &inputs, &column->err);
     if (column->status)
         return;
-    column->status = comparison_run(&inputs.model, &inputs.cluster, &column->comparison, &column->err);
+    column->status = compare_here(q, &inputs, &column->comparison, &column->err);
     snprintf(column->model, sizeof column->model, "%s", inputs.model.name);
     snprintf(column->cluster, sizeof column->cluster, "%s", inputs.cluster.name);
     column->n_nodes = inputs.cluster.n_nodes;
@@ -189,7 +308,8 @@ static void fill_column(const struct work *work, size_t i) {
 
 static void *fill_columns(void *context) {
     struct work *work = context;
-    for (size_t i; (i = atomic_fetch_add(&work->next, 1)) < work->models->n * work->clusters->n;)
+    const size_t n = work->request->models.n * work->request->clusters.n;
+    for (size_t i; (i = atomic_fetch_add(&work->next, 1)) < n;)
         fill_column(work, i);
     return NULL;
 }
@@ -218,25 +338,72 @@ static enum status show(const struct column *columns, size_t n, bool json, struc
     return st;
 }
 
-static enum status compare(const struct words *models, const struct words *clusters, bool json, struct error *err) {
-    size_t n = models->n * clusters->n;
-    struct work work = {models, clusters, calloc(n, sizeof *work.columns), 0};
+/* Real runs of the strategies that were named. */
+static enum status measure(const struct request *request, struct column *column, struct error *err) {
+    struct inputs inputs;
+    struct named *all = malloc(sizeof *all);
+    if (!all)
+        return error_no_memory(err);
+    all->n = 0;
+    enum status st = inputs_read(request->models.items[0], request->clusters.items[0], &inputs, err);
+    if (!st) {
+        st = named_build(&request->with, &inputs, true, all, err);
+        column->measured = calloc(all->n + 1, sizeof *column->measured);
+        if (!st && !column->measured)
+            st = error_no_memory(err);
+        if (!st)
+            st = compare_trials_run(&inputs, &request->launch, all->n, all->strategies, request->trials,
+                                    column->measured, err);
+        column->n_measured = st ? 0 : all->n;
+        inputs_release(&inputs);
+    }
+    named_release(all);
+    free(all);
+    return st;
+}
+
+static enum status compare(const struct request *request, struct error *err) {
+    const size_t n = request->models.n * request->clusters.n;
+    struct work work = {request, calloc(n, sizeof *work.columns), 0};
     enum status st = ST_OK;
     if (!work.columns)
         return error_no_memory(err);
-    fill_all(&work);
-    for (size_t i = 0; i < n && !st; i += models->n)
-        st = show(work.columns + i, models->n, json, err);
-    for (size_t i = 0; i < n; i++)
+    if (request->trials > 0)
+        st = measure(request, &work.columns[0], err);
+    if (!st)
+        fill_all(&work);
+    for (size_t i = 0; i < n && !st; i += request->models.n)
+        st = show(work.columns + i, request->models.n, request->json, err);
+    for (size_t i = 0; i < n; i++) {
         comparison_release(&work.columns[i].comparison);
+        free(work.columns[i].measured);
+    }
     free(work.columns);
     return st;
 }
 
+static enum status check_trials(const struct request *r, struct error *err) {
+    if (r->trials > MOST_TRIALS)
+        return error_set(err, ST_USAGE, "--measure must be at most %d", MOST_TRIALS);
+    if (r->trials && !r->with.n)
+        return error_set(err, ST_USAGE, "--measure runs the strategies of --with: name some");
+    if (r->trials && (r->models.n > 1 || r->clusters.n > 1))
+        return error_set(err, ST_USAGE, "--measure is for one model on one cluster");
+    return ST_OK;
+}
+
 enum status cmd_compare(int argc, char **argv, struct error *err) {
-    bool json = false;
+    struct request r = {.launch.runner = NULL};
+    const char *with = NULL;
     const struct option options[] = {
-        {"json", OPTION_FLAG, &json, NULL, "print one syncopate.comparison/1 object a model and cluster"}, {0}};
+        {"with", OPTION_TEXT, &with, "STRATEGY[,STRATEGY]",
+         "these too: baselines that are built only by name, as async-ps and ssp, and files of strategies"},
+        {"measure", OPTION_INTEGER, &r.trials, "N",
+         "run each strategy of --with for real too, N times, of any baselines; for one model on one cluster"},
+        {"runner", OPTION_TEXT, &r.launch.runner, RUNNER_NAMES, "where --measure runs them (default lab)"},
+        RUNNER_OPTIONS(r.launch),
+        {"json", OPTION_FLAG, &r.json, NULL, "print one syncopate.comparison/1 object a model and cluster"},
+        {0}};
     const struct command_line line = {
         .usage = "compare [MODELS [CLUSTERS]] [options]",
         .about =
@@ -245,25 +412,35 @@ enum status cmd_compare(int argc, char **argv, struct error *err) {
             "names or files with commas between; without them all shipped models on four of the clusters.\n\n"
             "Where a cluster's description says how NICs and workers vary, times are those to expect in that weather,\n"
             "with the quiet network's beside them.\n\n"
+            "Strategies of updates (a \"consistency\": async-ps, ssp, mlfabric-a, mlfabric-s) are compared where "
+            "--with\n"
+            "names them: their time is that of a round of updates, with delays and what is dropped below.\n\n"
             "* marks the fastest of a column. \"all-reduce at best\" is what no schedule of dense all-reduces can "
             "beat,\n"
             "\"lower bound\" what no strategy at all can.",
         .examples = "  syncopate compare resnet50,vgg16 v100-16x10g\n"
                     "  syncopate compare all h100-64x8\n"
-                    "  syncopate compare cnn-small,resnet18 lab-4x1g,lab-4x1g-weather",
+                    "  syncopate compare cnn-small,resnet18 lab-4x1g,lab-4x1g-weather\n"
+                    "  syncopate compare mlp-small lab-4x1g --with async-ps,ssp,mlfabric-a,tree-reduce\n"
+                    "  syncopate compare mlp-small lab-4x1g --with pytorch-ddp,async-ps --measure 3",
         .options = options,
         .max_arguments = 2};
     struct arguments arguments;
-    struct words models = {0}, clusters = {0};
     enum status st = options_parse(&line, argc, argv, &arguments, err);
     if (st)
         return st;
-    st = split_models(arguments.n > 0 ? arguments.items[0] : NULL, &models, err);
+    st = split_models(arguments.n > 0 ? arguments.items[0] : NULL, &r.models, err);
     if (!st)
-        st = split(arguments.n > 1 ? arguments.items[1] : DEFAULT_CLUSTERS, &clusters, err);
+        st = split(arguments.n > 1 ? arguments.items[1] : DEFAULT_CLUSTERS, &r.clusters, err);
+    if (!st && with)
+        st = split(with, &r.with, err);
     if (!st)
-        st = compare(&models, &clusters, json, err);
-    free(models.text);
-    free(clusters.text);
+        st = check_trials(&r, err);
+    r.launch.runner = r.launch.runner ? r.launch.runner : "lab";
+    if (!st)
+        st = compare(&r, err);
+    free(r.models.text);
+    free(r.clusters.text);
+    free(r.with.text);
     return st;
 }

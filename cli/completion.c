@@ -43,6 +43,7 @@ static const char *kind_of(const char *word) {
                                            {"BASELINE", "baseline"},
                                            {"BASELINE[,BASELINE]", "baseline,"},
                                            {"STRATEGY", "strategy"},
+                                           {"STRATEGY[,STRATEGY]", "strategy,"},
                                            {"A", "strategy"},
                                            {"B", "strategy"},
                                            {"PROGRAM", "program"}};

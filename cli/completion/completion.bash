@@ -15,7 +15,7 @@ _syncopate_complete() { # KIND VALUE LEAD: LEAD goes before every completion
         [[ $word == "$value"* ]] && COMPREPLY+=("$lead$word")
     done
     case $kind in
-    file | model* | cluster* | strategy)
+    file | model* | cluster* | strategy*)
         compopt -o filenames -o default 2>/dev/null
         while IFS= read -r word; do
             COMPREPLY+=("$lead$word")

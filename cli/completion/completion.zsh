@@ -9,7 +9,7 @@ _syncopate_value() {
         compadd "${(@)@[1,-2]}" -- ${=names} && found=0
     fi
     case $kind in
-    file|model*|cluster*|strategy) _files && found=0 ;;
+    file|model*|cluster*|strategy*) _files && found=0 ;;
     program) _command_names -e && found=0 ;;
     esac
     return $found

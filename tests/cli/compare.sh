@@ -2,7 +2,7 @@
 # syncopate compare: its table and its JSON say the same as simulate does.
 # Needs OUT; prints ok, not ok and skip lines (tests/README.md).
 # Computes: it waits for nothing and times nothing.
-# Plan: 3
+# Plan: 4
 set -u
 cd "$(dirname "$0")/../.."
 syncopate=$PWD/${OUT:-build/release}/bin/syncopate
@@ -41,6 +41,35 @@ marks_the_fastest() {
         grep -q '^lower bound' "$dir/table" && grep -q '^gap of the fastest' "$dir/table"
 }
 
+# Of updates it says what simulate says, in weather too, and leaves them out of the fastest.
+updates_are_as_simulated() {
+    local with=async-ps,ssp,mlfabric-a,mlfabric-s,tree-reduce
+    "$syncopate" compare mlp-small lab-4x1g,lab-4x1g-weather --with "$with" --json >"$dir/compare" || return 1
+    for cluster in lab-4x1g lab-4x1g-weather; do
+        "$syncopate" simulate mlp-small $cluster --baseline "$with" --json || return 1
+    done >"$dir/simulate"
+    python3 - "$dir/compare" "$dir/simulate" <<'PYTHON'
+import json, sys
+compared, simulated = ([json.loads(line) for line in open(name)] for name in sys.argv[1:])
+rows = {(c["cluster"], b["name"]): b for c in compared for b in c["baselines"]}
+assert len(simulated) == 10
+for p in simulated:
+    row, updates = rows[p["cluster"], p["strategy"]["name"]], p.get("updates")
+    assert row["iteration_us"] == p["iteration_us"] and row.get("in_weather") == p.get("in_weather"), (row, p)
+    assert ("updates" in row) == (updates is not None) == (p["strategy"]["name"] != "tree-reduce"), row
+    if updates:
+        lost = updates["dropped"] + updates["late"]
+        assert row["updates"]["delay_mean"] == updates["delay_mean"], (row, updates)
+        assert row["updates"]["delay_variance"] == updates["delay_variance"], (row, updates)
+        assert row["updates"]["delay_largest"] == updates["delay_most"], (row, updates)
+        assert abs(row["updates"]["dropped_share"] - lost / (updates["applied"] + lost)) < 1e-12, (row, updates)
+for c in compared:
+    fastest = min((b for b in c["baselines"] if b["iteration_us"] and "updates" not in b),
+                  key=lambda b: b.get("in_weather", {"mean_us": b["iteration_us"]})["mean_us"])
+    assert abs(c["gap"] - (fastest["iteration_us"] / c["lower_bound_us"] - 1)) < 1e-12, c
+PYTHON
+}
+
 refuses_unknown() {
     "$syncopate" compare resnet50,no-such-model lab-4x1g >"$dir/out" 2>"$dir/err"
     [ $? = 2 ] && grep -q no-such-model "$dir/err" && [ "$(wc -l <"$dir/err")" = 1 ]
@@ -48,4 +77,5 @@ refuses_unknown() {
 
 ok compare_says_what_simulate_says same_as_simulate
 ok compare_marks_the_fastest_of_each_column marks_the_fastest
+ok compare_says_of_updates_what_simulate_says updates_are_as_simulated
 ok compare_names_a_model_that_it_does_not_know refuses_unknown

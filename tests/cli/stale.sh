@@ -3,7 +3,7 @@
 # records go through a dataset, a report, a merge and a service. Needs OUT; prints ok, not ok and skip lines
 # (tests/README.md).
 # Alone: real trials are timed.
-# Plan: 25
+# Plan: 32
 set -u
 cd "$(dirname "$0")/../.."
 source tests/cli/check.bash
@@ -26,8 +26,8 @@ tune() { "$syncopate" tune "$tiny" lab-4x1g --dataset "$@"; }
 check none_is_no_allowance 2 '--allow-stale must be 1 to 1000' tune no.db --allow-stale 0
 check a_word_is_no_allowance 2 '"some" is not a whole number' tune no.db --allow-stale some
 check too_stale_is_refused 2 '--allow-stale must be 1 to 1000' tune no.db --allow-stale 1001
-check nccl_keeps_no_model 2 'the NCCL worker keeps no model' tune no.db --allow-stale 2 --runner local --worker nccl
-check a_command_trains_as_it_does 2 'a --command trains as it does' tune no.db --allow-stale 2 --command true
+check nccl_sends_no_updates 2 'the NCCL worker sends no whole updates' tune no.db --allow-stale 2 --runner local --worker nccl
+check a_command_sends_no_updates 2 'a --command sends no whole updates' tune no.db --allow-stale 2 --command true
 check nothing_stale_to_write 2 '--out-stale is for a session with --allow-stale' tune no.db --out-stale stale.json
 echo '{"schema":"syncopate.cluster/1","name":"lonely","nodes":[{"name":"n","nic_gbit_per_s":1}]}' >lonely.json
 check one_device_waits_for_nobody 2 '"lonely" has one device' \
@@ -85,6 +85,24 @@ check and_is_the_same_there 0 'Delays of its updates: mean ' "$syncopate" sessio
 check its_strategy_runs_alone 0 'useful updates a second' \
     "$syncopate" trial "$tiny" lab-4x1g --strategy stale.json --runner local
 check later_sessions_learn_from_the_others 0 '' tune d.db --runner local --trials 6 --trial-time 50ms
+
+compare() { "$syncopate" compare "$tiny" lab-4x1g "$@"; }
+check compare_measures_them 0 '"measured":[{"name":"ssp",' compare --with ssp,wfbp --measure 2 --runner local --json --log warn
+python3 - <<'PY' 2>err
+import json
+ssp, wfbp = json.load(open("out"))["measured"]
+assert ssp["complete"] == wfbp["complete"] == 2 and ssp["mean_us"] > 0 < wfbp["mean_us"], (ssp, wfbp)
+assert ssp["delay_largest"] >= ssp["delay_mean"] > 0 == ssp["dropped_share"] and "delay_mean" not in wfbp, (ssp, wfbp)
+PY
+verdict and_tells_of_updates_what_trials_told $? "$(tail -n 1 err)"
+check compare_needs_a_worker_that_can 2 'the NCCL worker sends no whole updates' \
+    compare --with ssp --measure 1 --runner local --worker nccl
+check compare_plays_weather_in_the_lab_alone 2 'weather is played in the lab alone' \
+    "$syncopate" compare "$tiny" lab-4x1g-weather --with ssp --measure 1 --runner local
+check compare_measures_what_is_named 2 '--measure runs the strategies of --with' compare --measure 1
+check compare_measures_on_one_cluster 2 'one model on one cluster' \
+    "$syncopate" compare mlp-small lab-4x1g,lab-8x500m --with ssp --measure 1
+check compare_names_what_it_does_not_know 2 'no-such' compare --with ssp,no-such
 
 # On a service: an agent runs the trials.
 mkdir served

@@ -3,6 +3,7 @@
 #include "tuner/predict/comparison.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "simulator/bound.h"
@@ -11,34 +12,59 @@
 #include "strategy/exact/one_machine.h"
 #include "tuner/predict/predictor.h"
 
-static enum status predict(struct predictor *predictor, const struct baseline *baseline, struct comparison_row *out,
+static enum status predict_round(struct predictor *p, const struct strategy *strategy, struct comparison_row *out,
+                                 struct error *err) {
+    struct expectation expected;
+    enum status st = predictor_round(p, strategy, &expected, &out->updates, err);
+    if (st)
+        return st;
+    out->iteration_us = expected.mean_us;
+    if (p->weather)
+        out->expected = expected;
+    return ST_OK;
+}
+
+static enum status predict(struct predictor *p, const struct strategy *strategy, struct comparison_row *out,
                            struct error *err) {
-    struct strategy strategy;
     struct outlook outlook = {0};
-    *out = (struct comparison_row){.baseline = baseline, .iteration_us = NAN};
-    enum status st = tuned_build(baseline, predictor->model, predictor->cluster, &strategy, err);
-    if (!st) {
-        st = predictor->weather ? predictor_outlook(predictor, &strategy, &outlook, err)
-                                : predictor_run(predictor, &strategy, &outlook.quiet, err);
-        if (!st) {
-            out->iteration_us = outlook.quiet.iteration_us;
-            out->expected = outlook.expected;
-        }
-        strategy_release(&strategy);
-    }
+    enum status st;
+    out->has_updates = !consistency_is_plain(&strategy->consistency);
+    if (out->has_updates)
+        return predict_round(p, strategy, out, err);
+    st = p->weather ? predictor_outlook(p, strategy, &outlook, err) : predictor_run(p, strategy, &outlook.quiet, err);
+    if (st)
+        return st;
+    out->iteration_us = outlook.quiet.iteration_us;
+    out->expected = outlook.expected;
+    return ST_OK;
+}
+
+/* A row for the baseline, or else for the given strategy. */
+static enum status add_row(struct predictor *p, const struct baseline *baseline, const struct strategy *given,
+                           struct comparison *c, struct error *err) {
+    struct comparison_row *row = &c->rows[c->n];
+    struct strategy built = {0};
+    *row = (struct comparison_row){.baseline = baseline, .iteration_us = NAN};
+    snprintf(row->name, sizeof row->name, "%s", baseline ? baseline->name : given->name);
+    enum status st = baseline ? tuned_build(baseline, p->model, p->cluster, &built, err) : ST_OK;
+    if (!st)
+        st = predict(p, baseline ? &built : given, row, err);
+    strategy_release(&built);
+    if (!st && !row->has_updates && (c->fastest == SIZE_MAX || comparison_us(c, c->n) < comparison_us(c, c->fastest)))
+        c->fastest = c->n;
+    c->n++;
     return st == ST_INFEASIBLE || st == ST_TOO_LARGE ? ST_OK : st;
 }
 
-static enum status fill_rows(struct predictor *predictor, struct comparison *c, struct error *err) {
+static enum status fill_rows(struct predictor *p, size_t n_more, const struct strategy *more, struct comparison *c,
+                             struct error *err) {
     size_t n;
     const struct baseline *baselines = baselines_list(&n);
     enum status st = ST_OK;
-    for (size_t i = 0; i < n && !st; i++) {
-        st = predict(predictor, &baselines[i], &c->rows[c->n++], err);
-        if (!isnan(c->rows[i].iteration_us) &&
-            (c->fastest == SIZE_MAX || comparison_us(c, i) < comparison_us(c, c->fastest)))
-            c->fastest = i;
-    }
+    for (size_t i = 0; i < n && !st; i++)
+        st = add_row(p, &baselines[i], NULL, c, err);
+    for (size_t i = 0; i < n_more && !st; i++)
+        st = add_row(p, NULL, &more[i], c, err);
     return st;
 }
 
@@ -66,14 +92,14 @@ static enum status all_reduce_floor(const struct model *model, const struct cost
     return st;
 }
 
-enum status comparison_run(const struct model *model, const struct cluster *cluster, struct comparison *out,
-                           struct error *err) {
+enum status comparison_run(const struct model *model, const struct cluster *cluster, size_t n_more,
+                           const struct strategy *more, struct comparison *out, struct error *err) {
     size_t n;
     struct predictor predictor;
     struct bound bound;
     baselines_list(&n);
     struct comparison c = {
-        .rows = calloc(n, sizeof *c.rows), .in_weather = cluster->variability.given, .fastest = SIZE_MAX};
+        .rows = calloc(n + n_more, sizeof *c.rows), .in_weather = cluster->variability.given, .fastest = SIZE_MAX};
     if (!c.rows)
         return error_no_memory(err);
     enum status st = cluster->variability.given ? predictor_init_in_weather(&predictor, model, cluster, 1, err)
@@ -82,7 +108,7 @@ enum status comparison_run(const struct model *model, const struct cluster *clus
         free(c.rows);
         return st;
     }
-    st = fill_rows(&predictor, &c, err);
+    st = fill_rows(&predictor, n_more, more, &c, err);
     if (!st)
         st = bound_iteration(model, &predictor.cost, false, &bound, err);
     if (!st)

@@ -1,6 +1,6 @@
-/* Every baseline and exact schedule on one model and cluster, next to what is possible at all. Where the cluster has
- * weather, also what to expect in it: over the same seeds for all.
- * Units: microseconds. */
+/* Every baseline and exact schedule on one model and cluster, next to what is possible at all, and other strategies
+ * that are given, which may have a "consistency". Where the cluster has weather, also what to expect in it: over the
+ * same seeds for all. Units: microseconds. */
 #ifndef TUNER_PREDICT_COMPARISON_H
 #define TUNER_PREDICT_COMPARISON_H
 
@@ -14,24 +14,28 @@
 #include "strategy/model.h"
 
 struct comparison_row {
-    const struct baseline *baseline;
+    const struct baseline *baseline; /* NULL: a strategy that was given */
+    char name[64];
     double iteration_us;         /* NaN: impossible on this model and cluster, or too large to predict */
     struct expectation expected; /* where the cluster has weather; zeros elsewhere, and where impossible */
+    bool has_updates; /* it has a consistency: iteration_us is that of a round, in weather the expected one */
+    struct updates_prediction updates;
 };
 
 struct comparison {
     size_t n;
-    struct comparison_row *rows; /* a row for each of baselines_list, in its order; malloc'd */
+    struct comparison_row *rows; /* a row for each of baselines_list, in its order, and each given strategy; malloc'd */
     bool in_weather;             /* the cluster has weather: rows say what to expect in it, and `fastest` is in it */
-    size_t fastest;              /* row; SIZE_MAX when none could be predicted */
+    size_t fastest;              /* row without updates; SIZE_MAX when none could be predicted */
     /* No schedule of dense all-reduces is faster: one machine, preemption, no start-up, no copies. */
     double all_reduce_us;
     double lower_bound_us; /* no strategy is faster (simulator/bound.h) */
 };
 
-/* Fails: ST_NO_MEMORY, and as baselines and predictions do, except where one is impossible here (its row is NaN). */
-enum status comparison_run(const struct model *model, const struct cluster *cluster, struct comparison *out,
-                           struct error *err);
+/* `more`: n_more strategies of this model and cluster beside the baselines. Fails: ST_NO_MEMORY, and as baselines and
+ * predictions do, except where one is impossible here (its row is NaN). */
+enum status comparison_run(const struct model *model, const struct cluster *cluster, size_t n_more,
+                           const struct strategy *more, struct comparison *out, struct error *err);
 void comparison_release(struct comparison *comparison);
 
 /* What counts of a row: the time to expect in weather, or without weather the iteration time; NaN: impossible. */

@@ -133,10 +133,12 @@ struct training_options runner_session_training(const struct cluster *cluster) {
 enum status runner_check_updates(const struct runner *runner, struct error *err) {
     if (runner->job)
         return error_set(err, ST_INVALID,
-                         "a --command trains as it does; stale models are tried by the MPI worker alone");
+                         "a --command sends no whole updates; strategies with a \"consistency\" are run by the MPI "
+                         "worker alone");
     if (runner->place.worker != TRIAL_WORKER_MPI)
         return error_set(err, ST_INVALID,
-                         "the NCCL worker keeps no model; stale ones are tried by the MPI worker alone");
+                         "the NCCL worker sends no whole updates; strategies with a \"consistency\" are run by the MPI "
+                         "worker alone");
     return ST_OK;
 }
 
