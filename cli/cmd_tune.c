@@ -442,7 +442,7 @@ enum status cmd_tune(int argc, char **argv, struct error *err) {
             "best\n"
             "strategy stays a synchronous one, and beside it the answer says how fast the fastest of them is, how late "
             "its\n"
-            "updates are, and how soon workers learn a small task with each.\n"
+            "updates are, and how soon workers learn a small task with each. Their trials run at least 60 rounds.\n"
             "On a service the session goes on when this command ends; --resume shows it again.",
         .examples = "  syncopate tune cnn-small lab-4x1g --trials 24 --out best.json\n"
                     "  syncopate tune model.json cluster.json --command ./train.sh --export-env horovod \\\n"

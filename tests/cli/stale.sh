@@ -58,7 +58,8 @@ training = s["training"]
 assert training["least"] < training["target"] < training["first"] and training["synchronous"]["trials"] == 2, training
 assert training["stale"]["last"] < training["first"] > training["synchronous"]["last"], training
 assert training["updates"] == 248 and training["synchronous"]["updates"] % 4 == 0, training # 62 iterations of 4 workers
-assert abs(training["synchronous"]["time_us"] - training["synchronous"]["updates"] / 4 * t["best"]["measured_us"]) < 1, t
+iterations = training["synchronous"]["updates"] / 4 # of which the mean counts, and not the median
+assert 0.5 < training["synchronous"]["time_us"] / (iterations * t["best"]["measured_us"]) < 3, t
 PY
 verdict its_answer_says_delay_and_loss $? "$(tail -n 1 err)"
 "$syncopate" dataset export --dataset d.db --out d.jsonl 2>err

@@ -95,7 +95,7 @@ static struct outcome_ratio gain_of(const struct outcome *o, size_t in_step, uin
 static void compare_learning(struct outcome *o, size_t in_step, uint32_t n_workers) {
     struct outcome_stale *s = &o->stale;
     s->in_step = figures_of(o, in_step).learning;
-    s->in_step.us = s->in_step.updates / n_workers * o->rows[o->best].us;
+    s->in_step.us = s->in_step.updates / n_workers * o->rows[o->best].measured.mean_us;
     s->gain = gain_of(o, in_step, n_workers);
 }
 

@@ -123,6 +123,11 @@ static double elapsed(const struct session *s) {
     return s->earlier_us + clock_now_us() - s->started_us;
 }
 
+bool session_has_budget(const struct session *s) {
+    const struct tune_options *o = &s->options;
+    return (!o->trials || s->trials + s->running < o->trials) && (!(o->time_us > 0) || elapsed(s) < o->time_us);
+}
+
 /* Estimated time left, by whichever budget runs out first at the pace so far. */
 static double time_left(const struct session *s) {
     double by_time = s->options.time_us > 0 ? s->options.time_us - elapsed(s) : INFINITY, by_trials = INFINITY;
@@ -442,6 +447,15 @@ static bool in_final(const struct session *s) {
     return false;
 }
 
+/* Time that the trials after the search will take, by those before them. Those in which workers learn take longer. */
+static double reserve_us(const struct session *s, double per_trial_us) {
+    const uint64_t rounds = final_trials(s) / finalists_limit(s);
+    const uint64_t learning = s->options.kept.allow_stale ? session_stale_trials(s) + 2 * rounds : 0;
+    const double best = best_so_far(s), least_us = isfinite(best) ? (LEARNING_ROUNDS + WARMUP) * best : 0;
+    const uint64_t all = reserve(s), others = all > learning ? all - learning : 0;
+    return (double)others * per_trial_us + (double)learning * fmax(per_trial_us, least_us);
+}
+
 /* Whether the budget of the search is spent, and why. */
 static bool budget_spent(struct session *s) {
     double per_trial = s->trials ? elapsed(s) / (double)s->trials : 0;
@@ -449,7 +463,7 @@ static bool budget_spent(struct session *s) {
         s->stop = TUNE_STOP_TRIALS;
         return true;
     }
-    if (s->options.time_us > 0 && elapsed(s) + (double)(reserve(s) + 1) * per_trial > s->options.time_us) {
+    if (s->options.time_us > 0 && elapsed(s) + reserve_us(s, per_trial) + per_trial > s->options.time_us) {
         s->stop = TUNE_STOP_TIME;
         return true;
     }
@@ -475,7 +489,8 @@ static enum status next_of_search(struct session *s, struct entry **out, struct 
     return st || *out ? st : next_candidate(s, out, err);
 }
 
-/* The next repeat of the final, or NULL when all were handed out. */
+/* The next repeat of the final, or NULL when all were handed out. Where workers learn, which takes long, no further
+ * round begins once the budget is used up. */
 static struct entry *next_of_final(struct session *s, uint64_t *round) {
     size_t who[MAX_FINALISTS], n = finalists(s, who);
     uint64_t rounds = n ? final_trials(s) / finalists_limit(s) : 0;
@@ -483,7 +498,9 @@ static struct entry *next_of_final(struct session *s, uint64_t *round) {
     for (*round = 1; *round <= rounds && *round < MAX_ROUNDS; ++*round)
         for (size_t k = 0; k < n; k++)
             if (s->entries[who[k]]->repeats < *round)
-                return s->entries[who[k]];
+                return k == 0 && *round > 1 && s->options.kept.allow_stale && !session_has_budget(s)
+                           ? NULL
+                           : s->entries[who[k]];
     return NULL;
 }
 

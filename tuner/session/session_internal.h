@@ -98,6 +98,9 @@ bool session_has_stale(const struct session *s);        /* an entry of them wait
  * Fails: as predictions do for other reasons than the strategy's. */
 enum status session_next_stale(struct session *s, struct entry **out, struct error *err);
 
+/* Whether neither the trials nor the time are used up. */
+bool session_has_budget(const struct session *s);
+
 /* Fit the predictor to what was measured. Fails: as predictor_fit. */
 enum status session_refit(struct session *s, struct error *err);
 

@@ -137,12 +137,8 @@ static enum status list_family(struct session *s, struct error *err) {
     return st;
 }
 
-static bool has_budget(const struct session *s) {
-    return !s->options.trials || s->trials + s->running < s->options.trials;
-}
-
 static struct entry *first_waiting(const struct session *s) {
-    for (size_t i = 0; i < s->n && has_budget(s); i++) {
+    for (size_t i = 0; i < s->n && session_has_budget(s); i++) {
         struct entry *e = s->entries[i];
         if (session_is_stale(e) && e->state == RECORD_WAITING && !e->running)
             return e;
@@ -158,7 +154,7 @@ enum status session_next_stale(struct session *s, struct entry **out, struct err
     *out = NULL;
     if (!s->options.kept.allow_stale)
         return ST_OK;
-    enum status st = s->stale_done || !has_budget(s) ? ST_OK : list_family(s, err);
+    enum status st = s->stale_done || !session_has_budget(s) ? ST_OK : list_family(s, err);
     if (st)
         return st;
     s->stale_done = true;

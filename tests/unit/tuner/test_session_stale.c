@@ -241,7 +241,7 @@ static void the_answer_stays_synchronous_and_tells_of_delays_and_losses(void **s
     assert_close(s->delay_largest, largest, 0);
     assert_close(s->dropped, 0.25, 1e-12);
     assert_close(s->learning.updates, 150, 1e-12);
-    assert_close(s->in_step.us, 40 * t.rows[t.best].us, 1e-6);
+    assert_close(s->in_step.us, 40 * t.rows[t.best].measured.mean_us, 1e-6);
     assert_true(s->learning.reached == 3 && s->in_step.trials == 3);
     assert_close(s->learning.last, 0.81, 1e-12);
     assert_close(stale->us, stale->measured.mean_us, 0); /* of rounds the mean counts */
