@@ -466,7 +466,7 @@ static void draw_all(struct markup *m, const struct picture *p) {
 
 /* What the NICs do in the window; nothing without weather. */
 static size_t weather_words(const struct chart_timeline *t, char *out, size_t size) {
-    char from[32], mean[32], most[32];
+    char from[32], mean[32], most[32], others[64] = "";
     const struct chart_rates *slowest = t->weather.rates;
     if (!t->weather.seed)
         return 0;
@@ -474,10 +474,12 @@ static size_t weather_words(const struct chart_timeline *t, char *out, size_t si
     if (!t->weather.n_rates)
         return (size_t)snprintf(out, size, " In weather %llu, from %s on, all NICs keep their rates.",
                                 (unsigned long long)t->weather.seed, from);
+    if (t->weather.hidden)
+        snprintf(others, sizeof others, " %zu more NICs have less than their own rate.", t->weather.hidden);
     return (size_t)snprintf(
-        out, size, " In weather %llu, from %s on, %.20s has the slowest NIC: %s of %s Gbit/s %s on average.",
+        out, size, " In weather %llu, from %s on, %.20s has the slowest NIC: %s of %s Gbit/s %s on average.%s",
         (unsigned long long)t->weather.seed, from, slowest->node, rate_text(mean_rate(t, slowest), mean),
-        rate_text(slowest->most_gbit_per_s, most), slowest->direction);
+        rate_text(slowest->most_gbit_per_s, most), slowest->direction, others);
 }
 
 static size_t one_in_words(const struct chart_timeline *t, char *out, size_t size) {

@@ -109,7 +109,7 @@ struct chart_timeline {
         double from_us; /* when the window begins */
         size_t n_rates;
         const struct chart_rates *rates; /* drawn under the lanes */
-        size_t hidden;                   /* NICs and directions that are not shown, since they are faster */
+        size_t hidden;                   /* NICs and directions that are not shown, though slower than their own rate */
     } weather;
 };
 

@@ -274,15 +274,13 @@ static enum status simulate(struct predictor *p, struct kept *kept, struct error
     return sort(kept, err);
 }
 
-static enum status lanes_in_quiet(struct predictor *p, const struct strategy *strategy, struct cut *cut,
-                                  struct kept *kept, struct chart_timeline *made, struct error *err) {
-    struct prediction prediction;
-    enum status st = predictor_run(p, strategy, &prediction, err);
-    if (!st)
-        st = simulate(p, kept, err);
+/* `iteration_us` is that of the steady state. */
+static enum status lanes_in_quiet(struct predictor *p, const struct strategy *strategy, double iteration_us,
+                                  struct cut *cut, struct kept *kept, struct chart_timeline *made, struct error *err) {
+    enum status st = simulate(p, kept, err);
     if (st)
         return st;
-    if (!choose_window(cut, prediction.iteration_us))
+    if (!choose_window(cut, iteration_us))
         return error_set(err, ST_INVALID, "%s has no whole iteration to show", strategy->name);
     made->iteration_us = made->window_us = cut->to_us - cut->from_us;
     return add_lanes(cut, made) ? ST_OK : error_no_memory(err);
@@ -392,25 +390,27 @@ static enum status lanes_in_weather(struct predictor *p, const struct strategy *
         st = error_set(err, ST_INVALID, "%s has no whole iteration to show", strategy->name);
     if (!st && !add_lanes(cut, made))
         st = error_no_memory(err);
-    made->waiting_us /= LANES_ITERATIONS;
+    made->waiting_us /= (double)(made->n_starts + 1);
     return st ? st : rates_add(p->cluster, p->weather, cut->from_us, cut->arena, made, err);
 }
 
 enum status lanes_of(struct predictor *p, const struct strategy *strategy, size_t most, struct arena *arena,
                      struct chart_timeline *out, struct error *err) {
     struct kept kept = {.seed = p->weather};
+    struct prediction quiet = {0};
     struct chart_timeline made = {.name = strategy->name};
     struct cut cut = {&p->plan, p->cluster, &kept, arena, 0, 0};
     if (!consistency_is_plain(&strategy->consistency))
         return lanes_of_updates(p, strategy, most, arena, out, err);
-    enum status st = plan_relower(&p->plan, p->model, &p->corrected, strategy, err);
+    enum status st = p->weather ? plan_relower(&p->plan, p->model, &p->corrected, strategy, err)
+                                : predictor_run(p, strategy, &quiet, err);
     if (st)
         return st;
-    if (p->plan.n_messages == 0) /* nothing for a NIC to do */
+    if (p->plan.n_messages == 0) /* nothing for a NIC to do, and one iteration like the other */
         kept.seed = 0;
     choose_nodes(&p->cost, &p->plan, most < LANES_NODES ? most : LANES_NODES, &kept);
     st = kept.seed ? lanes_in_weather(p, strategy, &cut, &kept, &made, err)
-                   : lanes_in_quiet(p, strategy, &cut, &kept, &made, err);
+                   : lanes_in_quiet(p, strategy, quiet.iteration_us, &cut, &kept, &made, err);
     free(kept.items);
     if (st)
         return st;

@@ -359,12 +359,13 @@ static void rates_are_as_high_as_their_shares(void **state) {
         const struct chart_lane lane = {"n1", "compute", 1, &span};
         const struct chart_rates nic = {HOSTILE, "in", 10, PIECES, rates};
         const double window_us = rates[PIECES - 1].from_us + 5e3;
-        const struct chart_timeline timeline = {.name = "a",
-                                                .iteration_us = window_us,
-                                                .window_us = window_us,
-                                                .n_lanes = 1,
-                                                .lanes = &lane,
-                                                .weather = {.seed = 3, .from_us = 2e6, .n_rates = 1, .rates = &nic}};
+        const struct chart_timeline timeline = {
+            .name = "a",
+            .iteration_us = window_us,
+            .window_us = window_us,
+            .n_lanes = 1,
+            .lanes = &lane,
+            .weather = {.seed = 3, .from_us = 2e6, .n_rates = 1, .rates = &nic, .hidden = 7}};
         struct markup m = {0};
         chart_timelines(&m, "t", 1, &timeline);
         char *text = take(&m), *end;
@@ -384,6 +385,7 @@ static void rates_are_as_high_as_their_shares(void **state) {
         assert_int_equal(count_of(text, "class=\"rate\""), PIECES + 1); /* one is the legend's */
         assert_contains(text, "slowed down");
         assert_contains(text, "In weather 3, from 2.000 s on");
+        assert_contains(text, "7 more NICs have less than their own rate.");
         free(text);
     }
 }
