@@ -79,17 +79,30 @@ static void keep(void *context, const struct interval *interval) {
         kept->no_memory = true;
 }
 
-/* Where all gradients are all-reduced, nodes of one speed do the same, if no weather slows one of them down. */
+/* Where all gradients are all-reduced, nodes of one speed do the same. */
 static bool looks_new(const struct kept *kept, const struct cluster *cluster, const struct plan *plan, uint32_t node) {
-    const bool differ = plan->any_server || (kept->seed && cluster->variability.slow_share > 0);
-    for (size_t i = 0; i < kept->n_nodes && !differ; i++)
+    for (size_t i = 0; i < kept->n_nodes && !plan->any_server; i++)
         if (cluster->nodes[kept->nodes[i]].compute_scale == cluster->nodes[node].compute_scale)
             return false;
     return !is_shown(kept, node);
 }
 
-static void choose_nodes(const struct cost *cost, const struct plan *plan, size_t most, struct kept *kept) {
-    kept->nodes[kept->n_nodes++] = cost->slowest;
+/* Whether the weather slows a node down in one of n iterations. */
+static bool is_slowed(const struct kept *kept, uint32_t node, uint32_t first, uint32_t n) {
+    for (uint32_t k = first; k < first + n && kept->seed; k++)
+        if (weather_slowness(kept->cluster, kept->seed, node, k) > 1)
+            return true;
+    return false;
+}
+
+/* The slowest, then those that the weather slows down in the iterations that are shown, then others that differ. */
+static void choose_nodes(const struct cost *cost, const struct plan *plan, uint32_t first, size_t most,
+                         struct kept *kept) {
+    kept->nodes[0] = cost->slowest;
+    kept->n_nodes = 1;
+    for (uint32_t w = 0; w < cost->n_workers && kept->n_nodes < most; w++)
+        if (!is_shown(kept, cost->workers[w]) && is_slowed(kept, cost->workers[w], first, LANES_ITERATIONS))
+            kept->nodes[kept->n_nodes++] = cost->workers[w];
     for (uint32_t w = 0; w < cost->n_workers && kept->n_nodes < most; w++)
         if (looks_new(kept, cost->cluster, plan, cost->workers[w]))
             kept->nodes[kept->n_nodes++] = cost->workers[w];
@@ -275,8 +288,10 @@ static enum status simulate(struct predictor *p, struct kept *kept, struct error
 }
 
 /* `iteration_us` is that of the steady state. */
-static enum status lanes_in_quiet(struct predictor *p, const struct strategy *strategy, double iteration_us,
-                                  struct cut *cut, struct kept *kept, struct chart_timeline *made, struct error *err) {
+static enum status lanes_in_quiet(struct predictor *p, const struct strategy *strategy, size_t most,
+                                  double iteration_us, struct cut *cut, struct kept *kept, struct chart_timeline *made,
+                                  struct error *err) {
+    choose_nodes(&p->cost, &p->plan, 0, most, kept);
     enum status st = simulate(p, kept, err);
     if (st)
         return st;
@@ -306,11 +321,11 @@ static void note_start(void *context, const struct interval *interval) {
         starts->no_memory = true;
 }
 
-/* The first iteration in which a node that is shown is slow; 0 where none is soon. */
-static uint32_t first_slow(const struct kept *kept) {
+/* The first iteration in which a worker is slow; 0 where none is soon. */
+static uint32_t first_slow(const struct kept *kept, const struct cost *cost) {
     for (uint32_t k = 0; k < FIRST_SLOW; k++)
-        for (size_t i = 0; i < kept->n_nodes; i++)
-            if (weather_slowness(kept->cluster, kept->seed, kept->nodes[i], k) > 1)
+        for (uint32_t w = 0; w < cost->n_workers; w++)
+            if (is_slowed(kept, cost->workers[w], k, 1))
                 return k;
     return 0;
 }
@@ -337,7 +352,7 @@ static enum status find_first(struct predictor *p, const struct kept *kept, uint
     if (st)
         return st;
     const bool far = change_us > FARTHEST * (p->model->forward_us + p->model->backward_us);
-    uint32_t k = far ? first_slow(kept) : 0;
+    uint32_t k = far ? first_slow(kept, &p->cost) : 0;
     st = run_in_weather(p, k + 1, far ? 0 : change_us, note_start, &starts, err);
     if (!st && starts.no_memory)
         st = error_no_memory(err);
@@ -373,13 +388,14 @@ static uint32_t last_gate(const struct plan *plan) {
     return gate;
 }
 
-static enum status lanes_in_weather(struct predictor *p, const struct strategy *strategy, struct cut *cut,
+static enum status lanes_in_weather(struct predictor *p, const struct strategy *strategy, size_t most, struct cut *cut,
                                     struct kept *kept, struct chart_timeline *made, struct error *err) {
     uint32_t first = 0;
-    kept->cluster = p->cluster;
+    choose_nodes(&p->cost, &p->plan, 0, 1, kept); /* whose iterations are counted */
     kept->home = last_gate(&p->plan);
     enum status st = find_first(p, kept, &first, &kept->from_us, err);
     cut->from_us = kept->from_us;
+    choose_nodes(&p->cost, &p->plan, first, most, kept);
     if (!st)
         st = run_in_weather(p, first + LANES_ITERATIONS + 2, 0, keep, kept, err);
     if (!st)
@@ -396,7 +412,7 @@ static enum status lanes_in_weather(struct predictor *p, const struct strategy *
 
 enum status lanes_of(struct predictor *p, const struct strategy *strategy, size_t most, struct arena *arena,
                      struct chart_timeline *out, struct error *err) {
-    struct kept kept = {.seed = p->weather};
+    struct kept kept = {.cluster = p->cluster, .seed = p->weather};
     struct prediction quiet = {0};
     struct chart_timeline made = {.name = strategy->name};
     struct cut cut = {&p->plan, p->cluster, &kept, arena, 0, 0};
@@ -408,9 +424,11 @@ enum status lanes_of(struct predictor *p, const struct strategy *strategy, size_
         return st;
     if (p->plan.n_messages == 0) /* nothing for a NIC to do, and one iteration like the other */
         kept.seed = 0;
-    choose_nodes(&p->cost, &p->plan, most < LANES_NODES ? most : LANES_NODES, &kept);
-    st = kept.seed ? lanes_in_weather(p, strategy, &cut, &kept, &made, err)
-                   : lanes_in_quiet(p, strategy, quiet.iteration_us, &cut, &kept, &made, err);
+    most = most < LANES_NODES ? most : LANES_NODES;
+    if (kept.seed)
+        st = lanes_in_weather(p, strategy, most, &cut, &kept, &made, err);
+    else
+        st = lanes_in_quiet(p, strategy, most, quiet.iteration_us, &cut, &kept, &made, err);
     free(kept.items);
     if (st)
         return st;
