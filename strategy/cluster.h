@@ -54,7 +54,7 @@
  *                      every_us, with these probabilities, which add up to 1. Or {"until_us", "changes": [{"at_us",
  *                      "node", "direction", "gbit_per_s"}]}: a recorded trace, rising in time, which begins again
  *                      after until_us; directions are "out" and "in". No rate is above the NIC's. Either may have
- *       "monitor_lag_us"  how late a monitor reports a rate; default 0
+ *       "monitor_lag_us"  how late a monitor reports a rate; default 0; it may stand alone, where only flows vary
  *     "background"     flows of other jobs from node to node, either {"flows_per_s", "mbytes", "gbit_per_s"}: so many
  *                      start in a second on average, anywhere in the cluster, of so many 10^6 bytes, and take up to
  *                      gbit_per_s of both NICs. Or {"until_us", "flows": [{"at_us", "from", "to", "mbytes",

@@ -138,6 +138,7 @@ static enum status read_trace(const struct json_at *network, struct cluster *clu
     return st;
 }
 
+/* A lag may stand alone: for flows in the background. */
 static enum status read_network(const struct json_at *at, struct cluster *cluster, struct variability *out,
                                 struct error *err) {
     static const char *const drawn[] = {"every_us", "rates", "monitor_lag_us", NULL};
@@ -145,9 +146,11 @@ static enum status read_network(const struct json_at *at, struct cluster *cluste
     struct json_at network, inner;
     if (!json_has(at, "network", &network))
         return ST_OK;
-    bool trace = json_has(&network, "changes", &inner);
-    enum status st = json_expect_object(&network, trace ? recorded : drawn, err);
-    if (!st)
+    const bool trace = json_has(&network, "changes", &inner);
+    const bool quiet = !trace && !json_has(&network, "rates", &inner) && !json_has(&network, "every_us", &inner) &&
+                       json_has(&network, "monitor_lag_us", &inner);
+    enum status st = json_expect_object(&network, trace ? recorded : quiet ? recorded + 2 : drawn, err);
+    if (!st && !quiet)
         st = trace ? read_trace(&network, cluster, out, err) : read_rates(&network, cluster, out, err);
     if (!st)
         st = json_get_number(&network, "monitor_lag_us", JSON_OPTIONAL, 0, MAX_TIME_US, &out->monitor_lag_us, err);
@@ -218,9 +221,10 @@ bool variability_write(const struct cluster *cluster, const struct variability *
         return false;
     if (!background_write(cluster, &v->background, object))
         return false;
-    if (v->n_rates == 0 && v->n_changes == 0)
+    if (v->n_rates == 0 && v->n_changes == 0 && v->monitor_lag_us <= 0)
         return true;
     cJSON *network = cJSON_AddObjectToObject(object, "network");
-    return network && (v->n_rates > 0 ? write_rates(v, network) : write_trace(cluster, v, network)) &&
+    return network && (v->n_rates == 0 || write_rates(v, network)) &&
+           (v->n_changes == 0 || write_trace(cluster, v, network)) &&
            (v->monitor_lag_us <= 0 || cJSON_AddNumberToObject(network, "monitor_lag_us", v->monitor_lag_us));
 }

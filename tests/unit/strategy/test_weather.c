@@ -35,6 +35,8 @@ static const struct {
     {RATES("5", "{'gbit_per_s':5,'share':0.5},{'gbit_per_s':10,'share':0.4}"), "/rates: the shares add up to 0.9, not"},
     {RATES("5", ""), "/rates: the shares add up to 0, not to 1"},
     {RATES("0", N1), "/network/every_us: is 0"},
+    {VARIES("'network':{'every_us':5,'monitor_lag_us':5}"), "/network: the member \"rates\" is missing"},
+    {VARIES("'network':{'monitor_lag_us':-5}"), "/network/monitor_lag_us: is -5"},
     {VARIES("'network':{'rates':[" N1 "]}"), "/network: the member \"every_us\" is missing"},
     {VARIES("'network':{'every_us':5,'rates':[" N1 "],'until_us':5}"), "/network/until_us: unknown member"},
     {TRACE("100", ""), "/changes: a trace without a change"},
@@ -86,6 +88,8 @@ static void a_description_is_written_as_it_was_read(void **state) {
                            VARIES("'compute':{'share':0.1,'factor':4,'drawn_every':'run'}"),
                            VARIES(""),
                            FLOWS("'flows_per_s':0.5,'mbytes':100,'gbit_per_s':4"),
+                           VARIES("'network':{'monitor_lag_us':7},"
+                                  "'background':{'flows_per_s':0.5,'mbytes':100,'gbit_per_s':4}"),
                            RECORDED("5e4", FLOW("0", "n1", "n2", "10", "5") "," FLOW("10", "n3", "n2", "1", "10"))};
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
         struct error err;
@@ -94,6 +98,7 @@ static void a_description_is_written_as_it_was_read(void **state) {
         cJSON *json = cluster_write(&first);
         assert_ok(cluster_read(json, "c.json", &second, &err));
         assert_string_equal(first.id.hex, second.id.hex);
+        assert_close(first.variability.monitor_lag_us, second.variability.monitor_lag_us, 0);
         assert_non_null(cJSON_GetObjectItem(json, "variability"));
         cJSON_Delete(json);
         cluster_release(&first);
