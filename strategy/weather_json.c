@@ -36,7 +36,8 @@ static bool add_all(struct weather *w, double until_us, double *last, cJSON *cha
 
 bool weather_write(const struct cluster *cluster, uint64_t seed, double until_us, cJSON *to) {
     const uint32_t ports = cluster->n_nodes * DIRECTION_COUNT;
-    double *rates = calloc((size_t)cluster->n_nodes * WEATHER_NUMBERS, sizeof *rates), *last = calloc(ports, sizeof *last);
+    double *rates = calloc((size_t)cluster->n_nodes * WEATHER_NUMBERS, sizeof *rates),
+           *last = calloc(ports, sizeof *last);
     struct weather w = {.cluster = cluster, .seed = seed, .gbit_per_s = rates};
     cJSON *changes = NULL;
     bool ok = rates && last && cJSON_AddNumberToObject(to, "until_us", until_us) &&

@@ -28,8 +28,8 @@ struct trial_training {
 /* Take the line if its event is one of training; a line that makes no sense changes nothing. */
 void trial_training_take(struct trial_training *training, const char *event, const cJSON *line);
 
-/* What a record keeps of it: add the member "training" with these options and the number of `applied` updates whose loss
- * is "last". False when memory is out. */
+/* What a record keeps of it: add the member "training" with these options and the number of `applied` updates whose
+ * loss is "last". False when memory is out. */
 bool trial_training_write(const struct trial_training *training, const struct training_options *options, double applied,
                           cJSON *to);
 
