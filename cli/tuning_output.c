@@ -208,23 +208,16 @@ static void print_learner(const struct outcome_learning *l, double updates, cons
 /* Who is sooner at the target, as far as trials can tell. */
 static void print_gain(const struct outcome *o, const struct outcome_row *stale) {
     const struct outcome_ratio *gain = &o->stale.gain;
-    const char *best = o->rows[o->best].name;
     if (isnan(gain->mean)) {
         text_print(stdout, "In no round did both reach that loss, so neither can be said to be sooner there.\n");
         return;
     }
-    if (isnan(gain->low) || (gain->low <= 1 && gain->high >= 1))
-        text_print(stdout, "Neither is measurably sooner at that loss: %s takes %.2f of the time of %s", stale->name,
-                   1 / gain->mean, best);
-    else if (gain->mean > 1)
-        text_print(stdout, "%s is sooner at that loss, %.2fx as fast as %s", stale->name, gain->mean, best);
-    else
-        text_print(stdout, "%s is later at that loss, %.2fx as fast as %s", stale->name, gain->mean, best);
-    if (isnan(gain->low) || gain->low > 1 || gain->high < 1)
-        print_interval(gain);
-    else
-        text_print(stdout, " (%.2f .. %.2f, %zu rounds each)", 1 / gain->high, 1 / gain->low, gain->n);
-    text_print(stdout, ".\n");
+    text_print(stdout, "To that loss %s is %.2fx as fast as %s", stale->name, gain->mean, o->rows[o->best].name);
+    print_interval(gain);
+    text_print(stdout, "%s.\n",
+               isnan(gain->low)                  ? ": not confirmed"
+               : gain->low > 1 || gain->high < 1 ? ""
+                                                 : ": no measurable difference");
 }
 
 void tuning_print_stale(const struct outcome *o) {
