@@ -44,17 +44,17 @@ void training_print(const char *task, const struct trial_training *t) {
         text_print(stdout, "%.4g was not reached\n", t->target);
 }
 
-/* By a network that ended, or a process that was killed. */
 static void print_takeover(const struct trial_takeover *t) {
     char silent[32], took[32];
     text_print(
         stdout,
-        "the server died after %.0f updates or more; the replica had %.0f, was at most %.3g of %.3g norms behind, "
-        "and served %s + %s later\n",
-        t->server_updates, t->replica_updates, t->divergence, t->bound,
-        units_format_time(t->silent_us, silent, sizeof silent), units_format_time(t->took_us, took, sizeof took));
-    text_print(stdout, "it got %.0f updates from their workers, and %.0f models that workers had were its own\n",
-               t->recovered, t->compared);
+        "The server died after at least %.0f updates. The replica had %.0f, and was at most %.3g norms of an update "
+        "behind (bound %.3g).\n",
+        t->server_updates, t->replica_updates, t->divergence, t->bound);
+    text_print(stdout, "It noticed after %s, and served %s later. Updates that workers then sent it: %.0f.\n",
+               units_format_time(t->silent_us, silent, sizeof silent), units_format_time(t->took_us, took, sizeof took),
+               t->recovered);
+    text_print(stdout, "Models that workers had from the server, found equal to its own: %.0f\n", t->compared);
 }
 
 static double share_dropped(const struct updates_prediction *p) {
@@ -142,21 +142,8 @@ bool training_add(cJSON *root, const struct trial_training *t) {
            add_losses(json, t);
 }
 
-static bool add_takeover(cJSON *root, const struct trial_takeover *t) {
-    cJSON *json = cJSON_AddObjectToObject(root, "takeover");
-    return json && cJSON_AddNumberToObject(json, "silent_us", t->silent_us) &&
-           cJSON_AddNumberToObject(json, "took_us", t->took_us) &&
-           cJSON_AddNumberToObject(json, "server_updates", t->server_updates) &&
-           cJSON_AddNumberToObject(json, "replica_updates", t->replica_updates) &&
-           cJSON_AddNumberToObject(json, "divergence", t->divergence) &&
-           cJSON_AddNumberToObject(json, "bound", t->bound) && json_add_known(json, "distance", t->distance) &&
-           cJSON_AddNumberToObject(json, "recovered", t->recovered) &&
-           cJSON_AddNumberToObject(json, "unordered", t->unordered) &&
-           cJSON_AddNumberToObject(json, "compared", t->compared);
-}
-
 bool updates_add(cJSON *root, const struct trial_updates *u) {
     cJSON *json = trial_updates_write(u, root);
     return json && cJSON_AddNumberToObject(json, "each_us", trial_updates_each_us(u)) && add_workers(json, u) &&
-           (!u->takeover.given || add_takeover(root, &u->takeover));
+           (!u->takeover.given || trial_takeover_write(&u->takeover, root));
 }

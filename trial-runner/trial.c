@@ -335,7 +335,9 @@ static enum status keep_findings(struct trial *trial, struct error *err) {
     if (!result->environment || (!updates && !result->training.given))
         return ST_OK;
     cJSON *json = cJSON_Parse(result->environment);
+    const bool took_over = updates && result->updates->takeover.given;
     const bool ok = json && (!updates || trial_updates_write(result->updates, json)) &&
+                    (!took_over || trial_takeover_write(&result->updates->takeover, json)) &&
                     (!result->training.given || trial_training_write(&result->training, &q->training, applied, json));
     char *text = ok ? json_line(json) : NULL;
     cJSON_Delete(json);

@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/json.h"
+
 struct trial_updates *trial_updates_new(uint32_t n_workers) {
     struct trial_updates *updates = calloc(1, sizeof *updates);
     if (!updates)
@@ -104,6 +106,19 @@ cJSON *trial_updates_write(const struct trial_updates *u, cJSON *to) {
         cJSON_AddNumberToObject(json, "delay_largest", u->delay_largest) &&
         cJSON_AddItemToObject(json, "delays", cJSON_CreateDoubleArray(u->of_delay, n));
     return whole ? json : NULL;
+}
+
+bool trial_takeover_write(const struct trial_takeover *t, cJSON *to) {
+    cJSON *json = cJSON_AddObjectToObject(to, "takeover");
+    return json && cJSON_AddNumberToObject(json, "silent_us", t->silent_us) &&
+           cJSON_AddNumberToObject(json, "took_us", t->took_us) &&
+           cJSON_AddNumberToObject(json, "server_updates", t->server_updates) &&
+           cJSON_AddNumberToObject(json, "replica_updates", t->replica_updates) &&
+           cJSON_AddNumberToObject(json, "divergence", t->divergence) &&
+           cJSON_AddNumberToObject(json, "bound", t->bound) && json_add_known(json, "distance", t->distance) &&
+           cJSON_AddNumberToObject(json, "recovered", t->recovered) &&
+           cJSON_AddNumberToObject(json, "unordered", t->unordered) &&
+           cJSON_AddNumberToObject(json, "compared", t->compared);
 }
 
 double trial_updates_rate(const struct trial_updates *updates) {

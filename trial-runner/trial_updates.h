@@ -60,6 +60,9 @@ void trial_updates_take(struct trial_updates *updates, const char *event, const 
  * is out. */
 cJSON *trial_updates_write(const struct trial_updates *updates, cJSON *to);
 
+/* Add the member "takeover" with all of it. False when memory is out. */
+bool trial_takeover_write(const struct trial_takeover *takeover, cJSON *to);
+
 /* Useful updates a second, the time between two of them, and the share of updates that were dropped or late; 0 of
  * none. */
 double trial_updates_rate(const struct trial_updates *updates);

@@ -2,7 +2,7 @@
 # The server of updates is killed in a real trial, and its replica goes on: trial-runner/worker/mpi/update_replica.h.
 # `make failover` does it 20 times in the lab.
 # Alone: the replica waits for a second before it takes over, and ranks must not be kept from saying that they live.
-# Plan: 15
+# Plan: 16
 set -u
 cd "$(dirname "$0")/../.."
 source tests/cli/check.bash
@@ -52,7 +52,9 @@ done
 
 cd "$dir"
 trial() { "$syncopate" trial "$tiny" lab-4x1g --runner local --iterations 2 --strategy "$@"; }
-export KILL_RANK=-1 KILL_WORKER=${syncopate}-worker-mpi FAULT=kill
+export KILL_WORKER=${syncopate}-worker-mpi KILL_RANK=1 KILL_ROUNDS=2 KILL_MS=2
+check a_takeover_is_told_in_words 0 'found equal to its own: ' trial early.json --iterations 30 --worker "$tests/failover/worker.py"
+export KILL_RANK=-1 FAULT=kill
 check a_worker_that_dies_ends_the_trial 1 'rank 5 has died: it was silent for 10 s' trial early.json --worker "$tests/failover/worker.py"
 check copies_are_told_in_words 0 'copies for the replica: ' trial early.json
 sed 's/"n3", "n4"/"n2", "n4"/' sums.json >aggregates.json

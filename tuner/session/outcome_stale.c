@@ -1,10 +1,10 @@
 /* What strategies whose models may be stale did, beside the session's best: how fast their rounds are, how old their
  * models, and how soon workers learn with them.
  *
- * A synchronous strategy cannot learn in a trial, but the sum of an iteration's gradients is the same by whatever
- * strategy it is made. So one run of synchronous training as updates says after how many iterations the loss is at the
- * target, and the best strategy's own trials say how long these take. Rounds of the final are compared one by one: the
- * three met the same weather and drew the same batches. */
+ * The sum of an iteration's gradients is the same by whatever synchronous strategy it is made. So one run of
+ * synchronous training as updates says after how many iterations the loss is at the target, and the best strategy's own
+ * trials, in which nothing is learned, say how long these take. Rounds of the final are compared one by one: the three
+ * met the same weather and drew the same batches. */
 #include <math.h>
 
 #include "tuner/session/outcome.h"
