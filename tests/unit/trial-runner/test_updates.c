@@ -642,7 +642,7 @@ static const char all_of_bf16[] =
 static void what_no_worker_runs_is_refused_before_it_starts(void **state) {
     (void)state;
     refused(ON("n1", ASYNCHRONOUS ",\"scheduler\":{},\"replica\":{\"node\":\"n2\",\"divergence\":1}"), NULL,
-            "s has a \"replica\"; trials run strategies without one");
+            "trials do not run s with the replica \"n2\": variables have several types");
     refused(ON("slow", ASYNCHRONOUS SCHEDULED), NULL, "s has a \"scheduler\" and 2 servers");
     refused(ON("n1", ASYNCHRONOUS), use_nccl, "which the MPI worker alone runs");
     refused(ON("n1", STALE("1")), ask_for_a_trace, "whose trials are not traced");
