@@ -12,7 +12,7 @@ static const double SAME = 1e-6; /* relative */
 
 enum status rates_first_change(const struct cluster *cluster, uint64_t seed, double *us, struct error *err) {
     struct weather w = {.cluster = cluster, .seed = seed};
-    w.gbit_per_s = calloc((size_t)cluster->n_nodes * DIRECTION_COUNT, sizeof *w.gbit_per_s);
+    w.gbit_per_s = calloc((size_t)cluster->n_nodes * WEATHER_NUMBERS, sizeof *w.gbit_per_s);
     if (!w.gbit_per_s)
         return error_no_memory(err);
     weather_begin(&w);

@@ -56,7 +56,7 @@ static void expect_sound_lanes(const struct chart_timeline *t) {
 
 /* The rates of a lane are those of strategy/weather.h, away from where they change. */
 static void expect_rates(const struct cluster *cluster, const struct chart_timeline *t) {
-    double drawn[8];
+    double drawn[4 * WEATHER_NUMBERS];
     for (size_t l = 0; l < t->weather.n_rates; l++) {
         const struct chart_rates *rates = &t->weather.rates[l];
         size_t i = 0;
