@@ -182,9 +182,10 @@ static enum status tell(const struct outcome *outcome, const struct inputs *inpu
 static void tell_how_to_resume(void *context, const char *session) {
     const struct tune_command_options *words = context;
     const bool elsewhere = strcmp(words->dataset, DEFAULT_DATASET) != 0;
-    log_info("session %s; should it be interrupted, it goes on with: syncopate tune --resume %s%s%s%s%s", session,
+    log_info("session %s; should it be interrupted, it goes on with: syncopate tune --resume %s%s%s%s%s%s%s", session,
              session, elsewhere ? " --dataset " : "", elsewhere ? words->dataset : "", words->out ? " --out " : "",
-             words->out ? words->out : "");
+             words->out ? words->out : "", words->out_stale ? " --out-stale " : "",
+             words->out_stale ? words->out_stale : "");
 }
 
 static enum status tune(struct store *store, struct inputs *inputs, struct tune_command_options *words,
@@ -333,6 +334,9 @@ static enum status check_options(struct tune_command_options *words, const struc
         return error_set(err, ST_USAGE, "usage: syncopate %s   (--help explains)", line->usage);
     if (o->trials == NOT_SAID)
         o->trials = o->time_us > 0 ? 0 : DEFAULT_TRIALS;
+    if (words->out && words->out_stale && !strcmp(words->out, words->out_stale))
+        return error_set(err, ST_USAGE, "--out and --out-stale are one file, \"%s\"; there are two strategies",
+                         words->out);
     if (words->out_stale && !words->resume && o->kept.allow_stale == NOT_SAID)
         return error_set(err, ST_USAGE, "--out-stale is for a session with --allow-stale");
     if (o->kept.allow_stale == NOT_SAID)

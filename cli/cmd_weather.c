@@ -101,13 +101,18 @@ static enum status print_picture(const struct cluster *cluster, uint64_t seed, d
     return st;
 }
 
-/* Fails: ST_INVALID (no weather), ST_TOO_LARGE (more changes than fit into memory). */
+/* Fails: ST_USAGE (no time), ST_INVALID (no weather), ST_TOO_LARGE (more changes than fit into memory). */
 static enum status check(const struct inputs *inputs, double until_us, struct error *err) {
     const double changes = weather_changes(&inputs->cluster, until_us);
-    if (!inputs->cluster.variability.given)
-        return error_set(err, ST_INVALID,
-                         "%s has no \"variability\": nothing varies there; \"syncopate weather --help\" shows one",
-                         inputs->cluster_path);
+    const struct variability *v = &inputs->cluster.variability;
+    if (!(until_us > 0))
+        return error_set(err, ST_USAGE, "--time must be above 0");
+    if (!v->given || (weather_shows_us(v, 1) <= 0 && v->slow_share <= 0))
+        return error_set(
+            err, ST_INVALID,
+            v->given ? "\"variability\" of %s has nothing that varies; \"syncopate weather --help\" shows one"
+                     : "%s has no \"variability\": nothing varies there; \"syncopate weather --help\" shows one",
+            inputs->cluster_path);
     if (changes > MOST_CHANGES)
         return error_set(err, ST_TOO_LARGE, "%.3g changes of rates; at most %d: give a shorter --time", changes,
                          MOST_CHANGES);

@@ -1,6 +1,7 @@
 /* The plan is lowered here only to know which nodes serve, and to refuse what cannot run before anything starts. */
 #include "trial-runner/trial.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -133,6 +134,8 @@ static void judge(struct trial *trial, const struct launch_result *launch) {
         end_with(trial, TRIAL_FAILED, ERROR_TEXT(&why));
     else if (!trial->done || trial->result.n != trial->request->iterations)
         end_with(trial, TRIAL_FAILED, "the workers ended before the last iteration");
+    else if (trial->request->training.task != TRAINING_NONE && !trial->result.training.given)
+        end_with(trial, TRIAL_FAILED, "the server died before it told what the workers learned");
 }
 
 /* The paths of the files that the workers read. */
@@ -242,6 +245,12 @@ static enum status check_consistency(const struct trial_request *request, struct
     return ST_OK;
 }
 
+/* The bound holds for the momentum that it was worked out for. */
+static bool learns_with_another_momentum(const struct trial_request *request) {
+    return request->training.task != TRAINING_NONE &&
+           fabs(request->training.momentum - request->strategy->consistency.momentum) > 1e-9;
+}
+
 /* A rank is a server, a replica or a relay; the replica follows one message, and gets copies from workers alone. */
 static enum status check_replica(const struct trial_request *request, const struct plan *plan, struct error *err) {
     const struct consistency *c = &request->strategy->consistency;
@@ -254,6 +263,7 @@ static enum status check_replica(const struct trial_request *request, const stru
                        : aggregates                             ? "it is an aggregator"
                        : c->replica_aggregators.n > 0           ? "it has aggregators"
                        : c->distributors > 0                    ? "distributors pass models on"
+                       : learns_with_another_momentum(request)  ? "its \"momentum\" is not the one of --momentum"
                        : plan->n_messages > 1                   ? "variables have several types"
                                                                 : NULL;
     if (what)

@@ -2,7 +2,7 @@
 # The server of updates is killed in a real trial, and its replica goes on: trial-runner/worker/mpi/update_replica.h.
 # `make failover` does it 20 times in the lab.
 # Alone: the replica waits for a second before it takes over, and ranks must not be kept from saying that they live.
-# Plan: 16
+# Plan: 18
 set -u
 cd "$(dirname "$0")/../.."
 source tests/cli/check.bash
@@ -50,9 +50,28 @@ PY
     verdict "a_server_that_wakes_up_too_late_changes_nothing_$name" $? "$(tail -n 1 "$dir/why")"
 done
 
+python3 - "$dir" <<'PY' 2>"$dir/why"
+import sys
+sys.path.insert(0, "tests/failover")
+import failover as f
+path = f.strategy("early", sys.argv[1])
+trial = f.run(path, "local", 400, 20, 3, stop_ms=1500, victim=3)
+assert not trial.get("takeover") and not f.wrong(trial, 400, died=False), (trial.get("takeover"), trial["updates"])
+PY
+verdict a_replica_that_stops_does_not_take_over $? "$(tail -n 1 "$dir/why")"
+python3 - "$dir" <<'PY' 2>"$dir/why"
+import sys
+sys.path.insert(0, "tests/failover")
+import failover as f
+path = f.strategy("early", sys.argv[1])
+why = f.run(path, "local", 60, 60, 0, victim=5, fails=True)
+assert "has died: it was silent for 10 s" in why or "died at the end of the run" in why, why
+PY
+verdict a_worker_that_dies_at_the_end_ends_the_trial $? "$(tail -n 1 "$dir/why")"
+
 cd "$dir"
 trial() { "$syncopate" trial "$tiny" lab-4x1g --runner local --iterations 2 --strategy "$@"; }
-export KILL_WORKER=${syncopate}-worker-mpi KILL_RANK=1 KILL_ROUNDS=2 KILL_MS=2
+export KILL_WORKER=${syncopate}-worker-mpi SERVER_RANK=1 KILL_RANK=1 KILL_ROUNDS=2 KILL_MS=2 KILL_FLAG=$dir/flag
 check a_takeover_is_told_in_words 0 'found equal to its own: ' trial early.json --iterations 30 --worker "$tests/failover/worker.py"
 export KILL_RANK=-1 FAULT=kill
 check a_worker_that_dies_ends_the_trial 1 'rank 5 has died: it was silent for 10 s' trial early.json --worker "$tests/failover/worker.py"

@@ -39,9 +39,14 @@ def strategy(name, folder):
     return path
 
 
-def run(path, runner, rounds, after=0, ms=0.0, stop_ms=None):
-    """A trial whose server dies, or stops for stop_ms, so many ms after so many rounds (0: never)."""
-    env = dict(os.environ, KILL_WORKER=WORKER, KILL_RANK=str(SERVER_RANK), KILL_ROUNDS=str(after or -1), KILL_MS=str(ms))
+def run(path, runner, rounds, after=0, ms=0.0, stop_ms=None, victim=SERVER_RANK, fails=False):
+    """A trial whose server or another victim dies, or stops for stop_ms, so many ms after so many rounds (0: never); or why
+    it failed, where it must."""
+    flag = f"{path}.{os.getpid()}.flag"
+    env = dict(os.environ, KILL_WORKER=WORKER, SERVER_RANK=str(SERVER_RANK), KILL_RANK=str(victim), KILL_FLAG=flag,
+               KILL_ROUNDS=str(after or -1), KILL_MS=str(ms))
+    if os.path.exists(flag):
+        os.remove(flag)
     if stop_ms is not None:
         env["STOP_MS"] = str(stop_ms)
     worker = os.path.join(ROOT, "tests/failover/worker.py")
@@ -54,6 +59,8 @@ def run(path, runner, rounds, after=0, ms=0.0, stop_ms=None):
             trial.terminate()
             trial.communicate()
             raise SystemExit(f"WRONG {path}: the trial hangs after {after} rounds and {ms:.2f} ms")
+    if fails:
+        return why.strip() if trial.returncode == 1 else f"exit {trial.returncode}"
     if trial.returncode:
         raise SystemExit(f"WRONG {path}: exit {trial.returncode} after {after} rounds and {ms:.2f} ms: {why.strip()}")
     return json.loads(out)
@@ -70,6 +77,9 @@ def wrong(trial, rounds, died=True):
         return "" if right else f"takeover {takeover}, {updates['copies']} copies, {updates['divergence_most']}"
     if not takeover:
         return "nobody took over"
+    losses = trial["training"]["losses"]
+    if losses[-1]["update"] < 0.9 * rounds * WORKERS or losses != sorted(losses, key=lambda loss: loss["update"]):
+        return f"losses of {losses[0]['update']} to {losses[-1]['update']} updates, or twice"
     if takeover["divergence"] > takeover["bound"] or takeover["distance"] > takeover["divergence"] + 1e-9:
         return f"distance {takeover['distance']}, divergence {takeover['divergence']}, bound {takeover['bound']}"
     ahead = takeover["replica_updates"] > takeover["server_updates"]

@@ -189,7 +189,7 @@ static void means_are_those_of_the_weather(void **state) {
     for (int t = 0; t < 40; t++) {
         struct cluster cluster;
         struct error err;
-        double mean[PORTS * PARTS], rates[PORTS], sums[PORTS * PARTS] = {0};
+        double mean[PORTS * PARTS], rates[3 * WEATHER_NUMBERS], sums[PORTS * PARTS] = {0};
         read_cluster(texts[t % 2], &cluster);
         const double from = t % 5 ? rng_between(&rng, 0, 3000) : 0, to = from + rng_between(&rng, 1, 4000);
         assert_ok(weather_means(&cluster, 9, from, to, PARTS, mean, &err));

@@ -68,9 +68,10 @@ bool update_is_measured(const struct update_run *run, uint64_t updates) {
     return updates >= (uint64_t)run->options->warmup * run->world->cluster->n_devices && updates < update_target(run);
 }
 
-void update_beat(const struct update_run *run, struct requests *requests, int rank, double norm, double *beat_us) {
+void update_beat(const struct update_run *run, struct requests *requests, int rank, double norm, uint64_t updates,
+                 double *beat_us) {
     const double now_us = clock_now_us();
-    const struct update_head head = {.kind = UPDATE_BEAT, .norm = norm};
+    const struct update_head head = {.kind = UPDATE_BEAT, .norm = norm, .updates = updates};
     if (now_us < *beat_us + UPDATE_BEAT_US)
         return;
     *beat_us = now_us;
@@ -99,6 +100,15 @@ void update_add(const struct update_form *form, void *sum, void *update) {
     MPI_Reduce_local(update_body(update) + front, update_body(sum) + front,
                      collective_count(message->bytes - front, message->dtype), collective_type(message->dtype),
                      collective_sum(message->dtype));
+}
+
+/* FNV-1a. */
+uint64_t update_hash(const struct update_form *form, void *buffer) {
+    const unsigned char *byte = (const unsigned char *)update_body(buffer);
+    uint64_t hash = form->weights_bytes > 0 ? 14695981039346656037u : 0;
+    for (uint64_t i = 0; i < form->weights_bytes; i++)
+        hash = (hash ^ byte[i]) * 1099511628211u;
+    return hash;
 }
 
 void update_sum(const struct update_form *form, void *sum, void *update) {

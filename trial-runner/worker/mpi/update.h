@@ -54,6 +54,7 @@ struct update_head {
     uint32_t members;              /* of a group, a sum and a sequel: how many follow */
     int to;                        /* of GO: the rank that gets the update; of STATE: enum update_phase */
     uint32_t epoch;                /* of GO and DROP: 1 after a takeover, else 0 */
+    uint64_t weights;              /* of a model and STATE: a hash of what is learned */
     double norm;                   /* of READY and a sequel: how far it moves the weights; 1 where nothing is learned */
     uint32_t sums[UPDATE_SAMPLES]; /* of a model: what its samples hold; of STATE: of the worker's last one */
 };
@@ -87,8 +88,9 @@ struct update_form {
 };
 
 /* Where there is a replica, the death of a rank ends no other. Each says so often that it lives: a server that is
- * silent for longer is dead to its replica, and another rank to the server, which then ends the trial. */
-enum { UPDATE_BEAT_US = 20000, UPDATE_SILENCE_US = 1000000, UPDATE_LOST_US = 10000000 };
+ * silent for longer is dead to its replica, and another rank to the server, which then ends the trial. Time in which
+ * the rank that listens was away itself, for more than UPDATE_GAP_US, does not count. */
+enum { UPDATE_BEAT_US = 20000, UPDATE_SILENCE_US = 1000000, UPDATE_LOST_US = 10000000, UPDATE_GAP_US = 100000 };
 
 /* What worker and server of a run share. */
 struct update_run {
@@ -142,8 +144,12 @@ static inline int update_member_units(uint32_t n) {
     return (int)((n * sizeof(struct update_member) + UPDATE_UNIT - 1) / UPDATE_UNIT);
 }
 
-/* Tell `rank` that this one is alive, if it is time: *beat_us is when it last was. `norm` goes with it. */
-void update_beat(const struct update_run *run, struct requests *requests, int rank, double norm, double *beat_us);
+/* Tell `rank` that this one is alive, if it is time: *beat_us is when it last was. `norm` and `updates` go with it. */
+void update_beat(const struct update_run *run, struct requests *requests, int rank, double norm, uint64_t updates,
+                 double *beat_us);
+
+/* A hash of the weights in a model of this form: 0 where it has none. */
+uint64_t update_hash(const struct update_form *form, void *buffer);
 
 /* Send a model with n members behind it. `members` fill whole units and stay as they are until the request completes,
  * those behind the first n too. */

@@ -35,6 +35,7 @@ void update_kept_ask(struct update_kept *k, uint32_t iteration) {
 }
 
 void update_kept_ask_all(struct update_kept *k) {
+    k->lost = true;
     for (struct kept *kept = k->first; kept; kept = kept->next)
         ask(k, kept);
 }
@@ -57,7 +58,8 @@ void update_kept_left(struct update_kept *k, char *buffer) {
     struct kept *kept = *at;
     *at = kept->next;
     free(kept);
-    pool_give(&k->pool, buffer);
+    if (!k->lost)
+        pool_give(&k->pool, buffer);
     k->flying = false;
 }
 

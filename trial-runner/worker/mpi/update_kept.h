@@ -1,5 +1,5 @@
-/* Updates that a worker keeps until it has sent the replica a copy of them. Copies go one at a time, and not beside an
- * update that goes to the server. Threads: one. Memory that runs out ends the job. */
+/* Updates that a worker keeps until it has sent the replica a copy of them. Copies go one at a time, and none begins
+ * beside an update that goes to the server. Threads: one. Memory that runs out ends the job. */
 #ifndef TRIAL_RUNNER_WORKER_MPI_UPDATE_KEPT_H
 #define TRIAL_RUNNER_WORKER_MPI_UPDATE_KEPT_H
 
@@ -18,6 +18,7 @@ struct update_kept {
     struct pool pool;
     bool flying;   /* a copy is on its way */
     uint64_t sent; /* copies that were asked for */
+    bool lost;     /* the server is dead: MPI may still read buffers that were on their way to it, so all stay */
 };
 
 /* A buffer for an update of this form. */
@@ -26,7 +27,7 @@ char *update_kept_buffer(struct update_kept *kept, const struct update_form *for
 /* The buffer's update has gone to the server. */
 void update_kept_add(struct update_kept *kept, char *buffer);
 
-/* A copy of the iteration's update is to go; of all of which none was asked for. */
+/* A copy of the iteration's update is to go; after a takeover, of all of which none was asked for. */
 void update_kept_ask(struct update_kept *kept, uint32_t iteration);
 void update_kept_ask_all(struct update_kept *kept);
 

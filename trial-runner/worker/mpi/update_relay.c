@@ -280,7 +280,7 @@ uint64_t update_relay_run(const struct update_run *run) {
         const bool any = take_arrivals(&r), more = take_completions(&r);
         ask(&r);
         if (run->replica >= 0)
-            update_beat(run, &r.requests, r.server, 0, &r.beat_us);
+            update_beat(run, &r.requests, r.server, 0, 0, &r.beat_us);
         if (!any && !more)
             pause_for_us(PAUSE_US);
     }

@@ -22,13 +22,13 @@ struct takeover {
 
 struct replica {
     const struct update_run *run;
-    double heard_us;
     uint64_t *copies; /* [n_devices] that came from the worker */
     uint64_t n_copies, expected;
     bool ended; /* the server has said the next, and what is expected */
     struct update_counts counts;
-    double bound; /* of the divergence, in norms */
-    double step;  /* a bound on the last step applied */
+    double bound;     /* of the divergence, in norms */
+    uint64_t dropped; /* updates, at the server */
+    double step;      /* a bound on the last step applied */
     struct update_head *states;
     uint32_t n_states;
     bool serves;
@@ -47,11 +47,6 @@ static struct update_head *model_of(const struct update_server *s) {
 
 /* ---- following ---- */
 
-void update_replica_hears(struct replica *r, int rank) {
-    if (rank == r->run->server)
-        r->heard_us = clock_now_us();
-}
-
 /* The server's word for what it knows of these workers. */
 void update_replica_follows(struct update_server *s, uint32_t n, const struct update_member *members) {
     for (uint32_t i = 0; i < n; i++) {
@@ -66,10 +61,12 @@ void update_replica_follows(struct update_server *s, uint32_t n, const struct up
 
 static void compare_models(const struct update_server *s, const struct update_head *state) {
     const struct update_head *mine = model_of(s);
+    bool same = state->weights == mine->weights;
     for (uint32_t k = 0; k < s->parts[0].form->n_samples; k++)
-        if (state->sums[k] != mine->sums[k])
-            report_abort(ST_TRIAL, "version %llu of the replica is not the one that device %u had from the server",
-                         (unsigned long long)mine->version, state->worker);
+        same = same && state->sums[k] == mine->sums[k];
+    if (!same)
+        report_abort(ST_TRIAL, "version %llu of the replica is not the one that device %u had from the server",
+                     (unsigned long long)mine->version, state->worker);
 }
 
 /* The replica comes by the versions that workers have from the server. */
@@ -118,16 +115,18 @@ static void take_sequel(struct update_server *s, const struct update_head *head)
         say_progress(s, UPDATE_NOBODY);
 }
 
-/* What a server says that was taken for dead, and is not, comes too late. */
+/* What a server says that was taken for dead, and is not, comes too late; but for the order of updates that workers may
+ * have models with. */
 void update_replica_take(struct update_server *s, const struct update_head *head) {
     struct replica *r = s->replica;
-    if (r && s->epoch > 0 && head->kind != UPDATE_STATE)
+    if (r && s->epoch > 0 && head->kind != UPDATE_STATE && (head->kind != UPDATE_SEQUEL || !s->sequence))
         return;
     if (r && head->kind == UPDATE_SEQUEL)
         take_sequel(s, head);
-    else if (r && head->kind == UPDATE_BEAT)
+    else if (r && head->kind == UPDATE_BEAT) {
         r->bound = head->norm;
-    else if (r && head->kind == UPDATE_STATE) {
+        r->dropped = head->updates;
+    } else if (r && head->kind == UPDATE_STATE) {
         r->states[head->worker] = *head;
         r->n_states++;
     } else if (r && head->kind == UPDATE_END) {
@@ -214,7 +213,7 @@ static void begin_takeover(struct update_server *s) {
     struct replica *r = s->replica;
     struct takeover *t = &r->takeover;
     t->began_us = clock_now_us();
-    t->silent_us = t->began_us - r->heard_us;
+    t->silent_us = t->began_us - s->heard_us[s->run->server];
     t->replica = model_of(s)->updates;
     keep_weights(s);
     requests_forget(&s->requests, DONE_CONTROL_SEND);
@@ -301,9 +300,8 @@ static bool follow(struct update_server *s) {
     struct replica *r = s->replica;
     while (!r->ended || r->n_copies < r->expected) {
         const bool any = update_server_poll(s);
-        if (!r->ended && clock_now_us() > r->heard_us + UPDATE_SILENCE_US)
+        if (!r->ended && update_server_misses(s, s->run->server, UPDATE_SILENCE_US))
             return false;
-        update_beat(s->run, &s->requests, s->run->server, 0, &s->beat_us);
         if (!any)
             pause_for_us(PAUSE_US);
     }
@@ -340,11 +338,15 @@ void update_replica_run(const struct update_run *run, struct update_counts *out,
     update_server_init(&s, run, learned);
     s.replica = &r;
     MPI_Barrier(MPI_COMM_WORLD);
-    r.heard_us = s.parts[0].began_us = learned->began_us = clock_now_us();
+    update_server_begin_watch(&s);
+    s.parts[0].began_us = learned->began_us = clock_now_us();
     if (follow(&s))
         end(&s);
     else
         take_over(&s);
+    s.counts.copies = r.n_copies;
+    s.counts.dropped += r.dropped;
+    s.counts.divergence_most = r.bound > 0 ? r.takeover.divergence * run->plan->consistency.divergence / r.bound : 0;
     *out = r.serves ? s.counts : r.counts;
     if (!r.serves)
         learned_release(learned); /* the server tells */

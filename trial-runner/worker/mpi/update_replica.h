@@ -31,9 +31,8 @@ struct replica;
  * its owner to release, and to tell where this rank took over. Says {"event":"takeover",...} then. */
 void update_replica_run(const struct update_run *run, struct update_counts *out, struct learned *learned);
 
-/* What update_server.c tells the replica in its rank: the server is heard; a control message; whose updates are applied
+/* What update_server.c tells the replica in its rank: a control message; whose updates are applied
  * next; a step was applied; a worker's copy came; a round has ended; all is over. */
-void update_replica_hears(struct replica *replica, int rank);
 void update_replica_take(struct update_server *s, const struct update_head *head);
 void update_replica_follows(struct update_server *s, uint32_t n, const struct update_member *members);
 void update_replica_applied(struct update_server *s);

@@ -24,13 +24,19 @@ static void copy_end(struct update_server *s, struct copy *copy) {
     free(copy);
 }
 
+/* What is kept for its step may become a sum, with members behind it. */
+static uint64_t arrival_bytes(const struct update_server *s, const struct update_form *form) {
+    const int members = s->sequence ? update_member_units(s->run->world->cluster->n_devices) : 0;
+    return (uint64_t)(form->units + members) * UPDATE_UNIT;
+}
+
 /* In the beginning all workers push at once, and each is answered with a version of its own. Without this the first
  * updates would wait for memory. */
 static void touch_buffers(struct update_server *s, const struct update_form *form) {
     const uint32_t n = 2 * s->run->world->cluster->n_devices;
     void **buffers = report_alloc(n, sizeof *buffers);
     for (uint32_t i = 0; i < n; i++)
-        buffers[i] = pool_take(&s->pool, update_bytes(form));
+        buffers[i] = pool_take(&s->pool, arrival_bytes(s, form));
     for (uint32_t i = 0; i < n; i++)
         pool_give(&s->pool, buffers[i]);
     free(buffers);
@@ -234,6 +240,8 @@ static void count_updates(struct update_server *s, struct part *part, const stru
     head->version = head->updates / updates_in_version(s->run);
     if (learns)
         learned_apply(s->learned, head->version, update_weights(part->model->buffer));
+    if (s->run->replica >= 0)
+        head->weights = update_hash(part->form, part->model->buffer);
 }
 
 static void add(struct update_server *s, struct part *part, const struct arrival *a) {
@@ -330,8 +338,8 @@ static void receive(struct update_server *s, MPI_Message *handle, const MPI_Stat
     const uint32_t m = (uint32_t)status->MPI_TAG;
     int units;
     MPI_Get_count(status, s->run->unit, &units);
-    const int alone = s->run->forms[m].units, summed = alone + (s->sequence ? update_member_units(workers(s)) : 0);
-    char *buffer = pool_take(&s->pool, (uint64_t)(units > summed ? units : summed) * UPDATE_UNIT);
+    const uint64_t least = arrival_bytes(s, &s->run->forms[m]), bytes = (uint64_t)units * UPDATE_UNIT;
+    char *buffer = pool_take(&s->pool, bytes > least ? bytes : least);
     MPI_Imrecv(buffer, units, s->run->unit, handle,
                requests_add(&s->requests, (struct completion){DONE_ARRIVAL, m, status->MPI_SOURCE, buffer}));
 }
@@ -346,8 +354,6 @@ static bool take_arrivals(struct update_server *s) {
         if (!found)
             return any;
         s->heard_us[status.MPI_SOURCE] = clock_now_us();
-        if (s->replica)
-            update_replica_hears(s->replica, status.MPI_SOURCE);
         if (status.MPI_TAG == s->run->control)
             take_control(s, &handle, &status);
         else
@@ -364,6 +370,15 @@ static void end_update(struct update_server *s, struct part *part, uint32_t work
 
 /* ---- in sequence, where there is a replica ---- */
 
+/* Server and replica, each to the other. */
+static void beat(struct update_server *s) {
+    const struct update_run *run = s->run;
+    if (s->copies)
+        update_beat(run, &s->requests, run->replica, update_copies_bound(s->copies), s->counts.dropped, &s->beat_us);
+    else if (s->replica && s->epoch == 0)
+        update_beat(run, &s->requests, run->server, 0, 0, &s->beat_us);
+}
+
 void update_server_go_on(struct update_server *s) {
     struct part *part = &s->parts[0];
     while (!s->halts && update_sequence_is_whole(s->sequence) && (!s->copies || update_copies_may_apply(s->copies))) {
@@ -379,6 +394,7 @@ void update_server_go_on(struct update_server *s) {
         pool_give(&s->pool, buffer);
         if (s->replica)
             update_replica_applied(s);
+        beat(s);
     }
     if (!s->replica)
         answer(s, part);
@@ -660,17 +676,22 @@ static void schedule(struct update_server *s) {
     send_models(s);
 }
 
+bool update_server_misses(const struct update_server *s, int rank, double limit_us) {
+    const double now_us = clock_now_us();
+    return now_us > s->heard_us[rank] + limit_us && now_us < s->polled_us + UPDATE_GAP_US;
+}
+
 void update_server_watch(const struct update_server *s) {
     const struct world *world = s->run->world;
-    const double now_us = clock_now_us();
     for (int rank = 0; rank < world->size; rank++)
-        if (rank != world->rank && rank != s->run->server && now_us > s->heard_us[rank] + UPDATE_LOST_US)
+        if (rank != world->rank && rank != s->run->server && update_server_misses(s, rank, UPDATE_LOST_US))
             report_abort(ST_TRIAL, "rank %d has died: it was silent for %d s", rank, UPDATE_LOST_US / 1000000);
 }
 
 void update_server_begin_watch(struct update_server *s) {
+    s->polled_us = clock_now_us();
     for (int rank = 0; rank < s->run->world->size; rank++)
-        s->heard_us[rank] = clock_now_us();
+        s->heard_us[rank] = s->polled_us;
 }
 
 /* The server's counts, since it may die before they are gathered. */
@@ -695,10 +716,20 @@ static void end_others(struct update_server *s) {
     if (s->replica)
         update_replica_releases(s);
     while (s->requests.n > 0)
-        take_completions(s);
+        if (!take_completions(s))
+            pause_for_us(PAUSE_US);
+}
+
+/* What others say meanwhile comes late. */
+static void forgive_gap(struct update_server *s) {
+    const double now_us = clock_now_us(), gap_us = now_us - s->polled_us;
+    for (int rank = 0; rank < s->run->world->size && gap_us > UPDATE_GAP_US; rank++)
+        s->heard_us[rank] += gap_us;
+    s->polled_us = now_us;
 }
 
 bool update_server_poll(struct update_server *s) {
+    forgive_gap(s);
     const bool any = take_arrivals(s), more = take_completions(s);
     return any || more;
 }
@@ -709,9 +740,8 @@ void update_server_serve(struct update_server *s) {
         const bool any = update_server_poll(s);
         if (s->schedule)
             schedule(s);
-        if (s->copies)
-            update_beat(s->run, &s->requests, s->run->replica, update_copies_bound(s->copies), &s->beat_us);
-        if (s->run->replica >= 0)
+        beat(s);
+        if (s->run->replica >= 0 && !s->fenced)
             update_server_watch(s);
         if (!any)
             pause_for_us(PAUSE_US);
@@ -724,13 +754,17 @@ void update_server_answer(struct update_server *s) {
     answer(s, &s->parts[0]);
 }
 
-void update_server_run(const struct update_run *run, struct update_counts *out, struct learned *learned) {
+bool update_server_run(const struct update_run *run, struct update_counts *out, struct learned *learned) {
     struct update_server s;
     update_server_init(&s, run, learned);
     MPI_Barrier(MPI_COMM_WORLD);
     s.parts[run->largest].began_us = learned->began_us = clock_now_us();
     update_server_serve(&s);
     *out = s.counts;
-    if (!s.fenced) /* else MPI may still have some of it */
-        update_server_release(&s);
+    if (s.fenced) { /* MPI may still have some of it; the replica tells what was learned */
+        learned_release(learned);
+        return false;
+    }
+    update_server_release(&s);
+    return true;
 }

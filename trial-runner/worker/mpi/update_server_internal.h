@@ -65,6 +65,7 @@ struct update_server {
     struct update_copies *copies;     /* at the server */
     double beat_us;                   /* this rank's last sign of life */
     double *heard_us;                 /* [ranks] that of others */
+    double polled_us;                 /* when this rank last listened */
     bool fenced;                      /* the server was taken for dead */
     struct replica *replica;          /* at the replica; it is the server when `sequence` is NULL */
     uint32_t epoch;                   /* then 1, else 0 */
@@ -83,6 +84,9 @@ void update_server_go_on(struct update_server *s);
 
 /* Until all workers have left, and this rank has told the other servers and relays. */
 void update_server_serve(struct update_server *s);
+
+/* Whether the rank has not been heard for so long, while this one listened. */
+bool update_server_misses(const struct update_server *s, int rank, double limit_us);
 
 /* End the trial when another rank but the server has been silent for long: without it the run would not end. */
 void update_server_begin_watch(struct update_server *s);

@@ -220,13 +220,17 @@ static void take_control(struct update_worker *w) {
         w->is_told = true;
         return;
     case UPDATE_COPY:
-        update_kept_ask(&w->kept, head.iteration);
+        if (head.epoch == w->epoch)
+            update_kept_ask(&w->kept, head.iteration);
         return;
     case UPDATE_TAKEOVER:
         follow_replica(w);
         return;
-    default:
+    case UPDATE_BYE:
         w->released = true;
+        return;
+    default:
+        report_abort(ST_TRIAL, "a worker was told what it cannot understand");
     }
 }
 
@@ -259,7 +263,7 @@ static bool progress(struct update_worker *w) {
     if (keeps_updates(w) && w->n_pushes == 0)
         update_kept_send(&w->kept, w->run, &w->requests);
     if (keeps_updates(w))
-        update_beat(w->run, &w->requests, w->server, 0, &w->beat_us);
+        update_beat(w->run, &w->requests, w->server, 0, 0, &w->beat_us);
     return n > 0;
 }
 

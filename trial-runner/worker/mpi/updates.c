@@ -4,12 +4,14 @@
 #include <stddef.h>
 #include <stdlib.h>
 
+#include "base/clock.h"
 #include "trial-runner/worker/mpi/learned.h"
 #include "trial-runner/worker/mpi/update.h"
 #include "trial-runner/worker/mpi/update_relay.h"
 #include "trial-runner/worker/mpi/update_replica.h"
 #include "trial-runner/worker/mpi/update_server.h"
 #include "trial-runner/worker/mpi/update_worker.h"
+#include "trial-runner/worker/pause.h"
 #include "trial-runner/worker/report.h"
 
 /* Numbers that are added up over all servers, and those of which the largest counts. */
@@ -95,15 +97,36 @@ static bool serves(const struct plan *plan, uint32_t node) {
     return found;
 }
 
+/* Ranks that wait for one that died at the very end would wait for ever: the server waits for their word that all has
+ * been gathered, unless it was taken for dead. */
+static void end_together(const struct update_run *run, bool watches) {
+    const int tag = run->control + 1;
+    const double until_us = clock_now_us() + UPDATE_LOST_US;
+    MPI_Request request;
+    int found = !watches;
+    if (run->world->rank == run->replica) {
+        MPI_Isend(NULL, 0, MPI_BYTE, run->server, tag, run->world->pushes, &request);
+        MPI_Request_free(&request);
+    }
+    while (!found && clock_now_us() < until_us) {
+        MPI_Iprobe(run->replica, tag, run->world->pushes, &found, MPI_STATUS_IGNORE);
+        pause_for_us(PAUSE_US);
+    }
+    if (!found)
+        report_abort(ST_TRIAL, "a rank died at the end of the run: not all was gathered in %d s",
+                     UPDATE_LOST_US / 1000000);
+}
+
 void updates_run(const struct plan *plan, const struct world *world, const struct execute_options *options,
                  struct execute_result *out) {
     struct update_run run;
     struct update_counts counts = {0};
     struct update_worker_result mine = {0};
     struct learned learned = {0};
+    bool watches = false;
     update_run_init(&run, plan, world, options);
     if (world->is_server && serves(plan, world->node))
-        update_server_run(&run, &counts, &learned);
+        watches = update_server_run(&run, &counts, &learned);
     else if (world->rank == run.replica)
         update_replica_run(&run, &counts, &learned);
     else if (world->is_server)
@@ -118,6 +141,8 @@ void updates_run(const struct plan *plan, const struct world *world, const struc
         tell_workers(world, &mine);
     if (learned.of.training)
         learned_tell(&learned);
+    if (run.replica >= 0)
+        end_together(&run, watches);
     learned_release(&learned);
     update_run_release(&run);
 }
