@@ -305,7 +305,8 @@ enum status cmd_trial(int argc, char **argv, struct error *err) {
         {"seed", OPTION_INTEGER, &words.seed, "N",
          "which weather, where CLUSTER has \"variability\" (default 1): syncopate weather"},
         {"trace", OPTION_TEXT, &words.trace, "FILE",
-         "write a Chrome trace of the first device: predicted, and next to it measured"},
+         "write a Chrome trace of the first device: predicted, and next to it measured; not for strategies with a "
+         "\"consistency\""},
         {"train", OPTION_TEXT, &words.train, "softmax|two-layer",
          "let the workers learn a small task whose least loss is known"},
         {"learning-rate", OPTION_NUMBER, &words.rate, "RATE", "how far an update goes (default 0.05)"},

@@ -230,8 +230,11 @@ static const struct schema schemas[] = {
      ",'final_rounds':{'type':'integer','minimum':0,'maximum':16},"
      "'trial_us':{'type':'number','minimum':1000,'maximum':3600000000},"
      "'least_gain':{'type':'number','minimum':0,'maximum':1},'earlier':{'type':'integer','minimum':0,'maximum':10000},"
-     "'allow_lossy':{'type':'boolean'},'allow_stale':{'type':'integer','minimum':1,'maximum':1000},'ranker':" TEXT
-     ",'runner':" TEXT ",'shared':" SHARED "}}"},
+     "'allow_lossy':{'type':'boolean','description':'try gradients that travel as 16-bit floats too'},"
+     "'allow_stale':{'type':'integer','minimum':1,'maximum':1000,'description':'try strategies of updates too, after "
+     "the "
+     "search: models are stale by at most so many versions, or iterations where workers wait for the slowest'},"
+     "'ranker':" TEXT ",'runner':" TEXT ",'shared':" SHARED "}}"},
     {"SessionChange", "{'type':'object','minProperties':1,'additionalProperties':false,"
                       "'properties':{'budget':" BUDGET ",'shared':" SHARED "}}"},
     {"RecordList", "{'type':'object','required':['items','next_page_token'],'additionalProperties':false,"
