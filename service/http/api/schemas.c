@@ -6,6 +6,20 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define CONSISTENCY                                                                                                    \
+    "{'type':'object','required':['kind'],'additionalProperties':false,"                                               \
+    "'description':'How far workers may drift apart; without it training is synchronous','properties':{"               \
+    "'kind':{'enum':['synchronous','stale_synchronous','asynchronous']},'staleness':" COUNT ",'delay_bound':" SIZE     \
+    ",'scheduler':{'type':'object','additionalProperties':false,'properties':{'batch_us':" AMOUNT ","                  \
+    "'order':{'enum':['mlfabric','slots']},'aggregators':" TEXTS ",'distributors':" COUNT "}},"                        \
+    "'replica':{'type':'object','required':['node','divergence'],'additionalProperties':false,'properties':{"          \
+    "'node':" TEXT ",'divergence':" AMOUNT ",'momentum':" AMOUNT ",'copies':{'enum':['early','due']},"                 \
+    "'aggregators':" TEXTS "}}}}"
+#define ENCODING "{'enum':['none','f16','bf16']}"
+#define SYNC                                                                                                           \
+    "{'type':'object','required':['kind'],'additionalProperties':false,'properties':{"                                 \
+    "'kind':{'enum':['all_reduce','parameter_server']},'group':" COUNT ",'servers':" TEXTS ","                         \
+    "'local_reduction':" FLAG ",'partition_bytes':" SIZE ",'push':" SIZE "}}"
 #define ID     "{'type':'string','pattern':'^[0-9a-f]{64}$'}"
 #define STAMP  "{'type':'string','pattern':'^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9:]{8}[.][0-9]{3}Z$'}"
 #define TEXT   "{'type':'string','minLength':1,'maxLength':4096}"
@@ -158,7 +172,8 @@ static const struct schema schemas[] = {
      "'nic_gbit_per_s':" RATE ",'nic_latency_us':" AMOUNT ",'device_link_gbyte_per_s':" RATE ",'compute_scale':" RATE
      "}}},'links':{'type':'array','items':{'type':'object','required':['from','to','gbit_per_s'],"
      "'additionalProperties':false,'properties':{'from':" TEXT ",'to':" TEXT ",'gbit_per_s':" RATE "}}},"
-     "'collectives':{'type':'object'},'runtime':{'type':'object','additionalProperties':" AMOUNT "},"
+     "'variability':{'type':'object'},'collectives':{'type':'object'},'runtime':{'type':'object','additionalProperties'"
+     ":" AMOUNT "},"
      "'measurements':{'type':'array','items':{'type':'object','required':['operation','bytes','time_us'],"
      "'additionalProperties':false,'properties':{'operation':{'enum':['all_reduce','push','pull']},"
      "'algorithm':" ALGORITHMS ",'devices':" SIZE ",'bytes':" SIZE ",'time_us':" RATE ",'low_us':" AMOUNT
@@ -171,16 +186,16 @@ static const struct schema schemas[] = {
      ",'pulls':{'enum':['at_once','priority']},"
      "'slices':{'type':'array','items':{'type':'object','required':['group','bytes'],'additionalProperties':false,"
      "'properties':{'group':" COUNT ",'bytes':" SIZE "}}}}},"
+     "'consistency':" CONSISTENCY ","
      "'groups':{'type':'array','items':{'type':'object','required':['id'],'additionalProperties':false,"
      "'properties':{'id':" COUNT ",'algorithm':{'enum':[" ALGORITHM_WORDS ",'all_gather']},"
      "'partition_bytes':" SIZE "}}},"
-     "'variables':{'type':'array','items':{'type':'object','required':['name','sync'],'additionalProperties':false,"
-     "'properties':{'name':" TEXT ",'encoding':{'enum':['none','f16','bf16']},"
-     "'partition':{'type':'object','required':['shards'],'additionalProperties':false,"
+     "'variables':{'type':'array','items':{'type':'object','required':['name'],'additionalProperties':false,"
+     "'description':'Either sync, with or without encoding, or each_shard','properties':{'name':" TEXT
+     ",'encoding':" ENCODING ",'partition':{'type':'object','required':['shards'],'additionalProperties':false,"
      "'properties':{'axis':" COUNT ",'shards':" SIZE "}},"
-     "'sync':{'type':'object','required':['kind'],'additionalProperties':false,"
-     "'properties':{'kind':{'enum':['all_reduce','parameter_server']},'group':" COUNT ",'servers':" TEXTS ","
-     "'local_reduction':" FLAG ",'partition_bytes':" SIZE ",'push':" SIZE "}}}}}}}"},
+     "'sync':" SYNC ",'each_shard':{'type':'array','items':{'type':'object','required':['sync'],"
+     "'additionalProperties':false,'properties':{'encoding':" ENCODING ",'sync':" SYNC "}}}}}}}}"},
     {"NewStrategy",
      "{'type':'object','description':'Either a strategy or the name of a baseline','required':['model','cluster'],"
      "'additionalProperties':false,'properties':{'model':" REFERENCE("Model") ",'cluster':" REFERENCE(
