@@ -212,7 +212,7 @@ static void means_are_those_of_the_weather(void **state) {
 static void a_seed_can_be_written_as_a_trace(void **state) {
     (void)state;
     struct cluster drawn, played;
-    double rates[2][3 * DIRECTION_COUNT];
+    double rates[2][3 * WEATHER_NUMBERS];
     read_cluster(RATES("300", N1), &drawn);
     cJSON *json = cluster_write(&drawn), *trace = cJSON_CreateObject();
     struct error err;
