@@ -47,9 +47,11 @@ static void print_best(const struct findings *f) {
         return;
     }
     const struct outcome_row *best = &f->outcome.rows[f->outcome.best];
-    text_print(stdout, "best: %s (%.12s), %s an iteration, %s to %s (95%%)\n", best->name, best->strategy,
-               time_text(best->us, median), time_text(best->measured.low_us, low),
-               time_text(best->measured.high_us, high));
+    text_print(stdout, "best: %s (%.12s), %s an iteration", best->name, best->strategy, time_text(best->us, median));
+    if (outcome_row_has_interval(best))
+        text_print(stdout, ", %s to %s (95%%)", time_text(best->measured.low_us, low),
+                   time_text(best->measured.high_us, high));
+    text_print(stdout, "\n");
     if (f->outcome.baseline != SIZE_MAX && f->outcome.baseline != f->outcome.best)
         text_print(stdout, "  %.2f times as fast as the best baseline, %s%s\n", f->outcome.speedup,
                    f->outcome.rows[f->outcome.baseline].name,
@@ -74,7 +76,7 @@ static enum status print_strategies(struct findings *f, struct error *err) {
         table_cell(&table, "%zu", i->trials);
         table_cell(&table, "%s", time_text(i->predicted_us, text));
         table_cell(&table, "%s", i->complete ? time_text(i->us, text) : "");
-        if (i->complete)
+        if (outcome_row_has_interval(i))
             table_cell(&table, "%s to %s", time_text(i->measured.low_us, low), time_text(i->measured.high_us, text));
         else
             table_cell(&table, "%s", "");

@@ -50,7 +50,7 @@ static double over_bound(double us, double bound_us) {
 static void print_expected(const struct expectation *expected, struct table *table) {
     char text[32];
     table_cell(table, "%s", units_format_time(expected->mean_us, text, sizeof text));
-    if (isfinite(expected->high_us))
+    if (expectation_has_interval(expected) && isfinite(expected->high_us))
         table_cell(table, "%.1f%%", 50 * (expected->high_us - expected->low_us) / expected->mean_us);
     else
         table_cell(table, "-");
@@ -171,11 +171,18 @@ static void print_table(const struct simulation *s, const struct row *rows, size
 
 static void print_weather(const struct row *row) {
     char text[32];
+    units_format_time(row->expected.until_us, text, sizeof text);
+    if (expectation_has_interval(&row->expected))
+        text_print(
+            stdout,
+            "\nIn weather: the mean over %u seeds (the same for all strategies), %s each, with its 95%% interval; "
+            "95 of 100\n",
+            row->expected.seeds, text);
+    else
+        text_print(stdout, "\nIn weather: 1 seed (the same for all strategies), %s; 95 of 100\n", text);
     text_print(
         stdout,
-        "\nIn weather: the mean over %u seeds (the same for all strategies), %s each, with its 95%% interval; 95 of "
-        "100\niterations are shorter than 95TH. QUIET and what follows: without weather. syncopate weather draws it.\n",
-        row->expected.seeds, units_format_time(row->expected.until_us, text, sizeof text));
+        "iterations are shorter than 95TH. QUIET and what follows: without weather. syncopate weather draws it.\n");
 }
 
 /* Which figures are not this cluster's own, and what such predictions are worth. */

@@ -27,8 +27,17 @@ static const char *unit_of(const struct outcome_row *row) {
     return outcome_row_is_of_updates(row) ? " rounds" : "";
 }
 
-static void weather_cells(struct table *table, const struct outcome *o, size_t place) {
+/* Empty where there is none. */
+static void interval_cell(struct table *table, const struct outcome_row *row) {
     char low[32], high[32];
+    if (outcome_row_has_interval(row))
+        table_cell(table, "%s .. %s", units_format_time(row->measured.low_us, low, sizeof low),
+                   units_format_time(row->measured.high_us, high, sizeof high));
+    else
+        table_cell(table, "%s", "");
+}
+
+static void weather_cells(struct table *table, const struct outcome *o, size_t place) {
     const struct outcome_row *row = &o->rows[place];
     const bool expected = row->expected.seeds > 0;
     table_cell(table, "%s%s", place == o->best ? "* " : "  ", row->name);
@@ -40,16 +49,15 @@ static void weather_cells(struct table *table, const struct outcome *o, size_t p
         table_cell(table, "%s", record_state_word(row->state));
     time_cell(table, row->p95_us);
     time_cell(table, row->quiet_us);
-    if (row->measured.low_us < row->measured.high_us)
-        table_cell(table, "%s .. %s", units_format_time(row->measured.low_us, low, sizeof low),
-                   units_format_time(row->measured.high_us, high, sizeof high));
+    if (row->measured.n)
+        interval_cell(table, row);
     else
-        table_cell(table, "%.60s", row->measured.n || !row->reason ? "" : row->reason);
+        table_cell(table, "%.60s", row->reason ? row->reason : "");
     table_cell(table, "%zu%s%s", row->measured.n, unit_of(row), row->final ? " final" : "");
 }
 
 static void row_cells(struct table *table, const struct outcome *o, size_t place) {
-    char text[64], low[32], high[32];
+    char text[64];
     const struct outcome_row *row = &o->rows[place];
     const struct summary *m = &row->measured;
     if (o->weather.seed) {
@@ -65,8 +73,7 @@ static void row_cells(struct table *table, const struct outcome *o, size_t place
         return;
     }
     table_cell(table, "%s", units_format_time(row->us, text, sizeof text));
-    table_cell(table, "%s .. %s", units_format_time(m->low_us, low, sizeof low),
-               units_format_time(m->high_us, high, sizeof high));
+    interval_cell(table, row);
     table_cell(table, "%zu%s%s", m->n, unit_of(row), row->final ? " final" : row->early ? " ended early" : "");
 }
 
@@ -250,7 +257,7 @@ void tuning_print_stale(const struct outcome *o) {
 /* In weather a round is one sample. */
 static bool best_is_confirmed(const struct outcome *o) {
     const struct outcome_row *best = &o->rows[o->best];
-    return best->final && (!o->weather.seed || best->measured.low_us < best->measured.high_us);
+    return best->final && (!o->weather.seed || outcome_row_has_interval(best));
 }
 
 /* Print how far predictions were off, over all trials that completed. */
@@ -333,8 +340,7 @@ static bool add_best(cJSON *root, const struct outcome_row *best) {
     return object && cJSON_AddStringToObject(object, "strategy", best->strategy) &&
            cJSON_AddNumberToObject(object, "measured_us", best->us) && json_add_known(object, "p95_us", best->p95_us) &&
            (!best->expected.seeds || expectation_write(&best->expected, object)) &&
-           cJSON_AddNumberToObject(object, "low_us", best->measured.low_us) &&
-           cJSON_AddNumberToObject(object, "high_us", best->measured.high_us);
+           outcome_write_interval(best, object);
 }
 
 static bool add_baselines(cJSON *root, const struct outcome *o) {

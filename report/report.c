@@ -158,8 +158,11 @@ static void figure(struct markup *m, const char *what, const char *value, const 
 static void best_figures(struct markup *m, const struct findings *f) {
     char value[64], note[96], low[32], high[32];
     const struct outcome_row *row = &f->outcome.rows[f->outcome.best];
-    const struct summary *best = &row->measured;
-    snprintf(note, sizeof note, "%s to %s (95%%)", time_text(best->low_us, low), time_text(best->high_us, high));
+    if (outcome_row_has_interval(row))
+        snprintf(note, sizeof note, "%s to %s (95%%)", time_text(row->measured.low_us, low),
+                 time_text(row->measured.high_us, high));
+    else
+        snprintf(note, sizeof note, "measured once: no interval");
     figure(m, f->outcome.weather.seed ? "an iteration in weather, mean" : "an iteration", time_text(row->us, value),
            note);
     if (f->outcome.weather.seed)

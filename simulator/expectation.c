@@ -116,11 +116,16 @@ enum status expectation_run_updates(const struct plan *plan, const struct cost *
     return status;
 }
 
+bool expectation_has_interval(const struct expectation *e) {
+    return e->seeds > 1;
+}
+
 bool expectation_write(const struct expectation *e, cJSON *to) {
     cJSON *object = cJSON_AddObjectToObject(to, "in_weather");
+    const bool interval = expectation_has_interval(e);
     return object && cJSON_AddNumberToObject(object, "mean_us", e->mean_us) &&
-           cJSON_AddNumberToObject(object, "low_us", e->low_us) &&
-           (!isfinite(e->high_us) || cJSON_AddNumberToObject(object, "high_us", e->high_us)) &&
+           (!interval || cJSON_AddNumberToObject(object, "low_us", e->low_us)) &&
+           (!interval || !isfinite(e->high_us) || cJSON_AddNumberToObject(object, "high_us", e->high_us)) &&
            cJSON_AddNumberToObject(object, "p95_us", e->p95_us) && cJSON_AddNumberToObject(object, "seeds", e->seeds) &&
            cJSON_AddNumberToObject(object, "until_us", e->until_us) &&
            cJSON_AddNumberToObject(object, "iterations", (double)e->iterations);
@@ -131,8 +136,9 @@ enum status expectation_read(const struct json_at *at, struct expectation *out, 
     struct expectation e = {.high_us = INFINITY};
     uint64_t seeds = 0;
     enum status st = json_get_number(at, "mean_us", JSON_REQUIRED, 0, most, &e.mean_us, err);
+    e.low_us = e.mean_us;
     if (!st)
-        st = json_get_number(at, "low_us", JSON_REQUIRED, 0, most, &e.low_us, err);
+        st = json_get_number(at, "low_us", JSON_OPTIONAL, 0, most, &e.low_us, err);
     if (!st)
         st = json_get_number(at, "high_us", JSON_OPTIONAL, 0, most, &e.high_us, err);
     if (!st)
@@ -144,6 +150,8 @@ enum status expectation_read(const struct json_at *at, struct expectation *out, 
     if (!st)
         st = json_get_integer(at, "iterations", JSON_REQUIRED, 0, UINT64_MAX, &e.iterations, err);
     e.seeds = (uint32_t)seeds;
+    if (!expectation_has_interval(&e))
+        e.low_us = e.high_us = e.mean_us;
     if (!st)
         *out = e;
     return st;

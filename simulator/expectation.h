@@ -23,11 +23,11 @@ struct expectation_options {
 enum { EXPECTATION_SEEDS = 8, EXPECTATION_CHANGES = 20, EXPECTATION_ITERATIONS = 50 };
 
 struct expectation {
-    double mean_us; /* time over iterations, of all seeds together */
-    double low_us,
-        high_us;     /* 95% interval of the mean, from how the seeds differ (Student's t); of one seed, the mean */
-    double p95_us;   /* 95% of the iterations are shorter */
-    double until_us; /* simulated of each seed */
+    double mean_us;         /* time over iterations, of all seeds together */
+    double low_us, high_us; /* 95% interval of the mean, from how the seeds differ (Student's t); of one seed, which has
+                               none, the mean */
+    double p95_us;          /* 95% of the iterations are shorter */
+    double until_us;        /* simulated of each seed */
     uint32_t seeds;
     uint64_t iterations; /* of all seeds */
 };
@@ -44,7 +44,10 @@ enum status expectation_run_updates(const struct plan *plan, const struct cost *
                                     const struct expectation_options *options, struct expectation *out,
                                     struct updates_prediction *sum, struct error *err);
 
-/* Add it to an object as the member "in_weather"; false when memory is out. */
+/* One seed has no interval. */
+bool expectation_has_interval(const struct expectation *expected);
+
+/* Add it to an object as the member "in_weather", without an interval where it has none; false when memory is out. */
 bool expectation_write(const struct expectation *expected, cJSON *to);
 
 /* Read what expectation_write wrote, from the place of that member. Fails: ST_INVALID. */

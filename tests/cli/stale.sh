@@ -3,7 +3,7 @@
 # records go through a dataset, a report, a merge and a service. Needs OUT; prints ok, not ok and skip lines
 # (tests/README.md).
 # Alone: real trials are timed.
-# Plan: 32
+# Plan: 33
 set -u
 cd "$(dirname "$0")/../.."
 source tests/cli/check.bash
@@ -119,4 +119,6 @@ verdict an_agent_runs_its_trials $? "$(tail -n 1 agent.err)"
 wait $tuning
 verdict a_service_s_session_answers $? "$(tail -n 1 tune.err)"
 check it_says_delay_and_loss_too 0 'Where models may be stale by 2, ' cat tuned
+! grep -q '\([0-9.]* [mµ]*s\) \.\. \1 ' tuned
+verdict one_round_of_updates_has_no_interval $? "$(grep -m 1 ' rounds' tuned)"
 check its_strategy_comes_along 0 '"consistency"' cat stale.json

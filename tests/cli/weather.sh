@@ -1,7 +1,7 @@
 #!/bin/bash
 # syncopate weather and simulations in weather: the picture, the trace that can be played again, and what is refused.
 # Also a session in weather in the lab. Needs OUT; prints ok, not ok and skip lines (tests/README.md).
-# Plan: 41
+# Plan: 43
 set -u
 cd "$(dirname "$0")/../.."
 source tests/cli/check.bash
@@ -51,6 +51,10 @@ a, b = ([json.loads(l)["in_weather"]["mean_us"] for l in open(f)] for f in ("dra
 assert a == b and len(a) == 2 and a[0] > 0, (a, b)
 PY
 verdict a_trace_plays_what_was_drawn $? "$(tail -n 1 err)"
+check one_seed_is_told 0 'In weather: 1 seed (the same for all strategies), ' \
+    "$syncopate" simulate cnn-small drawn.json --baseline wfbp --seeds 1
+! grep -q '95% interval' out && grep -q '^wfbp .*s *-  ' out
+verdict and_has_no_interval $? "$(grep -m 1 '^wfbp' out)"
 check a_prediction_says_what_to_expect 0 '"p95_us"' "$syncopate" simulate cnn-small lab-4x1g-weather --baseline wfbp --json
 check rows_are_sorted_by_the_time_in_weather 0 'IN WEATHER' "$syncopate" simulate cnn-small lab-4x1g-weather --all-baselines
 check compare_shows_both_times 0 '(quiet)' "$syncopate" compare mlp-small lab-4x1g-weather

@@ -59,6 +59,10 @@ bool outcome_row_is_of_updates(const struct outcome_row *row) {
     return row->stale || row->in_step;
 }
 
+bool outcome_row_has_interval(const struct outcome_row *row) {
+    return row->measured.n && row->measured.low_us < row->measured.high_us;
+}
+
 bool outcome_row_is_void(const struct outcome_row *row) {
     return row->state == RECORD_CANCELLED && !trial_reason_is_lost(row->reason);
 }

@@ -62,7 +62,7 @@ struct outcome_row {
     double predicted_us;                    /* NaN: not predicted */
     double first_us;         /* median (in weather mean) of its first complete trial; INFINITY without one */
     struct summary measured; /* of the final where it was in it; n = 0 without a complete trial. In weather its interval
-                                is that of the mean, by how rounds differ; of one round, the mean */
+                                is that of the mean, by how rounds differ; of one round, which has none, the mean */
     double us;               /* what counts of it: the median, or in weather the mean; INFINITY without one */
     double p95_us;           /* in weather: 95% of its iterations were shorter; NaN elsewhere */
     /* With OUTCOME_WEATHER, by the description: what the quiet network would make of it (NaN: not known), and of the
@@ -185,6 +185,9 @@ void outcome_order(const struct outcome *outcome, size_t *order);
 /* Its iterations are rounds of updates, of which the mean counts. It is never the best. */
 bool outcome_row_is_of_updates(const struct outcome_row *row);
 
+/* One round in weather or of updates, and one iteration, has no interval: its ends are the time that counts. */
+bool outcome_row_has_interval(const struct outcome_row *row);
+
 /* All of a row's trials were cancelled, and the session will not take them up again: as if it had never been tried. */
 bool outcome_row_is_void(const struct outcome_row *row);
 
@@ -197,6 +200,9 @@ bool outcome_write_weather(const struct outcome *outcome,
                            cJSON *to); /* "weather", of a session in weather; a part of it */
 bool outcome_write_stale(const struct outcome *outcome, cJSON *to); /* "stale", where models may be; a part of it */
 bool outcome_write_lessons(const struct outcome *outcome, cJSON *to);
+
+/* "low_us" and "high_us" of a row that has an interval. */
+bool outcome_write_interval(const struct outcome_row *row, cJSON *to);
 
 /* Read an Outcome, which has both, the session and the best strategy. Texts are copied; what is not in it (the records,
  * most of `session`) is empty, and without a model and a cluster (NULL) the best strategy too. Fails: ST_INVALID, with

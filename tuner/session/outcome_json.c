@@ -17,11 +17,14 @@ static bool add_count(cJSON *to, const char *key, size_t count) {
     return cJSON_AddNumberToObject(to, key, (double)count) != NULL;
 }
 
+bool outcome_write_interval(const struct outcome_row *row, cJSON *to) {
+    return !outcome_row_has_interval(row) || (cJSON_AddNumberToObject(to, "low_us", row->measured.low_us) &&
+                                              cJSON_AddNumberToObject(to, "high_us", row->measured.high_us));
+}
+
 static bool add_measured(cJSON *to, const struct outcome_row *row) {
-    const struct summary *m = &row->measured;
-    return cJSON_AddNumberToObject(to, "measured_us", row->us) && cJSON_AddNumberToObject(to, "low_us", m->low_us) &&
-           cJSON_AddNumberToObject(to, "high_us", m->high_us) && json_add_known(to, "p95_us", row->p95_us) &&
-           add_count(to, "iterations", m->n);
+    return cJSON_AddNumberToObject(to, "measured_us", row->us) && outcome_write_interval(row, to) &&
+           json_add_known(to, "p95_us", row->p95_us) && add_count(to, "iterations", row->measured.n);
 }
 
 /* What weather is predicted to make of it. */
@@ -181,11 +184,11 @@ static enum status read_measured(const struct json_at *at, struct outcome_row *r
     enum status st = json_get_number(at, "measured_us", JSON_REQUIRED, 0, MOST, &row->us, err);
     if (!st)
         st = read_known(at, "p95_us", &row->p95_us, err);
-    out->median_us = out->mean_us = row->us;
+    out->median_us = out->mean_us = out->low_us = out->high_us = row->us;
     if (!st)
-        st = json_get_number(at, "low_us", JSON_REQUIRED, 0, MOST, &out->low_us, err);
+        st = json_get_number(at, "low_us", JSON_OPTIONAL, 0, MOST, &out->low_us, err);
     if (!st)
-        st = json_get_number(at, "high_us", JSON_REQUIRED, 0, MOST, &out->high_us, err);
+        st = json_get_number(at, "high_us", JSON_OPTIONAL, 0, MOST, &out->high_us, err);
     return st ? st : read_count(at, "iterations", &out->n, err);
 }
 

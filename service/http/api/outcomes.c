@@ -49,8 +49,7 @@ static bool add_measured(cJSON *to, const char *key, const struct outcome_row *r
     cJSON *o = cJSON_AddObjectToObject(to, key);
     return o && cJSON_AddStringToObject(o, "strategy_id", row->strategy) &&
            cJSON_AddStringToObject(o, "name", row->name) && cJSON_AddNumberToObject(o, "measured_us", row->us) &&
-           cJSON_AddNumberToObject(o, "low_us", row->measured.low_us) &&
-           cJSON_AddNumberToObject(o, "high_us", row->measured.high_us) && json_add_known(o, "p95_us", row->p95_us) &&
+           outcome_write_interval(row, o) && json_add_known(o, "p95_us", row->p95_us) &&
            cJSON_AddNumberToObject(o, "iterations", (double)row->measured.n) &&
            cJSON_AddBoolToObject(o, "final", row->final);
 }

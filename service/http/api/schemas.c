@@ -56,13 +56,13 @@
     "'properties':{'trials':{'type':'integer','minimum':0,'maximum':100000},'time_us':{'type':'number','minimum':0,'"  \
     "maximum':1e13},'gap':{'type':'number','minimum':0,'maximum':100}}}"
 #define MEASURED                                                                                                       \
-    "{'type':'object','required':['strategy_id','name','measured_us','low_us','high_us','iterations','final'],"        \
+    "{'type':'object','required':['strategy_id','name','measured_us','iterations','final'],"                           \
     "'additionalProperties':false,'properties':{'strategy_id':" ID ",'name':" TEXT ",'measured_us':" RATE              \
     ",'low_us':" RATE ",'high_us':" RATE ",'p95_us':" RATE ",'iterations':" SIZE ",'final':" FLAG "}}"
 
 /* What the simulator expects of a strategy in weather. */
 #define EXPECTED                                                                                                       \
-    "{'type':'object','required':['mean_us','low_us','p95_us','seeds','until_us','iterations'],"                       \
+    "{'type':'object','required':['mean_us','p95_us','seeds','until_us','iterations'],"                                \
     "'additionalProperties':false,'properties':{'mean_us':" RATE ",'low_us':" RATE ",'high_us':" RATE                  \
     ",'p95_us':" RATE ",'seeds':" SIZE ",'until_us':" AMOUNT ",'iterations':" COUNT "}}"
 

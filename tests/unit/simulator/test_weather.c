@@ -2,6 +2,7 @@
  * slow, and that weather which changes nothing changes nothing. */
 #include <math.h>
 
+#include "base/json.h"
 #include "simulator/expectation.h"
 #include "tests/support/check.h"
 #include "tests/unit/simulator/fixture.h"
@@ -147,6 +148,33 @@ static void an_expectation_has_an_interval_that_holds_the_mean(void **state) {
     assert_true(holds >= 33);
 }
 
+/* Nothing says how seeds differ; and what is written without an interval is read as it was. */
+static void one_seed_has_no_interval(void **state) {
+    (void)state;
+    static const struct weather_rate rates[] = {{2, 0.3}, {8, 0.7}};
+    struct fixture f;
+    struct error err;
+    struct expectation e, read;
+    served(&f, 3);
+    f.site.cluster.variability.every_us = 1000;
+    f.site.cluster.variability.n_rates = 2;
+    f.site.cluster.variability.rates = rates;
+    for (uint32_t seeds = 1; seeds <= 2; seeds++) {
+        assert_ok(expect(&f, &(struct expectation_options){.seeds = seeds, .until_us = 50000}, &e, &err));
+        assert_int_equal(expectation_has_interval(&e), seeds > 1);
+        cJSON *json = cJSON_CreateObject();
+        assert_true(expectation_write(&e, json));
+        const cJSON *in_weather = cJSON_GetObjectItemCaseSensitive(json, "in_weather");
+        const struct json_at at = json_root(in_weather, "in_weather");
+        assert_int_equal(cJSON_HasObjectItem(in_weather, "low_us"), seeds > 1);
+        assert_true(seeds > 1 || !cJSON_HasObjectItem(in_weather, "high_us"));
+        assert_ok(expectation_read(&at, &read, &err));
+        assert_close(read.low_us, e.low_us, 0);
+        assert_true(read.high_us >= e.high_us && read.high_us <= e.high_us);
+        cJSON_Delete(json);
+    }
+}
+
 static void an_expectation_of_so_many_iterations_has_so_many(void **state) {
     (void)state;
     struct fixture f;
@@ -167,6 +195,7 @@ int main(void) {
         cmocka_unit_test(the_slowest_worker_of_an_iteration_holds_all),
         cmocka_unit_test(what_sends_nothing_meets_slow_workers_too),
         cmocka_unit_test(an_expectation_has_an_interval_that_holds_the_mean),
+        cmocka_unit_test(one_seed_has_no_interval),
         cmocka_unit_test(an_expectation_of_so_many_iterations_has_so_many),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -197,6 +197,38 @@ static void an_outcome_in_weather_is_read_as_it_was_written(void **state) {
     cJSON_Delete(json);
 }
 
+/* A round is one sample, which has no interval: its ends are the mean, and stay out of what is written. */
+static void one_round_has_no_interval(void **state) {
+    struct world *w = *state;
+    struct error err;
+    for (uint64_t rounds = 1; rounds <= 2; rounds++) {
+        struct outcome t, read;
+        struct tune_options o = options_of(20);
+        o.kept.final_rounds = rounds;
+        assert_ok(tune(w, rounds > 1 ? "two" : "one", &o, NULL, &t, &err));
+        assert_true(t.rows[t.best].final);
+        assert_int_equal(outcome_row_has_interval(&t.rows[t.best]), rounds > 1);
+        cJSON *json = cJSON_CreateObject();
+        cJSON_AddStringToObject(json, "session", t.session.id);
+        cJSON_AddNumberToObject(json, "trials", (double)t.ended);
+        cJSON_AddNumberToObject(json, "lower_bound_us", t.lower_bound_us);
+        assert_true(outcome_write(&t, json) && outcome_write_lessons(&t, json));
+        const cJSON *best = cJSON_GetObjectItemCaseSensitive(json, "best");
+        assert_true(cJSON_HasObjectItem(best, "measured_us"));
+        assert_int_equal(cJSON_HasObjectItem(best, "low_us"), rounds > 1);
+        assert_int_equal(cJSON_HasObjectItem(best, "high_us"), rounds > 1);
+        assert_ok(outcome_read(json, NULL, NULL, &read, &err));
+        for (size_t i = 0; i < t.n_rows; i++) {
+            assert_int_equal(outcome_row_has_interval(&read.rows[i]), outcome_row_has_interval(&t.rows[i]));
+            assert_close(read.rows[i].measured.low_us, t.rows[i].measured.low_us, 0);
+            assert_close(read.rows[i].measured.high_us, t.rows[i].measured.high_us, 0);
+        }
+        outcome_release(&read);
+        outcome_release(&t);
+        cJSON_Delete(json);
+    }
+}
+
 static void an_interrupted_session_goes_on_as_if_nothing_had_happened(void **state) {
     struct world *w = *state;
     struct error err;
@@ -281,6 +313,7 @@ int main(void) {
         T(trials_of_a_round_run_in_the_same_weather),
         T(the_answer_is_the_least_mean_and_says_what_the_quiet_best_loses),
         T(an_outcome_in_weather_is_read_as_it_was_written),
+        T(one_round_has_no_interval),
         T(an_interrupted_session_goes_on_as_if_nothing_had_happened),
         T(trials_of_other_weather_are_not_learned_from),
         T(weather_must_fit_the_cluster_and_takes_no_ranker),
