@@ -139,6 +139,23 @@ static enum status add_timeline(struct findings *f, struct store *store, struct 
     return is_fatal(st) ? st : ST_OK;
 }
 
+/* Of the fastest strategy whose models may be stale. */
+static enum status add_stale(struct findings *f, struct store *store, struct predictor *p, struct error *err) {
+    const size_t row = f->outcome.stale.best;
+    struct strategy strategy;
+    enum status st = store_get_strategy(store, f->outcome.rows[row].strategy, &f->model, &f->cluster, &strategy, err);
+    if (st)
+        return is_fatal(st) ? st : ST_OK;
+    st = lanes_of(p, &strategy, LANES_NODES, &f->arena, &f->stale, err);
+    if (!st) {
+        f->has_stale = true;
+        f->stale.name = f->outcome.rows[row].name;
+        st = add_delays(f, p, &strategy, row, err);
+    }
+    strategy_release(&strategy);
+    return is_fatal(st) ? st : ST_OK;
+}
+
 static enum status simulate(struct findings *f, struct store *store, struct error *err) {
     const uint64_t weather = f->outcome.weather.seed;
     struct predictor p;
@@ -153,6 +170,8 @@ static enum status simulate(struct findings *f, struct store *store, struct erro
         st = add_timeline(f, store, &p, f->outcome.baseline, err);
     if (!st && f->outcome.best != SIZE_MAX)
         st = add_timeline(f, store, &p, f->outcome.best, err);
+    if (!st && f->outcome.stale.best != SIZE_MAX)
+        st = add_stale(f, store, &p, err);
     predictor_release(&p);
     return st;
 }

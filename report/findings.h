@@ -1,6 +1,6 @@
 /* What a report shows of a session: its results (tuner/session/outcome.h), its model and cluster, and the timelines of
- * the best baseline and the best strategy, side by side. The session may run, have ended or be a collection. Units:
- * microseconds. */
+ * the best baseline and the best strategy, side by side, and of the fastest whose models may be stale. The session may
+ * run, have ended or be a collection. Units: microseconds. */
 #ifndef REPORT_FINDINGS_H
 #define REPORT_FINDINGS_H
 
@@ -35,8 +35,10 @@ struct findings {
     size_t n_timelines;           /* 0 without a best; 2: the best baseline, then the best */
     struct chart_timeline timelines[2];
     struct strategy strategies[2]; /* of the timelines */
+    bool has_stale;
+    struct chart_timeline stale; /* of outcome.stale.best, the fastest whose models may be stale */
     size_t n_delays;
-    struct delays delays[2]; /* of those timelines whose strategy has a "consistency" */
+    struct delays delays[3]; /* of those timelines whose strategy has a "consistency" */
 };
 
 /* Fails: ST_NOT_FOUND (the session), ST_INVALID (a stored description that is damaged), ST_NO_MEMORY, as the store.

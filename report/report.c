@@ -400,25 +400,45 @@ static void timelines_caption(struct markup *m, const struct findings *f) {
     markup_end(m);
 }
 
-void report_timelines(struct markup *m, const struct findings *f) {
+/* Words, picture and table of one or two; `caption` stands between the last two. */
+static void timelines_figure(struct markup *m, const char *id, const char *label, size_t n,
+                             const struct chart_timeline *timelines, const struct findings *f,
+                             void (*caption)(struct markup *m, const struct findings *f)) {
     char words[CHART_WORDS];
-    if (!f->n_timelines)
-        return;
-    html_section(m, "timelines",
-                 f->n_timelines > 1 ? "Where the time goes: the best baseline and the best" : "Where the time goes");
-    chart_timelines_words(f->n_timelines, f->timelines, words);
+    chart_timelines_words(n, timelines, words);
     html_leaff(m, "p", NULL, "In the simulation %s", words);
     markup_begin(m, "figure");
     html_begin(m, "div", "scroll");
     markup_attribute(m, "role", "region");
     markup_attribute(m, "tabindex", "0");
-    markup_attribute(m, "aria-label", "timelines");
-    chart_timelines(m, "chart-timelines", f->n_timelines, f->timelines);
+    markup_attribute(m, "aria-label", label);
+    chart_timelines(m, id, n, timelines);
     markup_end(m);
-    timelines_caption(m, f);
-    report_lanes_table(m, f->n_timelines, f->timelines);
+    caption(m, f);
+    report_lanes_table(m, n, timelines);
     markup_end(m);
-    markup_end(m);
+}
+
+static void stale_caption(struct markup *m, const struct findings *f) {
+    const struct outcome_row *row = &f->outcome.rows[f->outcome.stale.best];
+    char round[32];
+    html_leaff(m, "figcaption", NULL, "Simulated. Measured, a round of updates in the mean: %s.",
+               time_text(row->us, round));
+}
+
+void report_timelines(struct markup *m, const struct findings *f) {
+    if (f->n_timelines) {
+        html_section(m, "timelines",
+                     f->n_timelines > 1 ? "Where the time goes: the best baseline and the best"
+                                        : "Where the time goes");
+        timelines_figure(m, "chart-timelines", "timelines", f->n_timelines, f->timelines, f, timelines_caption);
+        markup_end(m);
+    }
+    if (f->has_stale) {
+        html_section(m, "stale", "Where the time goes with models that may be stale");
+        timelines_figure(m, "chart-stale", "timeline with stale models", 1, &f->stale, f, stale_caption);
+        markup_end(m);
+    }
 }
 
 /* ---- the strategy ---- */

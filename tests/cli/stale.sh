@@ -3,7 +3,7 @@
 # records go through a dataset, a report, a merge and a service. Needs OUT; prints ok, not ok and skip lines
 # (tests/README.md).
 # Alone: real trials are timed.
-# Plan: 33
+# Plan: 34
 set -u
 cd "$(dirname "$0")/../.."
 source tests/cli/check.bash
@@ -80,6 +80,13 @@ check it_can_be_shown_again 0 'What it computes is not what synchronous training
     "$syncopate" tune --resume "$session" --dataset d.db
 check sessions_show_tells_it 0 'Where models may be stale by 3, ' "$syncopate" sessions show "$session" --dataset d.db
 check a_report_tells_it 0 'Where models may be stale by 3, ' "$syncopate" report "$session" --dataset d.db --out -
+python3 - <<'PY' 2>err
+import re
+page = open("out").read()
+assert 'id="chart-stale-text"' in page and 'id="chart-delays-1-text"' in page, re.findall('id="(chart[^"]*)"', page)
+assert re.search("were dropped in [1-9][0-9]* trials", page), "no measured delays"
+PY
+verdict with_lanes_and_delays $? "$(tail -n 1 err)"
 check the_dataset_is_sound 0 '' "$syncopate" dataset check --dataset d.db
 check it_goes_through_a_merge 0 '' "$syncopate" dataset merge d.db --dataset merged.db
 check and_is_the_same_there 0 'Delays of its updates: mean ' "$syncopate" sessions show "$session" --dataset merged.db

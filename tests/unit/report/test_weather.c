@@ -352,8 +352,10 @@ static void the_section_has_both_in_a_picture_and_a_table(void **state) {
 
 /* ---- a session ---- */
 
-/* A session in the weather of seed 4 that tried two strategies; a trial of the first says what its updates did. */
-static void record_session(const struct model *model, const struct cluster *cluster, const char *file) {
+/* A session in the weather of seed 4 that tried two strategies, async-ps as a proposal of `proposer`; its trials say
+ * what its updates did. */
+static void record_session(const struct model *model, const struct cluster *cluster, const char *file,
+                           const char *options, const char *proposer) {
     static const char *const names[] = {"async-ps", "wfbp", "async-ps"};
     struct error err;
     struct store *store;
@@ -364,7 +366,7 @@ static void record_session(const struct model *model, const struct cluster *clus
                                            .model = model->id.hex,
                                            .cluster = cluster->id.hex,
                                            .budget = "{\"trials\":3}",
-                                           .options = "{\"weather\":4}"};
+                                           .options = options};
     assert_ok(store_session_begin(store, &session, &err));
     for (size_t i = 0; i < 3; i++) {
         struct strategy s;
@@ -375,7 +377,7 @@ static void record_session(const struct model *model, const struct cluster *clus
                                           .cluster = cluster,
                                           .strategy = &s,
                                           .session = "stormy",
-                                          .proposer = names[i],
+                                          .proposer = i == 1 ? names[i] : proposer,
                                           .runner = "lab"};
         const struct tune_outcome outcome = {
             .state = RECORD_COMPLETE,
@@ -400,7 +402,7 @@ static void a_report_in_weather_has_rates_and_delays(void **state) {
     size_t length;
     read_cluster(STORMY, &stormy);
     snprintf(file, sizeof file, "%s/stormy.db", test_dir());
-    record_session(&w->model, &stormy, file);
+    record_session(&w->model, &stormy, file, "{\"weather\":4}", "async-ps");
     assert_ok(store_open(file, STORE_READ_ONLY, &store, &err));
     assert_ok(findings_gather(store, "stormy", FINDINGS_ALL, &f, &err));
     store_close(store);
@@ -424,6 +426,45 @@ static void a_report_in_weather_has_rates_and_delays(void **state) {
     cluster_release(&stormy);
 }
 
+/* The best is synchronous; the fastest whose models may be stale has lanes and delays beside it. */
+static void a_session_that_tried_stale_models_shows_their_lanes_and_delays(void **state) {
+    struct world *w = *state;
+    struct error err;
+    struct cluster stormy;
+    struct store *store;
+    struct findings f;
+    char file[4096], *text;
+    size_t length;
+    read_cluster(STORMY, &stormy);
+    snprintf(file, sizeof file, "%s/stale.db", test_dir());
+    record_session(&w->model, &stormy, file, "{\"weather\":4,\"allow_stale\":3}", "stale");
+    assert_ok(store_open(file, STORE_READ_ONLY, &store, &err));
+    assert_ok(findings_gather(store, "stormy", FINDINGS_ALL, &f, &err));
+    store_close(store);
+    assert_string_equal(f.outcome.rows[f.outcome.best].name, "wfbp");
+    assert_int_equal(f.n_timelines, 1);
+    assert_null(f.timelines[0].updates_of);
+    assert_true(f.has_stale);
+    assert_string_equal(f.stale.name, "async-ps");
+    assert_string_equal(f.stale.updates_of, "n2");
+    assert_int_equal(f.stale.weather.seed, 4);
+    expect_sound_lanes(&f.stale);
+    assert_int_equal(f.n_delays, 1);
+    assert_string_equal(f.delays[0].name, "async-ps");
+    assert_int_equal(f.delays[0].trials, 2);
+    assert_close(f.delays[0].measured.of_delay[1], 6, 1e-9);
+    assert_true(f.delays[0].predicted.of_delay[0] + f.delays[0].predicted.of_delay[1] > 0);
+    assert_ok(report_write(&f, "type this", &text, &length, &err));
+    expect_strict_xml(text);
+    assert_contains(text, "Where the time goes with models that may be stale");
+    assert_contains(text, "Simulated. Measured, a round of updates in the mean: 100 ms.");
+    assert_contains(text, "20.0% were dropped in 2 trials.");
+    assert_true(length < 200000);
+    free(text);
+    findings_release(&f);
+    cluster_release(&stormy);
+}
+
 int main(void) {
     (void)simulated_run; /* nothing is tried here */
     const struct CMUnitTest tests[] = {
@@ -433,6 +474,8 @@ int main(void) {
         cmocka_unit_test_setup_teardown(slow_iterations_are_those_of_the_weather, world_set_up, world_tear_down),
         cmocka_unit_test_setup_teardown(lanes_of_updates_show_what_workers_do, world_set_up, world_tear_down),
         cmocka_unit_test_setup_teardown(a_report_in_weather_has_rates_and_delays, world_set_up, world_tear_down),
+        cmocka_unit_test_setup_teardown(a_session_that_tried_stale_models_shows_their_lanes_and_delays, world_set_up,
+                                        world_tear_down),
         cmocka_unit_test(bars_hold_every_update),
         cmocka_unit_test(bars_say_which_delays_they_hold),
         cmocka_unit_test(a_record_tells_what_its_trial_measured),
