@@ -28,7 +28,7 @@
 struct trial_command_options {
     const char *strategy, *baseline, *dataset, *trace;
     const char *train;
-    double rate, momentum, target;
+    double rate, momentum, target; /* NAN: not said */
     uint64_t iterations, warmup, seed;
     bool json;
     struct runner_options launch;
@@ -176,9 +176,12 @@ static enum status expect(const struct inputs *inputs, const struct strategy *st
 }
 
 static struct training_options training_of(const struct trial_command_options *words) {
-    struct training_options options = {.rate = words->rate, .momentum = words->momentum, .target = words->target};
+    struct training_options options = {.rate = 0.05, .momentum = 0.9, .target = 0.05};
     if (words->train)
         training_parse(words->train, &options.task);
+    options.rate = isnan(words->rate) ? options.rate : words->rate;
+    options.momentum = isnan(words->momentum) ? options.momentum : words->momentum;
+    options.target = isnan(words->target) ? options.target : words->target;
     return options;
 }
 
@@ -229,16 +232,19 @@ static enum status run_trial(const struct inputs *inputs, const struct strategy 
 }
 
 static enum status check_training(const struct trial_command_options *words, struct error *err) {
+    const struct training_options said = training_of(words);
     enum training_task task;
+    if (!words->train && !(isnan(words->rate) && isnan(words->momentum) && isnan(words->target)))
+        return error_set(err, ST_USAGE, "--learning-rate, --momentum and --target are for --train");
     if (!words->train)
         return ST_OK;
     if (!training_parse(words->train, &task) || task == TRAINING_NONE)
         return error_set(err, ST_USAGE, "--train: \"%s\" is neither softmax nor two-layer", words->train);
     if (words->job.command)
         return error_set(err, ST_USAGE, "--train is for a runner's trial; a command trains what it likes");
-    if (!(words->rate > 0 && words->rate <= 1e6))
+    if (!(said.rate > 0 && said.rate <= 1e6))
         return error_set(err, ST_USAGE, "--learning-rate must be above 0, and at most 1000000");
-    if (!(words->momentum >= 0 && words->momentum < 1) || !(words->target > 0 && words->target < 1))
+    if (!(said.momentum >= 0 && said.momentum < 1) || !(said.target > 0 && said.target < 1))
         return error_set(err, ST_USAGE, "--momentum must be from 0 to below 1, --target above 0%% and below 100%%");
     return ST_OK;
 }
@@ -292,7 +298,7 @@ static enum status read_and_run(const struct arguments *arguments, struct trial_
 }
 
 enum status cmd_trial(int argc, char **argv, struct error *err) {
-    struct trial_command_options words = {.iterations = 10, .warmup = 2, .rate = 0.05, .momentum = 0.9, .target = 0.05};
+    struct trial_command_options words = {.iterations = 10, .warmup = 2, .rate = NAN, .momentum = NAN, .target = NAN};
     const struct option options[] = {
         {"strategy", OPTION_TEXT, &words.strategy, "FILE", "run this strategy"},
         {"baseline", OPTION_TEXT, &words.baseline, "BASELINE", "or this baseline"},

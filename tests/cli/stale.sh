@@ -3,7 +3,7 @@
 # records go through a dataset, a report, a merge and a service. Needs OUT; prints ok, not ok and skip lines
 # (tests/README.md).
 # Alone: real trials are timed.
-# Plan: 34
+# Plan: 35
 set -u
 cd "$(dirname "$0")/../.."
 source tests/cli/check.bash
@@ -28,6 +28,7 @@ check a_word_is_no_allowance 2 '"some" is not a whole number' tune no.db --allow
 check too_stale_is_refused 2 '--allow-stale must be 1 to 1000' tune no.db --allow-stale 1001
 check nccl_sends_no_updates 2 'the NCCL worker sends no whole updates' tune no.db --allow-stale 2 --runner local --worker nccl
 check a_command_sends_no_updates 2 'a --command sends no whole updates' tune no.db --allow-stale 2 --command true
+check two_files_for_two_strategies 2 'are one file, "same.json"' tune no.db --allow-stale 2 --out same.json --out-stale same.json
 check nothing_stale_to_write 2 '--out-stale is for a session with --allow-stale' tune no.db --out-stale stale.json
 echo '{"schema":"syncopate.cluster/1","name":"lonely","nodes":[{"name":"n","nic_gbit_per_s":1}]}' >lonely.json
 check one_device_waits_for_nobody 2 '"lonely" has one device' \

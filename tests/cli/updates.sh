@@ -1,7 +1,7 @@
 #!/bin/bash
 # Trials of strategies with a "consistency" from outside: what they say in words and as JSON, and what is refused.
 # Alone: real trials are timed.
-# Plan: 26
+# Plan: 28
 set -u
 cd "$(dirname "$0")/../.."
 source tests/cli/check.bash
@@ -73,6 +73,7 @@ PY
 verdict losses_fall $? "$(tail -n 1 why)"
 check an_unknown_task_is_refused 2 '"xor" is neither softmax nor two-layer' trial lab-4x1g --baseline ssp --train xor
 check a_bad_momentum_is_refused 2 '--momentum must be from 0 to below 1' trial lab-4x1g --baseline ssp --train softmax --momentum 1
+check a_rate_without_training_is_refused 2 'are for --train' trial lab-4x1g --baseline ssp --learning-rate 1
 check a_bad_rate_is_refused 2 '--learning-rate must be above 0' trial lab-4x1g --baseline ssp --train softmax --learning-rate 0
 check rings_learn 0 '"reached_update":' trial lab-4x1g --baseline wfbp --runner local --train softmax --iterations 100 --target 20% --json
 check servers_of_sums_learn 0 'was reached after ' trial lab-4x1g --baseline ps-load-balanced --runner local --train softmax --iterations 100 --target 20%

@@ -1,7 +1,7 @@
 #!/bin/bash
 # syncopate weather and simulations in weather: the picture, the trace that can be played again, and what is refused.
 # Also a session in weather in the lab. Needs OUT; prints ok, not ok and skip lines (tests/README.md).
-# Plan: 43
+# Plan: 45
 set -u
 cd "$(dirname "$0")/../.."
 source tests/cli/check.bash
@@ -42,6 +42,8 @@ del cluster["variability"]["compute"]
 json.dump(cluster, open("drawn.json", "w"))
 cluster["variability"]["network"] = json.load(open("trace.json"))
 json.dump(cluster, open("played.json", "w"))
+cluster["variability"] = {}
+json.dump(cluster, open("still.json", "w"))
 PY
 "$syncopate" simulate cnn-small drawn.json --baseline wfbp,ps-load-balanced --seed 5 --seeds 1 --time 99s --json >drawn 2>err
 "$syncopate" simulate cnn-small played.json --baseline wfbp,ps-load-balanced --seed 1 --seeds 1 --time 99s --json >played 2>err
@@ -147,6 +149,8 @@ verdict its_trials_say_their_weather $? "$(tail -n 1 err)"
 session=$("$syncopate" dataset sessions --dataset w.db | grep -o '[0-9]\{8\}-[0-9]\{6\}-[a-z0-9]*' | head -n 1)
 check it_can_be_shown_again 0 'On the quiet network' "$syncopate" tune --resume "$session" --dataset w.db
 check a_report_tells_of_it 0 '' "$syncopate" report "$session" --dataset w.db --out w.html
+check no_time_is_refused 2 '--time must be above 0' "$syncopate" weather drawn.json --time 0s
+check nothing_that_varies_is_refused 2 'has nothing that varies' "$syncopate" weather still.json
 check rankers_leave_it_out 2 'rankers know no weather' "$syncopate" train-ranker --dataset w.db
 check a_lab_plays_flows 0 'in weather 3' "$syncopate" trial "$tiny" drawn-flows.json --baseline wfbp --seed 3 --iterations 5
 check its_answer_runs_in_any_weather 0 'in weather 9' "$syncopate" trial "$tiny" fast.json --strategy best.json --seed 9 --iterations 5
