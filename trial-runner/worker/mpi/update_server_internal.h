@@ -72,6 +72,23 @@ struct update_server {
     bool halts;                       /* it applies nothing before it has heard all workers */
 };
 
+/* What came: an update, or the sum of some. */
+struct arrival {
+    char *buffer;
+    uint32_t n;
+    struct update_member alone;
+    const struct update_member *members;
+};
+
+/* A new, newest version of a part, in memory of the pool. */
+struct copy *update_server_copy(struct update_server *s, const struct update_form *form);
+
+/* What the buffer has. */
+void update_server_open(const struct part *part, char *buffer, struct arrival *out);
+
+/* Check it, make it part of the model and count it (update_apply.c). A wrong update ends the job. */
+void update_server_apply(struct update_server *s, struct part *part, const struct arrival *arrival);
+
 /* All of the run's parts that this rank keeps. */
 void update_server_init(struct update_server *s, const struct update_run *run, struct learned *learned);
 void update_server_release(struct update_server *s);
