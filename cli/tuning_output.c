@@ -173,85 +173,12 @@ static void print_weather(const struct outcome *o) {
     text_print(stdout, ".\n");
 }
 
-static void print_interval(const struct outcome_ratio *r) {
-    if (isnan(r->low))
-        text_print(stdout, " (one round)");
-    else
-        text_print(stdout, " (%.2f .. %.2f, %zu rounds each)", r->low, r->high, r->n);
-}
-
-static void print_rounds(const struct outcome *o, const struct outcome_row *stale) {
-    const struct outcome_stale *s = &o->stale;
-    char round[32];
-    text_print(stdout, "\nWhere models may be stale by %lu, %s is the fastest: %s a round of updates",
-               (unsigned long)s->allowed, stale->name, units_format_time(stale->us, round, sizeof round));
-    if (!isnan(s->speedup.mean)) {
-        text_print(stdout, ", %.2fx as fast as %s", s->speedup.mean, o->rows[o->best].name);
-        print_interval(&s->speedup);
-    }
-    text_print(stdout, ".\n");
-    if (!isnan(s->delay_mean))
-        text_print(stdout, "Delays of its updates: mean %.2f, variance %.2f, largest %.0f; %.1f%% were dropped.\n",
-                   s->delay_mean, s->delay_variance, s->delay_largest, s->dropped * 100);
-}
-
-/* A line: when the target was reached, and the loss at the end. */
-static void print_learner(const struct outcome_learning *l, double updates, const char *name, const char *with) {
-    char time[32];
-    text_print(stdout, "  %s: ", name);
-    if (l->reached)
-        text_print(stdout, "after %.0f updates, in %s%s", l->updates, units_format_time(l->us, time, sizeof time),
-                   with);
-    else
-        text_print(stdout, "not reached");
-    if (l->reached > 0 && l->reached < l->trials)
-        text_print(stdout, " (%zu of %zu trials reached it)", l->reached, l->trials);
-    if (isnan(l->last))
-        text_print(stdout, "; its training went astray\n");
-    else
-        text_print(stdout, "; %.4g after %.0f\n", l->last, updates);
-}
-
-/* Who is sooner at the target, as far as trials can tell. */
-static void print_gain(const struct outcome *o, const struct outcome_row *stale) {
-    const struct outcome_ratio *gain = &o->stale.gain;
-    if (isnan(gain->mean)) {
-        text_print(stdout, "In no round did both reach that loss, so neither can be said to be sooner there.\n");
-        return;
-    }
-    text_print(stdout, "To that loss %s is %.2fx as fast as %s", stale->name, gain->mean, o->rows[o->best].name);
-    print_interval(gain);
-    text_print(stdout, "%s.\n",
-               isnan(gain->low)                  ? ": not confirmed"
-               : gain->low > 1 || gain->high < 1 ? ""
-                                                 : ": no measurable difference");
-}
-
 void tuning_print_stale(const struct outcome *o) {
-    const struct outcome_stale *s = &o->stale;
-    if (!s->allowed || o->best == SIZE_MAX)
-        return;
-    if (s->best == SIZE_MAX) {
-        text_print(stdout, "\nNo trial with stale models completed.\n");
-        return;
-    }
-    const struct outcome_row *stale = &o->rows[s->best];
-    char with[160];
-    print_rounds(o, stale);
-    if (isnan(s->target))
-        return;
-    snprintf(with, sizeof with, " with %.100s", o->rows[o->best].name);
-    text_print(stdout,
-               "Its workers learned softmax regression, a small convex task and not this model, at rate %.3g with "
-               "momentum %.3g.\nFrom a loss of %.4g to %.4g, the least being %.4g:\n",
-               s->rate, s->momentum, s->first, s->target, s->least);
-    print_learner(&s->learning, s->updates, stale->name, "");
-    if (s->in_step.trials > 0) {
-        print_learner(&s->in_step, s->updates, "synchronous training", with);
-        print_gain(o, stale);
-    }
-    text_print(stdout,
-               "What it computes is not what synchronous training computes: see that your model learns with it.\n");
+    struct outcome_line lines[OUTCOME_LINES];
+    const size_t n = outcome_stale_words(o, lines);
+    text_print(stdout, n ? "\n" : "");
+    for (size_t i = 0; i < n; i++)
+        text_print(stdout, "%s%s\n", lines[i].listed ? "  " : "", lines[i].text);
 }
 
 /* In weather a round is one sample. */

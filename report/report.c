@@ -70,43 +70,17 @@ static void weather_words(struct markup *m, const struct findings *f) {
     markup_end(m);
 }
 
-/* Who was sooner at the loss, if both were there. */
-static void learning_words(struct markup *m, const struct outcome *o) {
-    const struct outcome_stale *s = &o->stale;
-    char stale[32], in_step[32];
-    if (!s->learning.reached || !s->in_step.reached)
-        markup_textf(m,
-                     " Workers learned a small task: %zu of %zu trials came to the loss of %.4g, and %zu of %zu of "
-                     "synchronous training.",
-                     s->learning.reached, s->learning.trials, s->target, s->in_step.reached, s->in_step.trials);
-    else
-        markup_textf(m,
-                     " Workers learned a small task: a loss of %.4g took them %s and %.0f updates; synchronous "
-                     "training with %s takes %s and %.0f.",
-                     s->target, time_text(s->learning.us, stale), s->learning.updates, o->rows[o->best].name,
-                     time_text(s->in_step.us, in_step), s->in_step.updates);
-}
-
-/* What a session that may try stale models says of them. */
+/* What a session that may try stale models says of them: a paragraph a line, and lists of the lines that are listed. */
 static void stale_words(struct markup *m, const struct findings *f) {
-    const struct outcome *o = &f->outcome;
-    const struct outcome_stale *s = &o->stale;
-    char round[32];
-    if (!s->allowed || o->best == SIZE_MAX || s->best == SIZE_MAX)
-        return;
-    html_begin(m, "p", NULL);
-    markup_textf(m, "Where models may be stale by %llu, %s is the fastest: %s a round of updates",
-                 (unsigned long long)s->allowed, o->rows[s->best].name, time_text(o->rows[s->best].us, round));
-    if (!isnan(s->speedup.mean))
-        markup_textf(m, ", %.2f times as fast as %s", s->speedup.mean, o->rows[o->best].name);
-    markup_text(m, ".");
-    if (!isnan(s->delay_mean))
-        markup_textf(m, " Delays of its updates: mean %.2f, variance %.2f, largest %.0f; %.1f%% were dropped.",
-                     s->delay_mean, s->delay_variance, s->delay_largest, s->dropped * 100);
-    if (!isnan(s->target))
-        learning_words(m, o);
-    markup_text(m, " What it computes is not what synchronous training computes.");
-    markup_end(m);
+    struct outcome_line lines[OUTCOME_LINES];
+    const size_t n = outcome_stale_words(&f->outcome, lines);
+    for (size_t i = 0; i < n; i++) {
+        if (lines[i].listed && !lines[i - 1].listed)
+            markup_begin(m, "ul");
+        markup_leaf(m, lines[i].listed ? "li" : "p", lines[i].text);
+        if (lines[i].listed && (i + 1 == n || !lines[i + 1].listed))
+            markup_end(m);
+    }
 }
 
 static void verdict(struct markup *m, const struct findings *f) {

@@ -80,14 +80,19 @@ session=$("$syncopate" dataset sessions --dataset d.db | grep -o '[0-9]\{8\}-[0-
 check it_can_be_shown_again 0 'What it computes is not what synchronous training computes' \
     "$syncopate" tune --resume "$session" --dataset d.db
 check sessions_show_tells_it 0 'Where models may be stale by 3, ' "$syncopate" sessions show "$session" --dataset d.db
+cp out shown
 check a_report_tells_it 0 'Where models may be stale by 3, ' "$syncopate" report "$session" --dataset d.db --out -
 python3 - <<'PY' 2>err
 import re
 page = open("out").read()
 assert 'id="chart-stale-text"' in page and 'id="chart-delays-1-text"' in page, re.findall('id="(chart[^"]*)"', page)
 assert re.search("were dropped in [1-9][0-9]* trials", page), "no measured delays"
+words = re.sub("<[^>]*>", "", page)
+said = open("shown").read()
+lines = [l.strip() for l in said[said.index("Where models may be stale"):said.index("see that your model")].split("\n")[:-1]]
+assert len(lines) >= 6 and all(l in words for l in lines), [l for l in lines if l not in words]
 PY
-verdict with_lanes_and_delays $? "$(tail -n 1 err)"
+verdict with_lanes_and_delays_and_the_same_words $? "$(tail -n 1 err)"
 check the_dataset_is_sound 0 '' "$syncopate" dataset check --dataset d.db
 check it_goes_through_a_merge 0 '' "$syncopate" dataset merge d.db --dataset merged.db
 check and_is_the_same_there 0 'Delays of its updates: mean ' "$syncopate" sessions show "$session" --dataset merged.db

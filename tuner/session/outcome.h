@@ -191,6 +191,18 @@ bool outcome_row_has_interval(const struct outcome_row *row);
 /* All of a row's trials were cancelled, and the session will not take them up again: as if it had never been tried. */
 bool outcome_row_is_void(const struct outcome_row *row);
 
+/* ---- in words ---- */
+
+enum { OUTCOME_LINES = 8 };
+struct outcome_line {
+    bool listed; /* an item of a list, which the line before introduces */
+    char text[640];
+};
+
+/* What models that may be stale bring, and what they cost: speed, delays, and the loss that was measured. Returns how
+ * many lines; none where the session did not allow them or nothing completed. */
+size_t outcome_stale_words(const struct outcome *outcome, struct outcome_line out[OUTCOME_LINES]);
+
 /* ---- as JSON: Outcome in the service's interface ---- */
 
 /* Add members to the object `to`; false when memory is out. outcome_write: how the strategies compare.

@@ -300,6 +300,42 @@ static void who_learns_nothing_has_no_gain(void **state) {
     outcome_release(&t);
 }
 
+/* All lines of the words, one after the other. */
+static const char *words_of(const struct outcome *t, char out[4096]) {
+    struct outcome_line lines[OUTCOME_LINES];
+    const size_t n = outcome_stale_words(t, lines);
+    size_t at = 0;
+    out[0] = 0;
+    for (size_t i = 0; i < n; i++)
+        at += (size_t)snprintf(out + at, 4096 - at, "%s%s\n", lines[i].listed ? "- " : "", lines[i].text);
+    assert_true(at < 4096);
+    return out;
+}
+
+/* One round is told as such and confirms nothing; and what was computed is told from what was measured. */
+static void the_words_claim_no_more_than_was_measured(void **state) {
+    struct watched *w = *state;
+    struct error err;
+    char words[4096], part[256];
+    for (uint64_t rounds = 1; rounds <= 3; rounds += 2) {
+        struct outcome t;
+        struct tune_options o = options_of(30, STALE);
+        o.kept.final_rounds = rounds;
+        assert_ok(tune(w, rounds > 1 ? "three" : "one", &o, NULL, &t, &err));
+        assert_contains(words_of(&t, words), "Where models may be stale by 5, ");
+        assert_int_equal(strstr(words, "(one round).\n") != NULL, t.stale.speedup.n == 1);
+        assert_int_equal(strstr(words, "(one round): not confirmed.\n") != NULL, t.stale.gain.n == 1);
+        assert_true(rounds > 1 ? t.stale.gain.n > 1 : t.stale.gain.n == 1);
+        snprintf(part, sizeof part, " computed from the mean iteration of %s; 0.8 after 248\n", t.rows[t.best].name);
+        assert_contains(words, "- synchronous training: after 160 updates, in ");
+        assert_contains(words, part);
+        snprintf(part, sizeof part, "- %s: after 150 updates, in ", t.rows[t.stale.best].name);
+        assert_contains(words, part);
+        assert_contains(words, "What it computes is not what synchronous training computes");
+        outcome_release(&t);
+    }
+}
+
 static void stale_trials_that_fail_leave_the_answer_as_it_is(void **state) {
     struct watched *w = *state;
     struct error err;
@@ -436,6 +472,7 @@ int main(void) {
         T(the_answer_stays_synchronous_and_tells_of_delays_and_losses),
         T(an_outcome_with_stale_models_is_read_as_it_was_written),
         T(who_learns_nothing_has_no_gain),
+        T(the_words_claim_no_more_than_was_measured),
         T(stale_trials_that_fail_leave_the_answer_as_it_is),
         T(no_budget_is_overdrawn),
         T(an_interrupted_session_goes_on_as_if_nothing_had_happened),
