@@ -120,9 +120,8 @@ static void print_verdict(const struct outcome *o) {
     if (o->baseline == SIZE_MAX)
         text_print(stdout, "\nUse %s: %s an iteration. No baseline completed to compare it with.\n", best->name, text);
     else if (o->best == o->baseline)
-        text_print(stdout,
-                   "\nNothing to gain: the baseline %s is the fastest of all that was tried, %s an iteration.\n",
-                   best->name, text);
+        text_print(stdout, "\nNothing to gain: the baseline %s is %s of all that was tried, %s an iteration.\n",
+                   best->name, outcome_fastest_words(o), text);
     else if (o->overlap)
         text_print(
             stdout,

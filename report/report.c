@@ -96,8 +96,8 @@ static void verdict(struct markup *m, const struct findings *f) {
         if (f->outcome.baseline == SIZE_MAX)
             markup_textf(m, "Use %s: %s an iteration. No baseline was measured to compare it with.", best->name, time);
         else if (f->outcome.best == f->outcome.baseline)
-            markup_textf(m, "Nothing to gain: the baseline %s is the fastest of all that was tried, %s an iteration.",
-                         best->name, time);
+            markup_textf(m, "Nothing to gain: the baseline %s is %s of all that was tried, %s an iteration.",
+                         best->name, outcome_fastest_words(&f->outcome), time);
         else if (f->outcome.overlap)
             markup_textf(m,
                          "No measurable difference: %s (%s) and the baseline %s are within each other’s noise. Keep "

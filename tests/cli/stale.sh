@@ -3,7 +3,7 @@
 # records go through a dataset, a report, a merge and a service. Needs OUT; prints ok, not ok and skip lines
 # (tests/README.md).
 # Alone: real trials are timed.
-# Plan: 35
+# Plan: 37
 set -u
 cd "$(dirname "$0")/../.."
 source tests/cli/check.bash
@@ -117,6 +117,11 @@ check compare_measures_what_is_named 2 '--measure runs the strategies of --with'
 check compare_measures_on_one_cluster 2 'one model on one cluster' \
     "$syncopate" compare mlp-small lab-4x1g,lab-8x500m --with ssp --measure 1
 check compare_names_what_it_does_not_know 2 'no-such' compare --with ssp,no-such
+
+check a_small_budget_is_warned_of 0 'of 10 trials 9 are kept for stale models and the final' \
+    tune small.db --trials 10 --rounds 1 --allow-stale 4 --runner local --trial-time 50ms
+grep -q "8 trials; the search's share of the trials is used up" out
+verdict and_does_not_say_that_all_is_used_up $? "$(head -n 1 out)"
 
 # On a service: an agent runs the trials.
 mkdir served

@@ -29,6 +29,7 @@
 /* X(constant, words): why a session ended. */
 #define TUNE_STOP_TABLE(X)                                                                                             \
     X(TUNE_STOP_TRIALS, "the trials are used up")                                                                      \
+    X(TUNE_STOP_SHARE, "the search's share of the trials is used up, and what follows it needed fewer")                \
     X(TUNE_STOP_TIME, "the time is used up")                                                                           \
     X(TUNE_STOP_GAP, "the best is close enough to the lower bound")                                                    \
     X(TUNE_STOP_GAIN, "no candidate promises enough more")                                                             \
@@ -181,6 +182,9 @@ const struct baseline *outcome_baseline(const char *proposer);
 
 /* The rows' places, fastest first; rows that never completed come last, in their order. order[0..n_rows). */
 void outcome_order(const struct outcome *outcome, size_t *order);
+
+/* What a best strategy is the fastest of: where stale models were tried, of the synchronous ones alone. */
+const char *outcome_fastest_words(const struct outcome *outcome);
 
 /* Its iterations are rounds of updates, of which the mean counts. It is never the best. */
 bool outcome_row_is_of_updates(const struct outcome_row *row);

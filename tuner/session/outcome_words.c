@@ -104,6 +104,10 @@ static void say_training(struct words *w, const struct outcome *o) {
     }
 }
 
+const char *outcome_fastest_words(const struct outcome *o) {
+    return o->stale.best == SIZE_MAX ? "the fastest" : "the fastest synchronous strategy";
+}
+
 size_t outcome_stale_words(const struct outcome *o, struct outcome_line out[OUTCOME_LINES]) {
     struct words w = {.lines = out};
     if (!o->stale.allowed || o->best == SIZE_MAX)

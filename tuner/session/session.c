@@ -298,6 +298,15 @@ static size_t starts_limit(const struct session *s) {
     return n < s->starts.n ? n : s->starts.n;
 }
 
+void session_warn_of_budget(const struct session *s) {
+    const uint64_t kept = reserve(s), trials = s->options.trials;
+    if (s->options.kept.allow_stale && trials && trials - kept <= starts_limit(s))
+        log_warn(
+            "of %lu trials %lu are kept for stale models and the final, and baselines take the others: none is left "
+            "for the search; give more --trials",
+            (unsigned long)trials, (unsigned long)kept);
+}
+
 /* The first of the starts that was not tried; *out is NULL when all were. */
 static enum status next_start(struct session *s, struct entry **out, struct error *err) {
     *out = NULL;
@@ -609,7 +618,8 @@ const char *session_id(const struct session *s) {
 }
 
 enum tune_stop session_stop(const struct session *s) {
-    return s->stop;
+    const bool left = s->stop == TUNE_STOP_TRIALS && s->trials < s->options.trials;
+    return left ? TUNE_STOP_SHARE : s->stop;
 }
 
 enum status session_found(const struct session *s, struct error *err) {
@@ -628,6 +638,6 @@ enum status session_answer(const struct session *s, struct store *store, struct 
     if (st)
         return st;
     out->hopeless = s->starts.hopeless;
-    out->stop = s->stop;
+    out->stop = session_stop(s);
     return ST_OK;
 }

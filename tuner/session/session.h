@@ -108,6 +108,9 @@ enum status session_take_up(struct session *s, struct store *store, const struct
  * the store. */
 enum status session_import(struct session *s, struct store *store, const struct record *record, struct error *err);
 
+/* Warn where a budget leaves the search no trial beside those of stale models and the final. */
+void session_warn_of_budget(const struct session *s);
+
 enum status session_record_run(struct session *s, struct store *store, struct error *err);
 
 /* Change its budget (0 = no limit, as in struct tune_options). session_record_budget: in the dataset.

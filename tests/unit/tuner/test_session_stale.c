@@ -358,6 +358,9 @@ static void no_budget_is_overdrawn(void **state) {
         assert_ok(tune(w, name, &o, NULL, &t, &err));
         assert_true(w->n <= trials && w->n > 0 && !w->found_stale[0]);
         assert_true(trials < 5 || t.stale.best != SIZE_MAX);
+        assert_true(t.stop != (w->n < trials ? TUNE_STOP_TRIALS : TUNE_STOP_SHARE));
+        assert_string_equal(outcome_fastest_words(&t),
+                            t.stale.best == SIZE_MAX ? "the fastest" : "the fastest synchronous strategy");
         outcome_release(&t);
     }
 }
