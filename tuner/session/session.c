@@ -301,10 +301,9 @@ static size_t starts_limit(const struct session *s) {
 void session_warn_of_budget(const struct session *s) {
     const uint64_t kept = reserve(s), trials = s->options.trials;
     if (s->options.kept.allow_stale && trials && trials - kept <= starts_limit(s))
-        log_warn(
-            "of %lu trials %lu are kept for stale models and the final, and baselines take the others: none is left "
-            "for the search; give more --trials",
-            (unsigned long)trials, (unsigned long)kept);
+        log_warn("of %lu trials %lu are kept for stale models and the final; beside the baselines none is left for the "
+                 "search: give more --trials",
+                 (unsigned long)trials, (unsigned long)kept);
 }
 
 /* The first of the starts that was not tried; *out is NULL when all were. */
