@@ -43,6 +43,21 @@ void learned_so_far(const struct learned *l, const double *weights, double *out)
         out[k] = weights[k] + l->sum[k] + l->of.options->momentum * l->change[k];
 }
 
+void learned_send(const struct learned *l, int rank, int tag, MPI_Comm comm) {
+    MPI_Send(l->at_us, (int)l->n, MPI_DOUBLE, rank, tag, comm);
+    MPI_Send(l->weights, (int)(l->n * l->of.training->n_weights), MPI_DOUBLE, rank, tag, comm);
+}
+
+void learned_receive(struct learned *l, int rank, int tag, MPI_Comm comm) {
+    const int room = LEARNED_MOST * (int)l->of.training->n_weights;
+    MPI_Status status;
+    int n;
+    MPI_Recv(l->at_us, LEARNED_MOST, MPI_DOUBLE, rank, tag, comm, &status);
+    MPI_Get_count(&status, MPI_DOUBLE, &n);
+    l->n = (size_t)n;
+    MPI_Recv(l->weights, room, MPI_DOUBLE, rank, tag, comm, MPI_STATUS_IGNORE);
+}
+
 static double loss_of(const struct learned *l, size_t i) {
     const struct training *t = l->of.training;
     return training_loss(t, 0, NULL, l->weights + i * t->n_weights, NULL);

@@ -4,6 +4,7 @@
 #ifndef TRIAL_RUNNER_WORKER_MPI_LEARNED_H
 #define TRIAL_RUNNER_WORKER_MPI_LEARNED_H
 
+#include <mpi.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -43,7 +44,11 @@ void learned_apply(struct learned *learned, uint64_t version, double *weights);
 /* The weights if the next version were made of what was added up so far. */
 void learned_so_far(const struct learned *learned, const double *weights, double *out);
 
-/* After the run: {"event":"loss",...} of up to LEARNED_LINES versions, and {"event":"training",...}. */
+/* After the run: give all of it to another rank, which has called learned_init for the same. */
+void learned_send(const struct learned *learned, int rank, int tag, MPI_Comm comm);
+void learned_receive(struct learned *learned, int rank, int tag, MPI_Comm comm);
+
+/* {"event":"loss",...} of up to LEARNED_LINES versions, and {"event":"training",...}. */
 void learned_tell(const struct learned *learned);
 void learned_release(struct learned *learned);
 

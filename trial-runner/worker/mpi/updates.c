@@ -97,6 +97,32 @@ static bool serves(const struct plan *plan, uint32_t node) {
     return found;
 }
 
+/* Whoever keeps the weights gives them to device 0, which tells: lines of two ranks at once would be torn where mpirun
+ * passes them on. A server that died at the very end gives nothing. */
+static void gather_learned(const struct update_run *run, const struct learned *own) {
+    const int tag = run->control + 2, teller = run->world->worker_rank[0];
+    const double until_us = clock_now_us() + UPDATE_LOST_US;
+    int found = 0;
+    MPI_Status status;
+    if (own->of.training)
+        learned_send(own, teller, tag, run->world->pushes);
+    if (run->world->rank != teller)
+        return;
+    while (!found && (run->replica < 0 || clock_now_us() < until_us)) {
+        MPI_Iprobe(MPI_ANY_SOURCE, tag, run->world->pushes, &found, &status);
+        pause_for_us(PAUSE_US);
+    }
+    if (!found)
+        return;
+    struct learned all = {0};
+    double *first = report_alloc(run->training.n_weights, sizeof *first);
+    learned_init(&all, update_subject(run), first);
+    learned_receive(&all, status.MPI_SOURCE, tag, run->world->pushes);
+    learned_tell(&all);
+    learned_release(&all);
+    free(first);
+}
+
 /* Ranks that wait for one that died at the very end would wait for ever: the server waits for their word that all has
  * been gathered, unless it was taken for dead. */
 static void end_together(const struct update_run *run, bool watches) {
@@ -139,8 +165,8 @@ void updates_run(const struct plan *plan, const struct world *world, const struc
     }
     if (!world->is_server)
         tell_workers(world, &mine);
-    if (learned.of.training)
-        learned_tell(&learned);
+    if (run.training.n_weights > 0)
+        gather_learned(&run, &learned);
     if (run.replica >= 0)
         end_together(&run, watches);
     learned_release(&learned);
