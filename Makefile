@@ -222,7 +222,7 @@ $(OUT)/tests/convergence/settings: $(OUT)/obj/tests/convergence/settings.o $$(fo
 	$(call say,LINK,$@)
 	@mkdir -p $(@D)
 	$(Q)$(CC) $(LDFLAGS_ALL) -o $@ $< $(call link,trial-runner)
-failover: all  ## kill the server of updates 20 times, and see its replica go on, in the lab: five minutes, and root
+failover: all  ## kill the server of updates 20 times, and see its replica go on, in the lab: two minutes, and root
 	@OUT=$(OUT) tests/failover/failover.py
 
 CURVES := $(patsubst %.c,$(OUT)/obj/%.o,$(wildcard tests/curves/*.c)) $(SUPPORT_STRATEGY)
