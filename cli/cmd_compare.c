@@ -16,6 +16,7 @@
 #include "cli/output.h"
 #include "cli/runner_options.h"
 #include "cli/table.h"
+#include "cli/updates_output.h"
 #include "tuner/predict/comparison.h"
 
 enum { MAX_WORDS = 64, COLUMNS = 7, MAX_THREADS = 63, MOST_TRIALS = 1000 };
@@ -135,11 +136,6 @@ static void print_block(const struct column *columns, size_t n) {
     text_print(stdout, "\n");
 }
 
-static double share_dropped(const struct updates_prediction *u) {
-    const double all = u->applied + u->dropped + u->late;
-    return all > 0 ? (u->dropped + u->late) / all : 0;
-}
-
 /* What workers that do not wait for each other do: of a column, the rows with updates. */
 static void print_updates_of(struct table *table, const struct column *column, size_t *rows) {
     const struct comparison *c = &column->comparison;
@@ -154,7 +150,7 @@ static void print_updates_of(struct table *table, const struct column *column, s
         table_cell(table, "%.1f", updates_delay_mean(u));
         table_cell(table, "%.1f", sqrt(updates_delay_variance(u)));
         table_cell(table, "%lu", (unsigned long)u->delay_most);
-        table_cell(table, "%.1f%%", share_dropped(u) * 100);
+        table_cell(table, "%.1f%%", updates_share_dropped(u) * 100);
         ++*rows;
     }
 }
@@ -182,10 +178,7 @@ static void print_updates(const struct column *columns, size_t n) {
 
 static bool add_updates(cJSON *to, const struct updates_prediction *u) {
     cJSON *updates = cJSON_AddObjectToObject(to, "updates");
-    return updates && cJSON_AddNumberToObject(updates, "delay_mean", updates_delay_mean(u)) &&
-           cJSON_AddNumberToObject(updates, "delay_variance", updates_delay_variance(u)) &&
-           cJSON_AddNumberToObject(updates, "delay_largest", (double)u->delay_most) &&
-           cJSON_AddNumberToObject(updates, "dropped_share", share_dropped(u));
+    return updates && updates_add_figures(updates, u);
 }
 
 static bool add_row(cJSON *to, const struct comparison *c, size_t r) {

@@ -57,17 +57,20 @@ static void print_takeover(const struct trial_takeover *t) {
     text_print(stdout, "Models that workers had from the server, found equal to its own: %.0f\n", t->compared);
 }
 
-static double share_dropped(const struct updates_prediction *p) {
-    const double lost = p->dropped + p->late;
-    return lost > 0 ? lost / (p->applied + lost) : 0;
-}
-
 static void print_predicted(double measured_us, double us, const struct updates_prediction *p) {
     char round[32];
     text_print(stdout,
                "predicted: %u of them in %s (%+.1f%%); %.1f%% dropped; delays: mean %.2f, variance %.2f, largest %lu\n",
                p->workers, units_format_time(us, round, sizeof round), (us / measured_us - 1) * 100,
-               share_dropped(p) * 100, updates_delay_mean(p), updates_delay_variance(p), (unsigned long)p->delay_most);
+               updates_share_dropped(p) * 100, updates_delay_mean(p), updates_delay_variance(p),
+               (unsigned long)p->delay_most);
+}
+
+bool updates_add_figures(cJSON *to, const struct updates_prediction *p) {
+    return cJSON_AddNumberToObject(to, "dropped_share", updates_share_dropped(p)) &&
+           cJSON_AddNumberToObject(to, "delay_mean", updates_delay_mean(p)) &&
+           cJSON_AddNumberToObject(to, "delay_variance", updates_delay_variance(p)) &&
+           cJSON_AddNumberToObject(to, "delay_largest", (double)p->delay_most);
 }
 
 bool updates_add_predicted(cJSON *root, const struct updates_prediction *p) {
@@ -75,11 +78,7 @@ bool updates_add_predicted(cJSON *root, const struct updates_prediction *p) {
     while (n > 0 && p->delays[n - 1] <= 0)
         n--;
     cJSON *json = cJSON_AddObjectToObject(root, "predicted_updates"), *delays = cJSON_CreateDoubleArray(p->delays, n);
-    return json && delays && cJSON_AddItemToObject(json, "delays", delays) &&
-           cJSON_AddNumberToObject(json, "dropped_share", share_dropped(p)) &&
-           cJSON_AddNumberToObject(json, "delay_mean", updates_delay_mean(p)) &&
-           cJSON_AddNumberToObject(json, "delay_variance", updates_delay_variance(p)) &&
-           cJSON_AddNumberToObject(json, "delay_largest", (double)p->delay_most);
+    return json && delays && cJSON_AddItemToObject(json, "delays", delays) && updates_add_figures(json, p);
 }
 
 void updates_print(const char *strategy, const struct summary *rounds, uint64_t seed, const struct trial_updates *u,
@@ -134,12 +133,7 @@ static bool add_losses(cJSON *json, const struct trial_training *t) {
 
 bool training_add(cJSON *root, const struct trial_training *t) {
     cJSON *json = cJSON_AddObjectToObject(root, "training");
-    return json && cJSON_AddNumberToObject(json, "first", t->first) &&
-           cJSON_AddNumberToObject(json, "least", t->least) && cJSON_AddNumberToObject(json, "target", t->target) &&
-           json_add_known(json, "last", t->last) &&
-           (!t->reached || (cJSON_AddNumberToObject(json, "reached_update", t->reached_update) &&
-                            cJSON_AddNumberToObject(json, "reached_us", t->reached_us))) &&
-           add_losses(json, t);
+    return json && trial_training_add_figures(t, json) && add_losses(json, t);
 }
 
 bool updates_add(cJSON *root, const struct trial_updates *u) {

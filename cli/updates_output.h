@@ -23,7 +23,9 @@ void training_print(const char *task, const struct trial_training *training);
 bool updates_add(cJSON *root, const struct trial_updates *updates);
 bool training_add(cJSON *root, const struct trial_training *training);
 
-/* Add the member "predicted_updates". False when memory is out. */
+/* Add the dropped share and the delays' mean, variance and largest; the member "predicted_updates" with these and how
+ * many updates had each delay. False when memory is out. */
+bool updates_add_figures(cJSON *to, const struct updates_prediction *predicted);
 bool updates_add_predicted(cJSON *root, const struct updates_prediction *predicted);
 
 #endif

@@ -51,13 +51,6 @@ static void show(struct view *v, size_t most, uint32_t node) {
         v->nodes[v->n_nodes++] = node;
 }
 
-static bool is_server(const struct plan *plan, uint32_t node) {
-    for (uint32_t m = 0; m < plan->n_messages; m++)
-        if (plan->messages[m].server == node)
-            return true;
-    return false;
-}
-
 static void choose_nodes(struct view *v, size_t most) {
     const struct plan *plan = &v->p->plan;
     const struct cost *cost = &v->p->cost;
@@ -67,7 +60,7 @@ static void choose_nodes(struct view *v, size_t most) {
         show(v, most, cost->workers[w]);
     bool found = false;
     for (size_t i = 0; i < v->n_nodes; i++) /* the first that does not serve, if there is one */
-        if (cost->cluster->nodes[v->nodes[i]].devices > 0 && (!found || is_server(plan, v->node))) {
+        if (cost->cluster->nodes[v->nodes[i]].devices > 0 && (!found || plan_serves(plan, v->node))) {
             found = true;
             v->node = v->nodes[i];
             v->worker = cost->cluster->nodes[v->nodes[i]].first_device;

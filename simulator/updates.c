@@ -664,6 +664,11 @@ double updates_delay_variance(const struct updates_prediction *p) {
     return p->applied > 0 ? fmax(p->delay_squares / p->applied - mean * mean, 0) : 0;
 }
 
+double updates_share_dropped(const struct updates_prediction *p) {
+    const double lost = p->dropped + p->late, all = p->applied + lost;
+    return all > 0 ? lost / all : 0;
+}
+
 void updates_prediction_add(struct updates_prediction *sum, const struct updates_prediction *more) {
     sum->workers = more->workers;
     sum->us += more->us;

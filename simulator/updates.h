@@ -87,6 +87,9 @@ double updates_round_us(const struct updates_prediction *prediction);
 double updates_delay_mean(const struct updates_prediction *prediction);
 double updates_delay_variance(const struct updates_prediction *prediction);
 
+/* Of all updates, those that were dropped or late; 0 of none. */
+double updates_share_dropped(const struct updates_prediction *prediction);
+
 /* Add the counts of another run of the same plan. */
 void updates_prediction_add(struct updates_prediction *sum, const struct updates_prediction *more);
 

@@ -496,3 +496,19 @@ void plan_release(struct plan *plan) {
     arena_release(&plan->arena);
     *plan = (struct plan){0};
 }
+
+bool plan_serves(const struct plan *plan, uint32_t node) {
+    for (uint32_t m = 0; m < plan->n_messages; m++)
+        if (plan->messages[m].kind == SYNC_PARAMETER_SERVER && plan->messages[m].server == node)
+            return true;
+    return false;
+}
+
+bool plan_needs_server(const struct plan *plan, uint32_t node) {
+    const struct consistency *c = &plan->consistency;
+    for (uint32_t i = 0; i < c->aggregators.n; i++)
+        if (c->aggregators.nodes[i] == node)
+            return true;
+    return plan_serves(plan, node) || (c->replicated && c->replica == node) ||
+           (c->distributors > 0 && plan->cluster->nodes[node].devices > 0);
+}

@@ -130,4 +130,10 @@ uint64_t plan_part_bytes(const struct strategy *strategy, const struct variable 
 
 void plan_release(struct plan *plan);
 
+/* Whether messages are summed at the node. O(messages). */
+bool plan_serves(const struct plan *plan, uint32_t node);
+
+/* Whether the node needs a server's process: for that, or to add updates up, pass models on or follow a server. */
+bool plan_needs_server(const struct plan *plan, uint32_t node);
+
 #endif

@@ -128,6 +128,15 @@ double training_loss(const struct training *t, size_t n, const uint32_t *example
     return loss / (double)n + penalty / 2 * dot(t->n_weights, weights, weights);
 }
 
+void training_change(const struct training *t, double rate, uint64_t seed, uint32_t worker, uint32_t iteration,
+                     const double *weights, double *change) {
+    uint32_t batch[TRAINING_BATCH];
+    training_draw(t, seed, worker, iteration, batch);
+    training_loss(t, TRAINING_BATCH, batch, weights, change);
+    for (uint32_t k = 0; k < t->n_weights; k++)
+        change[k] *= -rate;
+}
+
 /* ---- data ---- */
 
 /* Later inputs vary less, down to a fifth, so that some weights are learned slower than others. The last input is 1. */

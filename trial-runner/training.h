@@ -75,6 +75,11 @@ void training_draw(const struct training *training, uint64_t seed, uint32_t work
 double training_loss(const struct training *training, size_t n, const uint32_t *examples, const double *weights,
                      double *gradient);
 
+/* Equation 1: what the weights should change by after the worker's batch, -rate * gradient, into `change` [n_weights].
+ */
+void training_change(const struct training *training, double rate, uint64_t seed, uint32_t worker, uint32_t iteration,
+                     const double *weights, double *change);
+
 /* The least loss of all examples, and weights [n_weights] that have it. Fails: ST_NO_MEMORY, ST_NUMERIC (did not get
  * there). */
 enum status training_solve(const struct training *training, double *weights, double *loss, struct error *err);

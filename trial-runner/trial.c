@@ -273,18 +273,19 @@ static enum status check_replica(const struct trial_request *request, const stru
 }
 
 /* The scheduler is in the server's rank. */
-static enum status check_servers(const struct trial_request *request, const bool *serves, struct error *err) {
+static enum status check_servers(const struct trial_request *request, const struct plan *plan, struct error *err) {
     uint32_t n = 0;
     for (uint32_t i = 0; i < request->cluster->n_nodes; i++)
-        n += serves[i];
+        n += plan_serves(plan, i);
     if (!request->strategy->consistency.scheduled || n == 1)
         return ST_OK;
     return error_set(err, ST_INVALID, "%s has a \"scheduler\" and %u servers; trials run it with one server",
                      request->strategy->name, n);
 }
 
-/* Which nodes need a server's rank, or one that adds updates up or passes models on: [n_nodes], malloc'd. */
+/* Which nodes need a server's rank: [n_nodes], malloc'd. */
 static enum status find_servers(const struct trial_request *request, bool **out, struct error *err) {
+    const uint32_t n = request->cluster->n_nodes;
     struct plan plan;
     enum status status = check_consistency(request, err);
     if (!status)
@@ -292,32 +293,16 @@ static enum status find_servers(const struct trial_request *request, bool **out,
     if (status)
         return status;
     status = training_place(request->training.task, &plan, &(uint32_t){0}, err);
-    if (status) {
-        plan_release(&plan);
-        return status;
-    }
-    bool *serves = calloc(request->cluster->n_nodes, sizeof *serves);
-    for (uint32_t i = 0; serves && i < plan.n_messages; i++)
-        if (plan.messages[i].kind == SYNC_PARAMETER_SERVER)
-            serves[plan.messages[i].server] = true;
-    status = check_replica(request, &plan, err);
-    plan_release(&plan);
-    if (!serves)
-        return error_no_memory(err);
-    const struct node_list *aggregators = &request->strategy->consistency.aggregators;
     if (!status)
-        status = check_servers(request, serves, err);
-    if (request->strategy->consistency.replicated)
-        serves[request->strategy->consistency.replica] = true;
-    for (uint32_t i = 0; i < aggregators->n; i++)
-        serves[aggregators->nodes[i]] = true;
-    for (uint32_t i = 0; i < request->cluster->n_nodes && request->strategy->consistency.distributors > 0; i++)
-        serves[i] = serves[i] || request->cluster->nodes[i].devices > 0;
-    if (status)
-        free(serves);
-    else
-        *out = serves;
-    return status;
+        status = check_replica(request, &plan, err);
+    if (!status)
+        status = check_servers(request, &plan, err);
+    bool *serves = status ? NULL : calloc(n, sizeof *serves);
+    for (uint32_t i = 0; serves && i < n; i++)
+        serves[i] = plan_needs_server(&plan, i);
+    plan_release(&plan);
+    *out = serves;
+    return status || serves ? status : error_no_memory(err);
 }
 
 enum status trial_check_weather(const struct cluster *cluster, const struct launcher *launcher, struct error *err) {

@@ -40,15 +40,18 @@ void trial_training_take(struct trial_training *training, const char *event, con
         take_training(training, line);
 }
 
+bool trial_training_add_figures(const struct trial_training *t, cJSON *to) {
+    return cJSON_AddNumberToObject(to, "first", t->first) && cJSON_AddNumberToObject(to, "least", t->least) &&
+           cJSON_AddNumberToObject(to, "target", t->target) && json_add_known(to, "last", t->last) &&
+           (!t->reached || (cJSON_AddNumberToObject(to, "reached_update", t->reached_update) &&
+                            cJSON_AddNumberToObject(to, "reached_us", t->reached_us)));
+}
+
 bool trial_training_write(const struct trial_training *t, const struct training_options *options, double applied,
                           cJSON *to) {
     cJSON *json = cJSON_AddObjectToObject(to, "training");
     return json && cJSON_AddStringToObject(json, "task", training_name(options->task)) &&
            cJSON_AddNumberToObject(json, "rate", options->rate) &&
            cJSON_AddNumberToObject(json, "momentum", options->momentum) &&
-           cJSON_AddNumberToObject(json, "first", t->first) && cJSON_AddNumberToObject(json, "least", t->least) &&
-           cJSON_AddNumberToObject(json, "target", t->target) && cJSON_AddNumberToObject(json, "updates", applied) &&
-           json_add_known(json, "last", t->last) &&
-           (!t->reached || (cJSON_AddNumberToObject(json, "reached_update", t->reached_update) &&
-                            cJSON_AddNumberToObject(json, "reached_us", t->reached_us)));
+           cJSON_AddNumberToObject(json, "updates", applied) && trial_training_add_figures(t, json);
 }

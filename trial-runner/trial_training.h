@@ -28,6 +28,10 @@ struct trial_training {
 /* Take the line if its event is one of training; a line that makes no sense changes nothing. */
 void trial_training_take(struct trial_training *training, const char *event, const cJSON *line);
 
+/* Add to an object the losses "first", "least", "target" and "last", and where the target was reached "reached_update"
+ * and "reached_us". False when memory is out. */
+bool trial_training_add_figures(const struct trial_training *training, cJSON *to);
+
 /* What a record keeps of it: add the member "training" with these options and the number of `applied` updates whose
  * loss is "last". False when memory is out. */
 bool trial_training_write(const struct trial_training *training, const struct training_options *options, double applied,

@@ -82,15 +82,13 @@ static void make_version(struct run *r) {
 
 static void take_update(struct run *r, uint32_t i) {
     struct worker *w = &r->workers[i];
-    uint32_t batch[TRAINING_BATCH];
-    double gradient[MOST_WEIGHTS];
-    training_draw(r->training, r->seed, i, (uint32_t)w->ended++, batch);
-    training_loss(r->training, TRAINING_BATCH, batch, w->weights, gradient);
+    double change[MOST_WEIGHTS];
+    training_change(r->training, r->rate, r->seed, i, (uint32_t)w->ended++, w->weights, change);
     w->ready_ms = INFINITY;
     if (r->version - w->version > r->way->bound)
         return;
     for (uint32_t k = 0; k < r->training->n_weights; k++)
-        r->sum[k] -= r->rate * gradient[k];
+        r->sum[k] += change[k];
     if (++r->applied % r->way->together == 0)
         make_version(r);
 }

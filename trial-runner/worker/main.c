@@ -8,8 +8,8 @@
  * X is mpi or nccl: trial-runner/worker/backend.h says what differs. Rank 0 reads the files and shares their text;
  * every rank lowers the strategy itself. Device 0 reports by JSON lines on standard output: ready, iteration, step and
  * message (--trace), point, measurement, agreement, interference, runtime, updates, worker, done, and where workers
- * learn loss and training. A server that applies updates reports iteration, loss and training in its place. Any rank
- * may report infeasible or error, with a reason. probe says in one line what this machine has for the program; it is
+ * learn loss and training. A server that applies updates reports iteration in its place, and takeover. Any rank may
+ * report infeasible or error, with a reason. probe says in one line what this machine has for the program; it is
  * run alone. --fault sum|kill|hang makes the last device fail at the second iteration and is there for tests. Exit
  * codes are the program syncopate's. */
 #include <errno.h>

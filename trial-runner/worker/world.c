@@ -9,17 +9,7 @@
 
 static void find_servers(struct world *world, const struct plan *plan) {
     for (uint32_t i = 0; i < world->cluster->n_nodes; i++)
-        world->server_rank[i] = -1;
-    for (uint32_t i = 0; i < plan->n_messages; i++)
-        if (plan->messages[i].kind == SYNC_PARAMETER_SERVER)
-            world->server_rank[plan->messages[i].server] = 0;
-    for (uint32_t i = 0; i < plan->consistency.aggregators.n; i++)
-        world->server_rank[plan->consistency.aggregators.nodes[i]] = 0;
-    if (plan->consistency.replicated)
-        world->server_rank[plan->consistency.replica] = 0;
-    for (uint32_t i = 0; i < world->cluster->n_nodes && plan->consistency.distributors > 0; i++)
-        if (world->cluster->nodes[i].devices > 0)
-            world->server_rank[i] = 0;
+        world->server_rank[i] = plan_needs_server(plan, i) ? 0 : -1;
 }
 
 /* Number the ranks node by node; the number of ranks that the plan needs. */

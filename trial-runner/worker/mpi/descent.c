@@ -28,14 +28,10 @@ void descent_init(struct descent *d, struct gradients *gradients, const struct w
 }
 
 void descent_put(struct descent *d, struct gradients *gradients, uint32_t message, uint32_t iteration) {
-    const uint32_t n = d->training.n_weights;
-    uint32_t batch[TRAINING_BATCH];
-    if (n == 0 || message != d->message)
+    if (d->training.n_weights == 0 || message != d->message)
         return;
-    training_draw(&d->training, d->options->weather, d->world->device, iteration, batch);
-    training_loss(&d->training, TRAINING_BATCH, batch, d->weights, d->step);
-    for (uint32_t k = 0; k < n; k++)
-        d->step[k] *= -d->options->training.rate;
+    training_change(&d->training, d->options->training.rate, d->options->weather, d->world->device, iteration,
+                    d->weights, d->step);
     gradients_put(gradients, d->step);
 }
 

@@ -8,14 +8,6 @@
 #include "trial-runner/worker/mpi/update_server_internal.h"
 #include "trial-runner/worker/report.h"
 
-static uint32_t workers(const struct update_server *s) {
-    return s->run->world->cluster->n_devices;
-}
-
-static struct update_head *head_of(const struct part *part) {
-    return update_head_of(part->model->buffer);
-}
-
 struct copy *update_server_copy(struct update_server *s, const struct update_form *form) {
     struct copy *copy = report_alloc(1, sizeof *copy);
     *copy = (struct copy){.buffer = pool_take(&s->pool, update_bytes(form)), .newest = true};

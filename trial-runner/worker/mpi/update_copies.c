@@ -4,6 +4,7 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "base/grow.h"
 #include "strategy/updates/replicate.h"
 #include "trial-runner/worker/report.h"
 
@@ -24,7 +25,7 @@ struct update_copies {
     double taken_step;   /* a bound on the replica's last step when it has applied what was taken */
     size_t replica;      /* steps that it has applied */
     double replica_step; /* likewise, with these */
-    double *norms;       /* [n_steps_room] of steps, as replica_divergence wants them */
+    double *norms;       /* of steps, as replica_divergence wants them */
     size_t norms_room;
     double *norm_of;  /* [n_devices] of the worker's last update */
     double typical;   /* norm */
@@ -55,16 +56,6 @@ void update_copies_free(struct update_copies *c) {
     free(c);
 }
 
-static void *grow(void *array, size_t *room, size_t needed, size_t size) {
-    if (needed <= *room)
-        return array;
-    *room = needed * 2;
-    void *more = realloc(array, *room * size);
-    if (!more)
-        report_abort(ST_NO_MEMORY, "out of memory for %zu copies", *room);
-    return more;
-}
-
 /* ---- norms ---- */
 
 void update_copies_ready(struct update_copies *c, uint32_t worker, double norm) {
@@ -89,8 +80,8 @@ double update_copies_bound(const struct update_copies *c) {
 void update_copies_add(struct update_copies *c) {
     const size_t s = c->sequence->n - 1;
     const struct update_step *step = &c->sequence->steps[s];
-    c->list = grow(c->list, &c->room, c->n + step->n, sizeof *c->list);
-    c->norms = grow(c->norms, &c->norms_room, s + 1, sizeof *c->norms);
+    if (!GROW(&c->list, &c->room, c->n + step->n) || !GROW(&c->norms, &c->norms_room, s + 1))
+        report_abort(ST_NO_MEMORY, "out of memory for %zu copies", c->n);
     c->norms[s] = step->norm;
     for (uint32_t i = 0; i < step->n; i++)
         c->list[c->n++] =

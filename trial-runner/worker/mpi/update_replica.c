@@ -37,12 +37,12 @@ struct replica {
     struct takeover takeover;
 };
 
-static uint32_t workers(const struct replica *r) {
+static uint32_t n_workers(const struct replica *r) {
     return r->run->world->cluster->n_devices;
 }
 
 static struct update_head *model_of(const struct update_server *s) {
-    return update_head_of(s->parts[0].model->buffer);
+    return head_of(&s->parts[0]);
 }
 
 /* ---- following ---- */
@@ -74,7 +74,7 @@ static void judge_version(struct update_server *s) {
     struct replica *r = s->replica;
     struct takeover *t = &r->takeover;
     const uint32_t n = s->run->training.n_weights;
-    for (uint32_t w = 0; w < workers(r); w++) {
+    for (uint32_t w = 0; w < n_workers(r); w++) {
         if (r->states[w].version * updates_in_version(s->run) != model_of(s)->updates || r->states[w].version == 0)
             continue;
         compare_models(s, &r->states[w]);
@@ -91,7 +91,7 @@ static void judge_version(struct update_server *s) {
 void update_replica_applied(struct update_server *s) {
     struct replica *r = s->replica;
     r->step = replica_step(r->step, s->sequence->steps[s->sequence->next - 1].norm, s->run->plan->consistency.momentum);
-    if (r->n_states == workers(r))
+    if (r->n_states == n_workers(r))
         judge_version(s);
 }
 
@@ -170,15 +170,15 @@ void update_replica_releases(struct update_server *s) {
 
 /* Every worker has said where it stands, and all copies that it has sent are here. */
 static bool has_all(const struct replica *r) {
-    bool all = r->n_states == workers(r);
-    for (uint32_t w = 0; w < workers(r) && all; w++)
+    bool all = r->n_states == n_workers(r);
+    for (uint32_t w = 0; w < n_workers(r) && all; w++)
         all = r->copies[w] == r->states[w].updates;
     return all;
 }
 
 static uint64_t newest_of_workers(const struct replica *r) {
     uint64_t newest = 0;
-    for (uint32_t w = 0; w < workers(r); w++)
+    for (uint32_t w = 0; w < n_workers(r); w++)
         newest = r->states[w].version > newest ? r->states[w].version : newest;
     return newest;
 }
@@ -226,14 +226,14 @@ static void begin_takeover(struct update_server *s) {
 
 static void take_clients(struct update_server *s) {
     struct part *part = &s->parts[0];
-    for (uint32_t w = 0; w < workers(s->replica); w++) {
+    for (uint32_t w = 0; w < workers(s); w++) {
         const struct update_head *state = &s->replica->states[w];
         const bool waits = state->to == PHASE_WAITS, gone = state->to == PHASE_LEAVES;
         part->clients[w] =
             (struct client){.ended = state->iteration + waits, .version = state->version, .waits = waits, .gone = gone};
         part->n_gone += gone;
     }
-    s->n_open -= part->n_gone == workers(s->replica);
+    s->n_open -= part->n_gone == workers(s);
 }
 
 /* Distances are in norms of a typical update, which the bound is a number of. */

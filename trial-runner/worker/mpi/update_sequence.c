@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/grow.h"
 #include "trial-runner/worker/report.h"
 
 struct update_arrival {
@@ -14,12 +15,8 @@ struct update_arrival {
 };
 
 void update_sequence_add(struct update_sequence *q, uint32_t n, const struct update_member *members, double norm) {
-    if (q->n == q->room) {
-        q->room = q->room ? q->room * 2 : 64;
-        q->steps = realloc(q->steps, q->room * sizeof *q->steps);
-        if (!q->steps)
-            report_abort(ST_NO_MEMORY, "out of memory for %zu steps", q->room);
-    }
+    if (!GROW(&q->steps, &q->room, q->n + 1))
+        report_abort(ST_NO_MEMORY, "out of memory for %zu steps", q->n);
     struct update_step *step = &q->steps[q->n++];
     *step = (struct update_step){.n = n, .members = report_alloc(n, sizeof *members), .norm = norm};
     memcpy(step->members, members, n * sizeof *members);
@@ -38,12 +35,12 @@ void update_sequence_keep(struct update_sequence *q, const struct update_form *f
     q->n_waiting += arrival->n;
 }
 
-/* Where the link to the arrival is that begins with this update; to NULL: nowhere. */
-static struct update_arrival **find(struct update_arrival *const *list, const struct update_member *member) {
-    struct update_arrival **at = (struct update_arrival **)(uintptr_t)list;
-    while (*at && ((*at)->first.worker != member->worker || (*at)->first.iteration != member->iteration))
-        at = &(*at)->next;
-    return at;
+/* What has come and begins with this update; NULL: nothing. */
+static struct update_arrival *find(const struct update_sequence *q, const struct update_member *member) {
+    struct update_arrival *a = q->waiting;
+    while (a && (a->first.worker != member->worker || a->first.iteration != member->iteration))
+        a = a->next;
+    return a;
 }
 
 bool update_sequence_is_whole(const struct update_sequence *q) {
@@ -52,15 +49,17 @@ bool update_sequence_is_whole(const struct update_sequence *q) {
         return false;
     const struct update_step *step = &q->steps[q->next];
     for (uint32_t i = 0; i < step->n; i++) {
-        const struct update_arrival *arrival = *find(&q->waiting, &step->members[i]);
+        const struct update_arrival *arrival = find(q, &step->members[i]);
         here += arrival ? arrival->n : 0;
     }
     return here == step->n;
 }
 
-static char *unlink_arrival(struct update_sequence *q, struct update_arrival **at) {
-    struct update_arrival *arrival = *at;
+static char *take_out(struct update_sequence *q, struct update_arrival *arrival) {
     char *buffer = arrival->buffer;
+    struct update_arrival **at = &q->waiting;
+    while (*at != arrival)
+        at = &(*at)->next;
     *at = arrival->next;
     q->n_waiting -= arrival->n;
     free(arrival);
@@ -71,7 +70,7 @@ static char *unlink_arrival(struct update_sequence *q, struct update_arrival **a
 static void add_up(struct update_sequence *q, const struct update_form *form, struct pool *pool,
                    const struct update_step *step, char *sum) {
     for (uint32_t i = 1; i < step->n; i++) {
-        char *more = unlink_arrival(q, find(&q->waiting, &step->members[i]));
+        char *more = take_out(q, find(q, &step->members[i]));
         update_sum(form, sum, more);
         pool_give(pool, more);
     }
@@ -82,9 +81,9 @@ static void add_up(struct update_sequence *q, const struct update_form *form, st
 
 char *update_sequence_take(struct update_sequence *q, const struct update_form *form, struct pool *pool) {
     const struct update_step *step = &q->steps[q->next++];
-    struct update_arrival **at = find(&q->waiting, &step->members[0]);
-    const bool pieces = (*at)->n < step->n;
-    char *buffer = unlink_arrival(q, at);
+    struct update_arrival *first = find(q, &step->members[0]);
+    const bool pieces = first->n < step->n;
+    char *buffer = take_out(q, first);
     if (pieces)
         add_up(q, form, pool, step, buffer);
     return buffer;
@@ -94,7 +93,7 @@ char *update_sequence_take(struct update_sequence *q, const struct update_form *
 static bool keep_what_came(const struct update_sequence *q, struct update_step *step) {
     uint32_t n = 0;
     for (uint32_t i = 0; i < step->n; i++)
-        if (*find(&q->waiting, &step->members[i]))
+        if (find(q, &step->members[i]))
             step->members[n++] = step->members[i];
     step->n = n;
     return n > 0;
@@ -138,7 +137,7 @@ uint32_t update_sequence_settle(struct update_sequence *q) {
 
 void update_sequence_release(struct update_sequence *q, struct pool *pool) {
     while (q->waiting)
-        pool_give(pool, unlink_arrival(q, &q->waiting));
+        pool_give(pool, take_out(q, q->waiting));
     for (size_t s = 0; s < q->n; s++)
         free(q->steps[s].members);
     free(q->steps);

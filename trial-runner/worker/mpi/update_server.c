@@ -100,14 +100,6 @@ void update_server_release(struct update_server *s) {
     pool_release(&s->pool);
 }
 
-static uint32_t workers(const struct update_server *s) {
-    return s->run->world->cluster->n_devices;
-}
-
-static struct update_head *head_of(const struct part *part) {
-    return update_head_of(part->model->buffer);
-}
-
 /* ---- sending ---- */
 
 static bool is_over(const struct update_server *s) {

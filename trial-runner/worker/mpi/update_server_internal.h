@@ -80,6 +80,14 @@ struct arrival {
     const struct update_member *members;
 };
 
+static inline uint32_t workers(const struct update_server *s) {
+    return s->run->world->cluster->n_devices;
+}
+
+static inline struct update_head *head_of(const struct part *part) {
+    return update_head_of(part->model->buffer);
+}
+
 /* A new, newest version of a part, in memory of the pool. */
 struct copy *update_server_copy(struct update_server *s, const struct update_form *form);
 

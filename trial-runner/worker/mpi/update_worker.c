@@ -34,7 +34,6 @@ struct update_worker {
     double beat_us;           /* this worker's last sign of life */
     struct update_head model; /* the head of the last whole model */
     double norm;              /* of the update: how far it moves the weights; 1 where nothing is learned */
-    double *gradient;         /* [n_weights] */
     double compute_us;        /* of an iteration, on a device with compute_scale 1 */
     double measured_us;       /* when the first measured iteration began */
     struct update_worker_result result;
@@ -51,7 +50,6 @@ static void worker_init(struct update_worker *w, const struct update_run *run) {
         memset(w->pushes[m], 0, update_bytes(&run->forms[m])); /* touched before the run begins */
         memset(w->models[m], 0, update_bytes(&run->forms[m]));
     }
-    w->gradient = report_alloc(run->training.n_weights, sizeof *w->gradient);
     if (run->training.n_weights > 0)
         training_begin(&run->training, update_weights(w->models[run->largest]));
     for (uint32_t k = 0; k < plan->n_steps; k++)
@@ -66,7 +64,6 @@ static void worker_release(struct update_worker *w) {
     }
     free(w->pushes);
     free(w->models);
-    free(w->gradient);
     update_kept_release(&w->kept);
 }
 
@@ -96,21 +93,17 @@ static double scale(const struct update_worker *w) {
     return world_node(world)->compute_scale * slowness;
 }
 
-/* Equation 1: what the weights should change by, in front of the largest message. */
+/* What the weights should change by, in front of the largest message. */
 static void learn(struct update_worker *w) {
     const struct update_run *run = w->run;
-    const struct training *training = &run->training;
-    uint32_t batch[TRAINING_BATCH];
-    if (training->n_weights == 0)
+    double *change = update_weights(w->pushes[run->largest]), sum = 0;
+    if (run->training.n_weights == 0)
         return;
-    training_draw(training, run->options->weather, run->world->device, w->result.iterations, batch);
-    training_loss(training, TRAINING_BATCH, batch, update_weights(w->models[run->largest]), w->gradient);
-    double sum = 0;
-    for (uint32_t k = 0; k < training->n_weights; k++) {
-        update_weights(w->pushes[run->largest])[k] = -run->options->training.rate * w->gradient[k];
-        sum += w->gradient[k] * w->gradient[k];
-    }
-    w->norm = run->options->training.rate * sqrt(sum);
+    training_change(&run->training, run->options->training.rate, run->options->weather, run->world->device,
+                    w->result.iterations, update_weights(w->models[run->largest]), change);
+    for (uint32_t k = 0; k < run->training.n_weights; k++)
+        sum += change[k] * change[k];
+    w->norm = sqrt(sum);
 }
 
 /* A worker whose updates are kept also answers while it computes. */

@@ -90,13 +90,6 @@ static void tell_workers(const struct world *world, const struct update_worker_r
     free(all);
 }
 
-static bool serves(const struct plan *plan, uint32_t node) {
-    bool found = false;
-    for (uint32_t m = 0; m < plan->n_messages; m++)
-        found = found || plan->messages[m].server == node;
-    return found;
-}
-
 /* Whoever keeps the weights gives them to device 0, which tells: lines of two ranks at once would be torn where mpirun
  * passes them on. A server that died at the very end gives nothing. */
 static void gather_learned(const struct update_run *run, const struct learned *own) {
@@ -151,7 +144,7 @@ void updates_run(const struct plan *plan, const struct world *world, const struc
     struct learned learned = {0};
     bool watches = false;
     update_run_init(&run, plan, world, options);
-    if (world->is_server && serves(plan, world->node))
+    if (world->is_server && plan_serves(plan, world->node))
         watches = update_server_run(&run, &counts, &learned);
     else if (world->rank == run.replica)
         update_replica_run(&run, &counts, &learned);
