@@ -15,59 +15,43 @@ dir=$(mktemp -d)
 trap 'rm -rf "$dir"' EXIT
 tiny=$PWD/tests/cli/mlp-tiny.json tests=$PWD/tests
 
+# NAME, words for sys.argv behind the folder; the rest of a script, with failover.py as f, that fails where NAME does not hold.
+holds() {
+    { printf 'import sys\nimport failover as f\n' && cat; } >"$dir/script.py"
+    PYTHONPATH=tests/failover python3 "$dir/script.py" "$dir" "${@:2}" 2>"$dir/why"
+    verdict "$1" $? "$(tail -n 1 "$dir/why")"
+}
+
 for name in early due sums stale synchronous; do
-    python3 - "$dir" "$name" <<'PY' 2>"$dir/why"
-import sys
-sys.path.insert(0, "tests/failover")
-import failover as f
+    holds "a_replica_takes_over_$name" "$name" <<'PY'
 folder, name = sys.argv[1:]
 path = f.strategy(name, folder)
 why = f.wrong(f.run(path, "local", 60, 20, 3), 60)
 assert not why, why
 PY
-    verdict "a_replica_takes_over_$name" $? "$(tail -n 1 "$dir/why")"
 done
 for name in early sums; do
-    python3 - "$dir" "$name" <<'PY' 2>"$dir/why"
-import sys
-sys.path.insert(0, "tests/failover")
-import failover as f
+    holds "a_replica_follows_$name" "$name" <<'PY'
 folder, name = sys.argv[1:]
 trial = f.run(folder + f"/{name}.json", "local", 60)
 why = f.wrong(trial, 60, died=False)
 assert not why, why
 assert trial["updates"]["copies"] >= 240 - 12, trial["updates"]["copies"]
 PY
-    verdict "a_replica_follows_$name" $? "$(tail -n 1 "$dir/why")"
-    python3 - "$dir" "$name" <<'PY' 2>"$dir/why"
-import sys
-sys.path.insert(0, "tests/failover")
-import failover as f
+    holds "a_server_that_wakes_up_too_late_changes_nothing_$name" "$name" <<'PY'
 folder, name = sys.argv[1:]
 why = f.wrong(f.run(folder + f"/{name}.json", "local", 400, 20, 3, stop_ms=1500), 400)
 assert not why, why
 PY
-    verdict "a_server_that_wakes_up_too_late_changes_nothing_$name" $? "$(tail -n 1 "$dir/why")"
 done
-
-python3 - "$dir" <<'PY' 2>"$dir/why"
-import sys
-sys.path.insert(0, "tests/failover")
-import failover as f
-path = f.strategy("early", sys.argv[1])
-trial = f.run(path, "local", 400, 20, 3, stop_ms=1500, victim=3)
+holds a_replica_that_stops_does_not_take_over <<'PY'
+trial = f.run(sys.argv[1] + "/early.json", "local", 400, 20, 3, stop_ms=1500, victim=3)
 assert not trial.get("takeover") and not f.wrong(trial, 400, died=False), (trial.get("takeover"), trial["updates"])
 PY
-verdict a_replica_that_stops_does_not_take_over $? "$(tail -n 1 "$dir/why")"
-python3 - "$dir" <<'PY' 2>"$dir/why"
-import sys
-sys.path.insert(0, "tests/failover")
-import failover as f
-path = f.strategy("early", sys.argv[1])
-why = f.run(path, "local", 60, 60, 0, victim=5, fails=True)
+holds a_worker_that_dies_at_the_end_ends_the_trial <<'PY'
+why = f.run(sys.argv[1] + "/early.json", "local", 60, 60, 0, victim=5, fails=True)
 assert "has died: it was silent for 10 s" in why or "died at the end of the run" in why, why
 PY
-verdict a_worker_that_dies_at_the_end_ends_the_trial $? "$(tail -n 1 "$dir/why")"
 
 cd "$dir"
 trial() { "$syncopate" trial "$tiny" lab-4x1g --runner local --iterations 2 --strategy "$@"; }

@@ -392,20 +392,37 @@ static void record_session(const struct model *model, const struct cluster *clus
     store_close(store);
 }
 
-static void a_report_in_weather_has_rates_and_delays(void **state) {
-    struct world *w = *state;
+/* What was recorded in the storm by a session with these options. */
+static void find_in_storm(const struct world *w, const char *name, const char *options, const char *proposer,
+                          struct findings *out) {
     struct error err;
     struct cluster stormy;
     struct store *store;
-    struct findings f;
-    char file[4096], *text;
-    size_t length;
+    char file[4096];
     read_cluster(STORMY, &stormy);
-    snprintf(file, sizeof file, "%s/stormy.db", test_dir());
-    record_session(&w->model, &stormy, file, "{\"weather\":4}", "async-ps");
+    snprintf(file, sizeof file, "%s/%s.db", test_dir(), name);
+    record_session(&w->model, &stormy, file, options, proposer);
+    cluster_release(&stormy);
     assert_ok(store_open(file, STORE_READ_ONLY, &store, &err));
-    assert_ok(findings_gather(store, "stormy", FINDINGS_ALL, &f, &err));
+    assert_ok(findings_gather(store, "stormy", FINDINGS_ALL, out, &err));
     store_close(store);
+}
+
+/* A sound report that is not too long, for the caller to free. */
+static char *report_of(struct findings *f) {
+    struct error err;
+    char *text;
+    size_t length;
+    assert_ok(report_write(f, "type this", &text, &length, &err));
+    expect_strict_xml(text);
+    assert_true(length < 200000);
+    return text;
+}
+
+static void a_report_in_weather_has_rates_and_delays(void **state) {
+    struct world *w = *state;
+    struct findings f;
+    find_in_storm(w, "stormy", "{\"weather\":4}", "async-ps", &f);
     assert_int_equal(f.n_timelines, 1); /* async-ps is the best and the best baseline */
     assert_int_equal(f.timelines[0].weather.seed, 4);
     assert_string_equal(f.timelines[0].updates_of, "n2");
@@ -414,33 +431,20 @@ static void a_report_in_weather_has_rates_and_delays(void **state) {
     assert_close(f.delays[0].measured.of_delay[1], 6, 1e-9);
     assert_close(f.delays[0].measured.late, 2, 1e-9);
     assert_true(f.delays[0].predicted.of_delay[0] + f.delays[0].predicted.of_delay[1] > 0);
-    assert_ok(report_write(&f, "type this", &text, &length, &err));
-    expect_strict_xml(text);
+    char *text = report_of(&f);
     assert_contains(text, "Simulated in weather 4, around the first change of a rate.");
     assert_contains(text, "The slowest NICs in what is shown");
     assert_contains(text, "20.0% were dropped in 2 trials.");
     assert_contains(text, "asynchronous");
-    assert_true(length < 200000);
     free(text);
     findings_release(&f);
-    cluster_release(&stormy);
 }
 
 /* The best is synchronous; the fastest whose models may be stale has lanes and delays beside it. */
 static void a_session_that_tried_stale_models_shows_their_lanes_and_delays(void **state) {
     struct world *w = *state;
-    struct error err;
-    struct cluster stormy;
-    struct store *store;
     struct findings f;
-    char file[4096], *text;
-    size_t length;
-    read_cluster(STORMY, &stormy);
-    snprintf(file, sizeof file, "%s/stale.db", test_dir());
-    record_session(&w->model, &stormy, file, "{\"weather\":4,\"allow_stale\":3}", "stale");
-    assert_ok(store_open(file, STORE_READ_ONLY, &store, &err));
-    assert_ok(findings_gather(store, "stormy", FINDINGS_ALL, &f, &err));
-    store_close(store);
+    find_in_storm(w, "stale", "{\"weather\":4,\"allow_stale\":3}", "stale", &f);
     assert_string_equal(f.outcome.rows[f.outcome.best].name, "wfbp");
     assert_int_equal(f.n_timelines, 1);
     assert_null(f.timelines[0].updates_of);
@@ -454,15 +458,12 @@ static void a_session_that_tried_stale_models_shows_their_lanes_and_delays(void 
     assert_int_equal(f.delays[0].trials, 2);
     assert_close(f.delays[0].measured.of_delay[1], 6, 1e-9);
     assert_true(f.delays[0].predicted.of_delay[0] + f.delays[0].predicted.of_delay[1] > 0);
-    assert_ok(report_write(&f, "type this", &text, &length, &err));
-    expect_strict_xml(text);
+    char *text = report_of(&f);
     assert_contains(text, "Where the time goes with models that may be stale");
     assert_contains(text, "Simulated. Measured, a round of updates in the mean: 100 ms.");
     assert_contains(text, "20.0% were dropped in 2 trials.");
-    assert_true(length < 200000);
     free(text);
     findings_release(&f);
-    cluster_release(&stormy);
 }
 
 int main(void) {

@@ -6,6 +6,7 @@
 #include "base/json.h"
 #include "dataset/query.h"
 #include "tests/support/check.h"
+#include "tests/unit/tuner/tune_in_dataset.h"
 #include "tuner/predict/predictor.h"
 #include "tuner/session/session_internal.h"
 #include "tuner/session/tune.h"
@@ -104,15 +105,9 @@ static struct tune_options options_of(uint64_t trials) {
 
 static enum status tune(struct world *w, const char *name, const struct tune_options *options, const char *resume,
                         struct outcome *out, struct error *err) {
-    struct store *store;
-    char file[4096];
     const struct tune_runner runner = {"simulated", w, run};
-    snprintf(file, sizeof file, "%s/%s.db", test_dir(), name);
     w->runs = 0;
-    assert_true(store_open(file, STORE_READ_WRITE, &store, err) == ST_OK);
-    enum status st = tune_run(store, &w->model, &w->cluster, &runner, options, resume, out, err);
-    store_close(store);
-    return st;
+    return tune_in_dataset(name, &w->model, &w->cluster, &runner, options, resume, out, err);
 }
 
 static void trials_of_a_round_run_in_the_same_weather(void **state) {

@@ -7,6 +7,7 @@
 #include "simulator/bound.h"
 #include "strategy/baselines/updates.h"
 #include "tests/unit/tuner/simulated_world.h"
+#include "tests/unit/tuner/tune_in_dataset.h"
 #include "tuner/session/session_internal.h"
 #include "tuner/session/tune.h"
 
@@ -92,15 +93,9 @@ static struct tune_options options_of(uint64_t trials, uint64_t stale) {
 
 static enum status tune(struct watched *w, const char *name, const struct tune_options *options, const char *resume,
                         struct outcome *out, struct error *err) {
-    struct store *store;
-    char file[4096];
     const struct tune_runner runner = {"simulated", w, run};
-    snprintf(file, sizeof file, "%s/%s.db", test_dir(), name);
     w->world.runs = w->n = 0;
-    assert_true(store_open(file, STORE_READ_WRITE, &store, err) == ST_OK);
-    enum status st = tune_run(store, &w->world.model, &w->world.cluster, &runner, options, resume, out, err);
-    store_close(store);
-    return st;
+    return tune_in_dataset(name, &w->world.model, &w->world.cluster, &runner, options, resume, out, err);
 }
 
 static void without_the_word_no_strategy_has_a_consistency(void **state) {
