@@ -96,8 +96,8 @@ void updates_prediction_add(struct updates_prediction *sum, const struct updates
 /* Add it to a prediction as the member "updates" (updates_json.c); false when memory is out. */
 bool updates_prediction_write(const struct updates_prediction *prediction, cJSON *to);
 
-/* Read what updates_prediction_write wrote, from the place of that member. It does not say how many workers there are,
- * and of their iterations it has the mean alone: out->workers is 0, out->iterations 1. Fails: ST_INVALID. */
+/* Read what updates_prediction_write wrote, from the place of that member. The member does not say how many workers
+ * there are, and of their iterations only the mean: out->workers is 0, out->iterations 1. Fails: ST_INVALID. */
 enum status updates_prediction_read(const struct json_at *at, struct updates_prediction *out, struct error *err);
 
 /* Fails: ST_INVALID (a plain plan), ST_TOO_LARGE (nodes), ST_NO_MEMORY, and as work_check. */

@@ -9,10 +9,10 @@
  *   network     Every `every_us` each NIC gets, independently in each direction, a rate drawn from a list. Or the rates
  *               are those of a recorded trace, which begins again when it is over.
  *   background  Flows of other jobs, from node to node. Drawn ones start as a Poisson process does, between any two
- *               nodes. On each NIC the job has what max-min sharing with the flows there leaves to one more flow, which
- *               takes all it can get: two flows of 6 on a NIC of 10 leave 3.33, two of 1 leave 8. The NIC's rate is
- *               that of `network`. A flow lasts as long as at its own rate, whatever it meets, so that the weather
- *               depends on nothing that the job does.
+ *               nodes. Flows share a NIC by max-min, and on each NIC the job gets the share of one more flow that has
+ *               no limit: beside two flows of 6 on a NIC of 10 the job gets 3.33, beside two of 1 it gets 8. The NIC's
+ *               rate is that of `network`. A flow lasts as long as it would at its own rate, so the weather depends on
+ *               nothing that the job does.
  * Units: microseconds, 10^9 bits a second, 10^6 bytes. Threads: plain data. */
 #ifndef STRATEGY_WEATHER_H
 #define STRATEGY_WEATHER_H
