@@ -8,6 +8,7 @@
 #include "base/clock.h"
 #include "base/json.h"
 #include "trial-runner/worker/report.h"
+#include "trial-runner/worker/wait.h"
 
 void learned_init(struct learned *l, struct learned_subject of, double *weights) {
     const uint32_t n = of.training->n_weights;
@@ -43,19 +44,23 @@ void learned_so_far(const struct learned *l, const double *weights, double *out)
         out[k] = weights[k] + l->sum[k] + l->of.options->momentum * l->change[k];
 }
 
-void learned_send(const struct learned *l, int rank, int tag, MPI_Comm comm) {
-    MPI_Send(l->at_us, (int)l->n, MPI_DOUBLE, rank, tag, comm);
-    MPI_Send(l->weights, (int)(l->n * l->of.training->n_weights), MPI_DOUBLE, rank, tag, comm);
+void learned_send(const struct learned *l, int rank, int tag, MPI_Comm comm, double limit_us) {
+    MPI_Request requests[2];
+    MPI_Isend(l->at_us, (int)l->n, MPI_DOUBLE, rank, tag, comm, &requests[0]);
+    MPI_Isend(l->weights, (int)(l->n * l->of.training->n_weights), MPI_DOUBLE, rank, tag, comm, &requests[1]);
+    wait_for_all(2, requests, MPI_STATUSES_IGNORE, limit_us);
 }
 
-void learned_receive(struct learned *l, int rank, int tag, MPI_Comm comm) {
+void learned_receive(struct learned *l, int rank, int tag, MPI_Comm comm, double limit_us) {
     const int room = LEARNED_MOST * (int)l->of.training->n_weights;
-    MPI_Status status;
+    MPI_Request requests[2];
+    MPI_Status statuses[2];
     int n;
-    MPI_Recv(l->at_us, LEARNED_MOST, MPI_DOUBLE, rank, tag, comm, &status);
-    MPI_Get_count(&status, MPI_DOUBLE, &n);
+    MPI_Irecv(l->at_us, LEARNED_MOST, MPI_DOUBLE, rank, tag, comm, &requests[0]);
+    MPI_Irecv(l->weights, room, MPI_DOUBLE, rank, tag, comm, &requests[1]);
+    wait_for_all(2, requests, statuses, limit_us);
+    MPI_Get_count(&statuses[0], MPI_DOUBLE, &n);
     l->n = (size_t)n;
-    MPI_Recv(l->weights, room, MPI_DOUBLE, rank, tag, comm, MPI_STATUS_IGNORE);
 }
 
 static double loss_of(const struct learned *l, size_t i) {

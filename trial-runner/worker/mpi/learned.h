@@ -44,9 +44,10 @@ void learned_apply(struct learned *learned, uint64_t version, double *weights);
 /* The weights if the next version were made of what was added up so far. */
 void learned_so_far(const struct learned *learned, const double *weights, double *out);
 
-/* After the run: give all of it to another rank, which has called learned_init for the same. */
-void learned_send(const struct learned *learned, int rank, int tag, MPI_Comm comm);
-void learned_receive(struct learned *learned, int rank, int tag, MPI_Comm comm);
+/* After the run: give all of it to another rank, which has called learned_init for the same. Neither waits longer for
+ * the other than limit_us (wait.h). */
+void learned_send(const struct learned *learned, int rank, int tag, MPI_Comm comm, double limit_us);
+void learned_receive(struct learned *learned, int rank, int tag, MPI_Comm comm, double limit_us);
 
 /* {"event":"loss",...} of up to LEARNED_LINES versions, and {"event":"training",...}. */
 void learned_tell(const struct learned *learned);

@@ -594,7 +594,7 @@ void update_server_answer(struct update_server *s) {
     answer(s, &s->parts[0]);
 }
 
-bool update_server_run(const struct update_run *run, struct update_counts *out, struct learned *learned) {
+void update_server_run(const struct update_run *run, struct update_counts *out, struct learned *learned) {
     struct update_server s;
     update_server_init(&s, run, learned);
     MPI_Barrier(MPI_COMM_WORLD);
@@ -603,8 +603,7 @@ bool update_server_run(const struct update_run *run, struct update_counts *out, 
     *out = s.counts;
     if (s.fenced) { /* MPI may still have some of it; the replica tells what was learned */
         learned_release(learned);
-        return false;
+        return;
     }
     update_server_release(&s);
-    return true;
 }

@@ -20,9 +20,8 @@
 #include "trial-runner/worker/mpi/update_counts.h"
 
 /* To be called on every server, while workers run update_worker_run. Prints a line an iteration: so many updates as
- * there are workers. A wrong update ends the job. False: its
- * replica took it for dead, and is the server. *learned is on the server of the largest message alone, and for its
- * owner to release. */
-bool update_server_run(const struct update_run *run, struct update_counts *out, struct learned *learned);
+ * there are workers. A wrong update ends the job. *learned is on the server of the largest message alone, unless its
+ * replica took it for dead and is the server now, and for its owner to release. */
+void update_server_run(const struct update_run *run, struct update_counts *out, struct learned *learned);
 
 #endif

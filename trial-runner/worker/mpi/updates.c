@@ -1,6 +1,7 @@
 /* Servers and workers count on their own. At the end device 0 gathers what they counted and tells it. */
 #include "trial-runner/worker/mpi/updates.h"
 
+#include <math.h>
 #include <stddef.h>
 #include <stdlib.h>
 
@@ -13,6 +14,7 @@
 #include "trial-runner/worker/mpi/update_worker.h"
 #include "trial-runner/worker/pause.h"
 #include "trial-runner/worker/report.h"
+#include "trial-runner/worker/wait.h"
 
 /* Numbers that are added up over all servers, and those of which the largest counts. */
 enum {
@@ -56,6 +58,18 @@ static void tell_updates(const struct update_run *run, const double *sums, const
     report_send(line);
 }
 
+/* Where there is a replica, MPI ends no rank when another dies; so long, then, do the others wait for it at the end. */
+static double limit_us(const struct update_run *run) {
+    return run->replica >= 0 ? UPDATE_LOST_US : INFINITY;
+}
+
+/* Until all ranks that last are here. */
+static void meet(const struct update_run *run) {
+    MPI_Request request;
+    MPI_Ibarrier(run->lasting, &request);
+    wait_for_all(1, &request, MPI_STATUSES_IGNORE, limit_us(run));
+}
+
 static void gather_counts(const struct update_run *run, const struct update_counts *c, uint64_t checked,
                           struct execute_result *out) {
     const struct world *world = run->world;
@@ -66,20 +80,25 @@ static void gather_counts(const struct update_run *run, const struct update_coun
     for (int d = 0; d < UPDATE_DELAYS; d++)
         sums[SUM_OF_DELAY + d] = (double)c->of_delay[d];
     const int root = world->worker_rank[0] - (run->replica >= 0 && run->server < world->worker_rank[0]);
-    MPI_Reduce(sums, all, SUMS, MPI_DOUBLE, MPI_SUM, root, run->lasting);
-    MPI_Reduce(mosts, most, MOSTS, MPI_DOUBLE, MPI_MAX, root, run->lasting);
+    MPI_Request requests[2];
+    MPI_Ireduce(sums, all, SUMS, MPI_DOUBLE, MPI_SUM, root, run->lasting, &requests[0]);
+    MPI_Ireduce(mosts, most, MOSTS, MPI_DOUBLE, MPI_MAX, root, run->lasting, &requests[1]);
+    wait_for_all(2, requests, MPI_STATUSES_IGNORE, limit_us(run));
     if (!tells)
         return;
     tell_updates(run, all, most);
     out->checked = (uint64_t)all[SUM_CHECKED];
 }
 
-static void tell_workers(const struct world *world, const struct update_worker_result *mine) {
+static void tell_workers(const struct update_run *run, const struct update_worker_result *mine) {
     enum { ITERATIONS, TIME, FIELDS };
+    const struct world *world = run->world;
     const double own[FIELDS] = {mine->iterations, mine->iteration_us};
     const bool tells = world->device == 0;
     double *all = report_alloc(tells ? world->cluster->n_devices : 0, sizeof own);
-    MPI_Gather(own, FIELDS, MPI_DOUBLE, all, FIELDS, MPI_DOUBLE, 0, world->workers);
+    MPI_Request request;
+    MPI_Igather(own, FIELDS, MPI_DOUBLE, all, FIELDS, MPI_DOUBLE, 0, world->workers, &request);
+    wait_for_all(1, &request, MPI_STATUSES_IGNORE, limit_us(run));
     for (uint32_t d = 0; d < world->cluster->n_devices && tells; d++) {
         cJSON *line = report_event("worker");
         cJSON_AddNumberToObject(line, "device", d);
@@ -98,7 +117,7 @@ static void gather_learned(const struct update_run *run, const struct learned *o
     int found = 0;
     MPI_Status status;
     if (own->of.training)
-        learned_send(own, teller, tag, run->world->pushes);
+        learned_send(own, teller, tag, run->world->pushes, limit_us(run));
     if (run->world->rank != teller)
         return;
     while (!found && (run->replica < 0 || clock_now_us() < until_us)) {
@@ -110,30 +129,10 @@ static void gather_learned(const struct update_run *run, const struct learned *o
     struct learned all = {0};
     double *first = report_alloc(run->training.n_weights, sizeof *first);
     learned_init(&all, update_subject(run), first);
-    learned_receive(&all, status.MPI_SOURCE, tag, run->world->pushes);
+    learned_receive(&all, status.MPI_SOURCE, tag, run->world->pushes, limit_us(run));
     learned_tell(&all);
     learned_release(&all);
     free(first);
-}
-
-/* Ranks that wait for one that died at the very end would wait for ever: the server waits for their word that all has
- * been gathered, unless it was taken for dead. */
-static void end_together(const struct update_run *run, bool watches) {
-    const int tag = run->control + 1;
-    const double until_us = clock_now_us() + UPDATE_LOST_US;
-    MPI_Request request;
-    int found = !watches;
-    if (run->world->rank == run->replica) {
-        MPI_Isend(NULL, 0, MPI_BYTE, run->server, tag, run->world->pushes, &request);
-        MPI_Request_free(&request);
-    }
-    while (!found && clock_now_us() < until_us) {
-        MPI_Iprobe(run->replica, tag, run->world->pushes, &found, MPI_STATUS_IGNORE);
-        pause_for_us(PAUSE_US);
-    }
-    if (!found)
-        report_abort(ST_TRIAL, "a rank died at the end of the run: not all was gathered in %d s",
-                     UPDATE_LOST_US / 1000000);
 }
 
 void updates_run(const struct plan *plan, const struct world *world, const struct execute_options *options,
@@ -142,10 +141,9 @@ void updates_run(const struct plan *plan, const struct world *world, const struc
     struct update_counts counts = {0};
     struct update_worker_result mine = {0};
     struct learned learned = {0};
-    bool watches = false;
     update_run_init(&run, plan, world, options);
     if (world->is_server && plan_serves(plan, world->node))
-        watches = update_server_run(&run, &counts, &learned);
+        update_server_run(&run, &counts, &learned);
     else if (world->rank == run.replica)
         update_replica_run(&run, &counts, &learned);
     else if (world->is_server)
@@ -153,15 +151,13 @@ void updates_run(const struct plan *plan, const struct world *world, const struc
     else
         update_worker_run(&run, &mine);
     if (run.lasting != MPI_COMM_NULL) { /* else the replica has the counts */
-        MPI_Barrier(run.lasting);
+        meet(&run);
         gather_counts(&run, &counts, mine.checked, out);
     }
     if (!world->is_server)
-        tell_workers(world, &mine);
+        tell_workers(&run, &mine);
     if (run.training.n_weights > 0)
         gather_learned(&run, &learned);
-    if (run.replica >= 0)
-        end_together(&run, watches);
     learned_release(&learned);
     update_run_release(&run);
 }
