@@ -104,4 +104,5 @@ def main():
         100 * statistics.median(every), 100 * every[int(0.9 * len(every))], len(every)))
 
 
-main()
+if __name__ == "__main__":
+    main()
