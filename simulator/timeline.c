@@ -543,7 +543,6 @@ static uint32_t copies_of(const struct message *message, const struct chain *cha
 static void all_reduce_done(struct timeline *tl, uint32_t m, double began_us) {
     const struct message *message = &tl->plan->messages[m];
     double usable = tl->now_us + pack_us(tl, message);
-    add_traffic_everywhere(tl, 0, -1);
     emit(tl, INTERVAL_ALL_REDUCE, UINT32_MAX, m, began_us, tl->now_us);
     tl->begin_us[m] = 0;
     tl->active -= tl->coordinated ? 1 : tl->n_chains;
@@ -623,7 +622,8 @@ static void add_arrivals(struct timeline *tl) {
 /* Send something of an all-reduce: all of it (way 0) or of one way of a tree (way 1 to the root, way 2 back). The
  * transfer keeps the way in `chain`. An answer goes against its way. */
 static void send_all_reduce(struct timeline *tl, uint32_t m, uint32_t way, enum timer_kind kind, double began_us) {
-    double hold_us = kind == TIMER_ALL_REDUCE ? timeline_message_cost(tl, &tl->plan->messages[m]).hold_us : 0;
+    struct all_reduce_cost cost = timeline_message_cost(tl, &tl->plan->messages[m]);
+    double hold_us = kind != TIMER_ALL_REDUCE ? 0 : way == 2 ? cost.back_us : cost.hold_us;
     uint32_t class = tl->all_reduce_class + (kind == TIMER_TREE_ANSWER ? 3 - way : way);
     struct transfer transfer = {
         .began_us = began_us, .message = m, .chain = (uint16_t)way, .kind = (uint16_t)kind, .weight = 1};
@@ -637,13 +637,21 @@ static void start_way(struct timeline *tl, uint32_t m, uint32_t way, double bega
 
 static void start_all_reduce(struct timeline *tl, uint32_t m, double began_us) {
     struct all_reduce_cost cost = timeline_message_cost(tl, &tl->plan->messages[m]);
-    add_traffic_everywhere(tl, 0, 1);
-    if (cost.hold_us <= 0)
+    if (cost.hold_us <= 0) {
         all_reduce_done(tl, m, began_us);
-    else if (cost.parts > 1)
+        return;
+    }
+    add_traffic_everywhere(tl, 0, 1);
+    if (cost.back_us > 0)
         start_way(tl, m, 1, began_us);
     else
         send_all_reduce(tl, m, 0, TIMER_ALL_REDUCE, began_us);
+}
+
+static void tree_goes_on(struct timeline *tl, const struct transfer *sent, enum timer_kind kind, double after_us) {
+    timer_push(
+        tl, (struct timer){
+                .time_us = tl->now_us + after_us, .began_us = sent->began_us, .message = sent->message, .kind = kind});
 }
 
 /* What send_all_reduce sent has come. The root adds before it sends back, so requests that are there are answered
@@ -655,10 +663,15 @@ static void all_reduce_came(struct timeline *tl, const struct transfer *sent) {
     else if (sent->kind == TIMER_TREE_ANSWER)
         send_all_reduce(tl, m, way, TIMER_ALL_REDUCE, sent->began_us);
     else if (way == 1)
-        timer_push(tl, (struct timer){
-                           .time_us = tl->now_us, .began_us = sent->began_us, .message = m, .kind = TIMER_TREE_BACK});
-    else
-        all_reduce_done(tl, m, sent->began_us);
+        tree_goes_on(tl, sent, TIMER_TREE_BACK, 0);
+    else {
+        double rest_us = timeline_message_cost(tl, &tl->plan->messages[m]).rest_us;
+        add_traffic_everywhere(tl, 0, -1);
+        if (rest_us > 0)
+            tree_goes_on(tl, sent, TIMER_TREE_END, rest_us);
+        else
+            all_reduce_done(tl, m, sent->began_us);
+    }
 }
 
 /* The startup passes as a timed transfer, which computing slows. */
@@ -750,6 +763,8 @@ static void handle_timer(struct timeline *tl, struct timer timer) {
         step_done(tl, timer.chain, timer.time_us);
     else if (kind == TIMER_STARTUP)
         begin_startup(tl, timer.message);
+    else if (kind == TIMER_TREE_END)
+        all_reduce_done(tl, timer.message, timer.began_us);
     else if (kind == TIMER_TREE_BACK)
         start_way(tl, timer.message, 2, timer.began_us);
     else if (kind == TIMER_ALL_REDUCE)

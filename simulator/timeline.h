@@ -31,10 +31,11 @@
  *   - Scattering into several gradients, decoding, and copies to a node's other devices (local_reduction), delay the
  * gate only.
  *   - A tree with bursts has two parts (strategy/cost/all_reduce.h): it first holds the NICs' directions towards the
- *     first worker, then those away from it, for hold_us each. Any other all-reduce holds both at once. On connections
- *     trees take each way in turn, as they come, since a hop sends the whole message. Each way of one
- *     of more than eager_bytes begins with a request, whose answer waits for what trees send in the other direction. So
- *     small trees come back while others go to the root, and large ones do not.
+ *     first worker, for hold_us, then those away from it, for back_us, and ends rest_us later, while other trees move
+ *     already. Any other all-reduce holds both at once. On connections trees take each way in turn, as they come, since
+ *     a hop sends the whole message. Each way of one of more than eager_bytes begins with a request, whose answer waits
+ *     for what trees send in the other direction. So small trees come back while others go to the root, and large ones
+ *     do not.
  *   - Rates: all-reduces alone share the network equally. Otherwise rates are max-min fair over NICs (each direction),
  *     overridden links and device links. A NIC saves what it does not use, up to cost.burst_bytes, and the next part on
  *     a connection gets that at once. An all-reduce is then a flow through the NICs of all nodes with devices, of so

@@ -35,6 +35,7 @@ enum timer_kind {
     TIMER_TREE_REQUEST, /* one way of a tree is not sent unasked: more than eager_bytes */
     TIMER_TREE_ANSWER,
     TIMER_TREE_BACK, /* the sum is at the root, and goes back now */
+    TIMER_TREE_END,  /* it is everywhere */
     TIMER_PUSH,
     TIMER_PUSH_ANSWER,
     TIMER_PUSH_REST,

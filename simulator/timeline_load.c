@@ -18,7 +18,7 @@ static void add_message(struct timeline *tl, const struct message *message, stru
         *(message->local_reduction ? &sums->reduced : &sums->raw) += (double)message->bytes;
     } else if (isfinite(tl->cost->narrowest_bytes_per_us)) {
         struct all_reduce_cost cost = timeline_message_cost(tl, message);
-        sums->all_reduced += cost.parts > 1 ? 0 : cost.hold_us * tl->cost->narrowest_bytes_per_us;
+        sums->all_reduced += cost.back_us > 0 ? 0 : cost.hold_us * tl->cost->narrowest_bytes_per_us;
     }
 }
 

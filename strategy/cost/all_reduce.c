@@ -246,75 +246,84 @@ static enum algorithm likest(const struct all_reduce_table *table, double bytes,
     return likest;
 }
 
-static uint32_t parts_of(enum algorithm algorithm) {
-    return algorithm == ALGORITHM_tree ? 2 : 1;
+/* What an algorithm must move, in microseconds a byte. */
+struct must {
+    double hold, back; /* back: over hold; 0 without a way back */
+};
+
+static double ways(struct must must) {
+    return must.back > 0 ? 2 : 1;
 }
 
-/* By how much a burst shortens a part: the most by which a point lies below a line through the smallest message. The
+/* By how much a burst shortens a way: the most by which a point lies below a line through the smallest message. The
  * line's slope is what the algorithm must move, or the curve's last slope if that is less. A straight curve shows no
  * burst. */
-static double curve_burst_us(const struct curve *curve, double wire, uint32_t parts) {
-    double most = 0, hold = fmin(wire, curve->tail_per_byte_us / parts);
+static double curve_burst_us(const struct curve *curve, struct must must) {
+    double most = 0, hold = fmin(must.hold * (1 + must.back), curve->tail_per_byte_us);
     for (uint32_t i = 1; i < curve->n; i++)
-        most = fmax(most, hold * (curve->bytes[i] - curve->bytes[0]) - (curve->time_us[i] - curve->time_us[0]) / parts);
-    return most;
+        most = fmax(most, hold * (curve->bytes[i] - curve->bytes[0]) - (curve->time_us[i] - curve->time_us[0]));
+    return most / ways(must);
 }
 
-static double burst_us(const struct all_reduce_table *table, const double *wire) {
+static double burst_us(const struct all_reduce_table *table, const struct must *must) {
     double most = 0;
     for (int a = ALGORITHM_auto + 1; a < ALL_REDUCE_COUNT; a++)
-        most = fmax(most, curve_burst_us(&table->curves[a].measured, wire[a], parts_of((enum algorithm)a)));
+        most = fmax(most, curve_burst_us(&table->curves[a].measured, must[a]));
     return most;
 }
 
-/* How long one part of an all-reduce holds the network, in microseconds a byte, by the time of point i. */
-static double hold_seen(const struct curve *curve, uint32_t i, uint32_t parts, double burst_us) {
+/* How long an all-reduce at most holds the network towards the root, in microseconds a byte, by the time of point i. */
+static double hold_seen(const struct curve *curve, uint32_t i, struct must must, double burst_us) {
     double time = curve->time_us[i], latency = curve->time_us[0];
-    return fmin(time, (time - latency) / parts + burst_us) / curve->bytes[i];
+    return fmin(time, (time - latency + ways(must) * burst_us) / (1 + must.back)) / curve->bytes[i];
 }
 
-/* The same, with the limit of the header: at least what the algorithm must move, and just that within the latency. */
-static double hold_at(const struct curve *curve, uint32_t i, double wire, uint32_t parts, double burst_us) {
-    double least = fmin(wire, hold_seen(curve, curve->n - 1, parts, burst_us));
+/* The same, with the limit of the header: at least what the algorithm must move; just that within the latency, and of a
+ * tree. */
+static double hold_at(const struct curve *curve, uint32_t i, struct must must, double burst_us) {
+    double least = fmin(must.hold, hold_seen(curve, curve->n - 1, must, burst_us));
     bool within_latency = least * curve->bytes[i] <= curve->time_us[0];
-    return within_latency ? least : fmax(least, hold_seen(curve, i, parts, burst_us));
+    return within_latency || must.back > 0 ? least : fmax(least, hold_seen(curve, i, must, burst_us));
 }
 
-static enum status curve_hold(struct all_reduce_table *table, enum algorithm algorithm, const double *wire,
+static enum status curve_hold(struct all_reduce_table *table, enum algorithm algorithm, const struct must *must,
                               struct arena *arena, struct error *err) {
     const struct curve *curve = &table->curves[algorithm].measured;
     if (curve->n == 0)
         return ST_OK;
     double *hold = arena_alloc(arena, curve->n, sizeof *hold);
     double *exponent = arena_alloc(arena, curve->n, sizeof *exponent);
-    uint32_t *parts = arena_alloc(arena, curve->n, sizeof *parts);
-    if (!hold || !exponent || !parts)
+    double *back = arena_alloc(arena, curve->n, sizeof *back);
+    if (!hold || !exponent || !back)
         return error_no_memory(err);
     for (uint32_t i = 0; i < curve->n; i++) {
         enum algorithm as = algorithm;
         if (algorithm == ALGORITHM_auto)
             as = likest(table, curve->bytes[i], curve->time_us[i]);
-        parts[i] = parts_of(as);
-        hold[i] = hold_at(curve, i, wire[as], parts[i], table->burst_us);
+        back[i] = must[as].back;
+        hold[i] = hold_at(curve, i, must[as], table->burst_us);
     }
     for (uint32_t i = 0; i + 1 < curve->n; i++)
         exponent[i] = hold[i] > 0 ? log(hold[i + 1] / hold[i]) / log(curve->bytes[i + 1] / curve->bytes[i]) : 0;
     table->curves[algorithm].hold_per_byte_us = hold;
     table->curves[algorithm].hold_exponent = exponent;
-    table->curves[algorithm].parts = parts;
+    table->curves[algorithm].back = back;
     return ST_OK;
 }
 
 static enum status hold_curves(struct all_reduce_table *table, const struct cluster *cluster, struct arena *arena,
                                struct error *err) {
-    double wire[ALGORITHM_COUNT];
+    double wire[ALGORITHM_COUNT], tree_back;
+    struct must must[ALGORITHM_COUNT] = {0};
     if (!table->any_curve || !isfinite(all_reduce_narrowest_bytes_per_us(cluster)))
         return ST_OK;
-    enum status st = wire_per_byte_us(cluster, wire, err);
+    enum status st = wire_per_byte_us(cluster, wire, &tree_back, err);
+    for (int a = 0; a < ALL_REDUCE_COUNT && !st; a++)
+        must[a] = (struct must){wire[a], a == ALGORITHM_tree ? tree_back / wire[a] : 0};
     if (!st)
-        table->burst_us = fmax(table->burst_us, burst_us(table, wire));
+        table->burst_us = fmax(table->burst_us, burst_us(table, must));
     for (int a = 0; a < ALL_REDUCE_COUNT && !st && table->burst_us > 0; a++)
-        st = curve_hold(table, (enum algorithm)a, wire, arena, err);
+        st = curve_hold(table, (enum algorithm)a, must, arena, err);
     return st;
 }
 
@@ -353,7 +362,7 @@ enum status all_reduce_init_limits(struct all_reduce_table *table, const struct 
 }
 
 static struct all_reduce_cost in_one_part(double startup_us, double transfer_us) {
-    return (struct all_reduce_cost){startup_us, transfer_us, transfer_us, 1};
+    return (struct all_reduce_cost){.startup_us = startup_us, .transfer_us = transfer_us, .hold_us = transfer_us};
 }
 
 static struct all_reduce_cost cheapest_line(const struct all_reduce_lines *lines, double bytes) {
@@ -366,13 +375,16 @@ static struct all_reduce_cost cheapest_line(const struct all_reduce_lines *lines
     return best;
 }
 
-static struct all_reduce_cost cost_with_bursts(const struct all_reduce_curve *with, double bytes) {
+static struct all_reduce_cost cost_with_bursts(const struct all_reduce_curve *with, double bytes, double burst_us) {
     const struct curve *curve = &with->measured;
     uint32_t at = curve_point_below(curve, bytes);
     double latency = curve->time_us[0], hold = with->hold_per_byte_us[at] * bytes;
     if (at + 1 < curve->n && bytes > curve->bytes[0])
         hold *= pow(bytes / curve->bytes[at], with->hold_exponent[at]);
-    return (struct all_reduce_cost){latency, curve_us(curve, bytes) - latency, hold, with->parts[at]};
+    struct all_reduce_cost cost = {latency, curve_us(curve, bytes) - latency, hold, hold * with->back[at], 0};
+    if (cost.back_us > 0)
+        cost.rest_us = fmax(cost.transfer_us - fmax(hold - burst_us, 0) - fmax(cost.back_us - burst_us, 0), 0);
+    return cost;
 }
 
 static struct all_reduce_cost cost_of(const struct all_reduce_table *table, enum algorithm algorithm, double bytes) {
@@ -380,7 +392,7 @@ static struct all_reduce_cost cost_of(const struct all_reduce_table *table, enum
     if (curve->n == 0)
         return cheapest_line(&table->lines[algorithm], bytes);
     if (table->curves[algorithm].hold_per_byte_us)
-        return cost_with_bursts(&table->curves[algorithm], bytes);
+        return cost_with_bursts(&table->curves[algorithm], bytes, table->burst_us);
     double time = curve_us(curve, bytes);
     double transfer = fmax(time - curve->time_us[0], curve->least_per_byte_us * bytes);
     return in_one_part(fmax(time - transfer, 0), transfer);
@@ -407,7 +419,8 @@ static struct all_reduce_cost half_of_ring(const struct all_reduce_table *table,
         c = cost_of(table, ALGORITHM_auto, bytes);
     else
         c = cheapest(table, bytes);
-    return (struct all_reduce_cost){c.startup_us / 2, c.transfer_us / 2, c.hold_us / 2, 1};
+    return (struct all_reduce_cost){
+        .startup_us = c.startup_us / 2, .transfer_us = c.transfer_us / 2, .hold_us = c.hold_us / 2};
 }
 
 static struct all_reduce_cost gather_cost(const struct all_reduce_table *table, double bytes) {

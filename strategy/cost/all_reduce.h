@@ -33,15 +33,17 @@
  * Bursts. Some NICs pass a burst at once after a pause, as token buckets do. Then a curve shows less than a message
  * costs the network, because messages were measured one after another, and the bucket refills while one of them waits
  * (latency, the way back of a tree). Let L = T(smallest), and let S be the time in which a NIC sends a burst. An
- * algorithm has p parts, one after another, each of which holds NICs for H. (A tree has two parts: towards the root,
- * then away from it. Others have one.) Then T = max(L, H, L + p * (H - S)), and H is found so:
- *   - from T: H = min(T, (T - L) / p + S);
+ * algorithm holds NICs for H; then T = max(L, H, L + H - S), and H is found so:
+ *   - from T: H = min(T, T - L + S);
  *   - but at least the time in which the algorithm can move its bytes. This limit is that of strategy/cost/wire.h, or
  *     what the largest message shows if that is less;
  *   - if the limit is at most L, H is the limit.
- * S is the smallest that fits every point of every curve. The result is startup_us = L, transfer_us = T - L and
- * hold_us = H, for NICs that save what they do not use (simulator/network.h). Where S is 0, hold_us is transfer_us, in
- * one part.
+ * A tree goes towards the root, for H, and then back, for B, which is H times what the wire says of the two ways. A
+ * lone tree takes longer than both, because the NICs of the root are free again while the last devices still wait for
+ * what others pass on: T = L + (H - S) + (B - S) + R. What others can use meanwhile is not held: H is the limit. S is
+ * the smallest that fits every point of every curve. The result is startup_us = L, transfer_us = T - L, hold_us = H,
+ * back_us = B and rest_us = R, for NICs that save what they do not use (simulator/network.h). Where S is 0, hold_us is
+ * transfer_us, in one part.
  *
  * Units: bytes, microseconds (_us). Threads: a const table may be shared. */
 #ifndef STRATEGY_COST_ALL_REDUCE_H
@@ -58,16 +60,16 @@
 
 struct all_reduce_cost {
     double startup_us, transfer_us; /* of a lone one */
-    double hold_us;                 /* how long each part holds the network */
-    uint32_t parts;                 /* 2: first NICs towards the root, then those away from it */
+    double hold_us;                 /* how long it holds the network, or a tree NICs towards the root */
+    double back_us;                 /* and then those away from it; 0: it is no tree */
+    double rest_us;                 /* and then neither */
 };
 
 struct all_reduce_curve {
     struct curve measured;
     /* NULL without bursts. By point: hold_us a byte; the exponent of the power law by which it goes on to the next
-     * point; the number of parts. */
-    const double *hold_per_byte_us, *hold_exponent;
-    const uint32_t *parts;
+     * point; back_us over hold_us. */
+    const double *hold_per_byte_us, *hold_exponent, *back;
 };
 
 /* What an all-gather has beside its line. */

@@ -1,6 +1,7 @@
 /* Every algorithm as it is laid over N devices, node by node, and each hop that leaves a node charged to two NICs:
  *   ring                 N - 1 pieces of M / N on to the next device, twice
- *   tree                 binomial: device i sends M to i without its lowest set bit
+ *   tree                 binomial: device i sends M to i without its lowest set bit, and gets the sum from i without
+ *                        its highest (Open MPI 4.1, coll/libnbc/nbc_iallreduce.c)
  *   double_tree          every node sends and receives M once
  *   recursive_doubling   P = 2^floor(log2 N); the first N - P pairs fold into their second, which then takes part for
  *                        both and sends the sum back; log2 P exchanges of M with the partner at 1, 2, 4, ...
@@ -50,6 +51,13 @@ static void route_ring(struct traffic *t) {
 static void route_tree_up(struct traffic *t) {
     for (uint32_t i = 1; i < t->cluster->n_devices; i++)
         hop(t, i, i & (i - 1), 1);
+}
+
+static void route_tree_back(struct traffic *t) {
+    for (uint32_t highest = 1, i = 1; i < t->cluster->n_devices; i++) {
+        highest = i == 2 * highest ? i : highest;
+        hop(t, i - highest, i, 1);
+    }
 }
 
 /* Device that stands for number i of the P that are left after the fold. */
@@ -103,7 +111,8 @@ static void route(struct traffic *t, enum algorithm algorithm) {
     }
 }
 
-enum status wire_per_byte_us(const struct cluster *cluster, double by_algorithm[ALGORITHM_COUNT], struct error *err) {
+enum status wire_per_byte_us(const struct cluster *cluster, double by_algorithm[ALGORITHM_COUNT], double *tree_back,
+                             struct error *err) {
     struct arena arena = {0};
     struct traffic traffic = {.cluster = cluster,
                               .out = arena_alloc(&arena, cluster->n_nodes, sizeof(double)),
@@ -116,9 +125,13 @@ enum status wire_per_byte_us(const struct cluster *cluster, double by_algorithm[
         by_algorithm[a] = busiest_us(&traffic);
         least = fmin(least, by_algorithm[a]);
     }
-    if (!st)
-        by_algorithm[ALGORITHM_auto] = least;
     by_algorithm[ALGORITHM_all_gather] = 0;
+    if (!st) {
+        by_algorithm[ALGORITHM_auto] = least;
+        clear(&traffic);
+        route_tree_back(&traffic);
+        *tree_back = busiest_us(&traffic);
+    }
     arena_release(&arena);
     return st;
 }

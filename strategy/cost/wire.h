@@ -12,8 +12,9 @@
 #include "strategy/cluster.h"
 
 /* by_algorithm[a]: of the NIC that takes longest, the bytes in its busier direction over its rate. For a tree only the
- * way to the root counts; the way back takes as much again. `auto` is the least of the others; all_gather is 0, since
- * it has no curve. One node: 0. O(devices log devices). Fails: ST_NO_MEMORY. */
-enum status wire_per_byte_us(const struct cluster *cluster, double by_algorithm[ALGORITHM_COUNT], struct error *err);
+ * way to the root counts; the way back, which takes other hops, is *tree_back. `auto` is the least of the others;
+ * all_gather is 0, since it has no curve. One node: 0. O(devices log devices). Fails: ST_NO_MEMORY. */
+enum status wire_per_byte_us(const struct cluster *cluster, double by_algorithm[ALGORITHM_COUNT], double *tree_back,
+                             struct error *err);
 
 #endif

@@ -41,7 +41,8 @@ enum ref_part {
     REF_AWAY_REQUEST,
     REF_AWAY_GRANT,
     REF_AWAY,
-    REF_SUMMED /* nothing to carry: the server has the sum */
+    REF_EVERYWHERE, /* nothing to carry: the sum of a tree is at the last device */
+    REF_SUMMED      /* nothing to carry: the server has the sum */
 };
 
 /* One message at one node; an all-reduce uses [message][0] once it has begun. */
@@ -49,6 +50,7 @@ struct ref_message {
     enum ref_stage stage;
     double until_us;          /* of a latency */
     double begin_us, left_us; /* of an all-reduce's startup */
+    int begun;                /* how many had begun before */
     bool joined;
 };
 
@@ -93,6 +95,7 @@ struct ref {
     int n_flows, turns;
     struct ref_wait waits[REF_WAITS];
     int n_waits;
+    int n_begun;
     double saved[4 * 64]; /* by resource; of ports alone */
     double started_us[REF_NODES][REF_ITERATIONS + 1];
     int wanted;
@@ -388,24 +391,32 @@ static inline void ref_part_done(struct ref *r, int c, int m, enum ref_part part
         ref_pull_done(r, c, m);
 }
 
-/* What a part of an all-reduce has to move. */
-static inline double ref_hold(const struct ref *r, int m) {
+static inline struct all_reduce_cost ref_cost(const struct ref *r, int m) {
     const struct message *message = &r->plan->messages[m];
+    return all_reduce_cost(&r->cost->all_reduce, message->algorithm, message->bytes);
+}
+
+/* What a part of an all-reduce has to move. */
+static inline double ref_hold(const struct ref *r, int m, enum ref_part part) {
     double unit = isfinite(r->cost->narrowest_bytes_per_us) ? r->cost->narrowest_bytes_per_us : 1;
-    return all_reduce_cost(&r->cost->all_reduce, message->algorithm, message->bytes).hold_us * unit;
+    return (part == REF_AWAY ? ref_cost(r, m).back_us : ref_cost(r, m).hold_us) * unit;
 }
 
 static inline void ref_start_way(struct ref *r, int m, enum ref_part request, enum ref_part data) {
     bool large = (double)r->plan->messages[m].bytes > r->cost->eager_bytes;
-    ref_add_flows(r, m, -1, large ? request : data, large ? 0 : ref_hold(r, m), 1);
+    ref_add_flows(r, m, -1, large ? request : data, large ? 0 : ref_hold(r, m, data), 1);
 }
 
 /* The root sends back once all that comes at this instant has come. */
 static inline void ref_tree_part_done(struct ref *r, int m, enum ref_part part) {
     if (part == REF_TOWARDS_REQUEST || part == REF_AWAY_REQUEST)
         ref_add_flows(r, m, -1, part == REF_AWAY_REQUEST ? REF_AWAY_GRANT : REF_TOWARDS_GRANT, 0, 1);
-    else if (part == REF_TOWARDS_GRANT || part == REF_AWAY_GRANT)
-        ref_add_flows(r, m, -1, part == REF_AWAY_GRANT ? REF_AWAY : REF_TOWARDS, ref_hold(r, m), 1);
+    else if (part == REF_TOWARDS_GRANT)
+        ref_add_flows(r, m, -1, REF_TOWARDS, ref_hold(r, m, REF_TOWARDS), 1);
+    else if (part == REF_AWAY_GRANT)
+        ref_add_flows(r, m, -1, REF_AWAY, ref_hold(r, m, REF_AWAY), 1);
+    else if (part == REF_AWAY && ref_cost(r, m).rest_us > 0)
+        r->waits[r->n_waits++] = (struct ref_wait){m, -1, REF_EVERYWHERE, r->now_us + ref_cost(r, m).rest_us};
     else if (part == REF_TOWARDS)
         r->waits[r->n_waits++] = (struct ref_wait){m, -1, REF_AWAY, r->now_us};
     else
@@ -492,16 +503,15 @@ static inline void ref_leaps(struct ref *r) {
 }
 
 static inline void ref_begin_all_reduce(struct ref *r, int m) {
-    const struct message *message = &r->plan->messages[m];
-    struct all_reduce_cost cost = all_reduce_cost(&r->cost->all_reduce, message->algorithm, message->bytes);
+    struct all_reduce_cost cost = ref_cost(r, m);
     for (int c = 0; c < r->n_nodes; c++)
         r->at[m][c].stage = REF_MOVING;
     if (cost.hold_us <= 0)
         ref_all_reduce_done(r, m);
-    else if (cost.parts > 1)
+    else if (cost.back_us > 0)
         ref_start_way(r, m, REF_TOWARDS_REQUEST, REF_TOWARDS);
     else
-        ref_add_flows(r, m, -1, REF_WHOLE, ref_hold(r, m), 1);
+        ref_add_flows(r, m, -1, REF_WHOLE, ref_hold(r, m, REF_WHOLE), 1);
 }
 
 /* Launch at the node; the time when its part is done. */
@@ -532,6 +542,7 @@ static inline void ref_join(struct ref *r, int c, int m, double at_us) {
     for (int d = 0; d < r->n_nodes; d++)
         r->at[m][d].joined = false;
     r->at[m][0].stage = REF_LATENCY;
+    r->at[m][0].begun = r->n_begun++;
     r->at[m][0].begin_us = latest;
     r->at[m][0].left_us = all_reduce_cost(&r->cost->all_reduce, message->algorithm, message->bytes).startup_us;
     r->at[m][0].until_us = latest + r->at[m][0].left_us;
@@ -693,6 +704,8 @@ static inline bool ref_end_wait(struct ref *r, double until_us) {
         r->waits[i] = r->waits[i + 1];
     if (wait.part == REF_SUMMED)
         r->pullable[wait.message][wait.chain] = true;
+    else if (wait.part == REF_EVERYWHERE)
+        ref_all_reduce_done(r, wait.message);
     else if (wait.chain < 0)
         ref_start_way(r, wait.message, REF_AWAY_REQUEST, REF_AWAY);
     else
@@ -733,6 +746,17 @@ static inline bool ref_end_due(struct ref *r, double until_us) {
     return true;
 }
 
+/* The all-reduce whose startup ends by `until`, the one that began first if several; -1: none. */
+static inline int ref_started_up(const struct ref *r, int c, double until_us) {
+    int first = -1;
+    for (int m = 0; m < (int)r->plan->n_messages; m++) {
+        const struct ref_message *at = &r->at[m][c];
+        if (at->stage == REF_LATENCY && at->until_us <= until_us && (first < 0 || at->begun < r->at[first][c].begun))
+            first = m;
+    }
+    return first;
+}
+
 /* All that happens by `until`; true when anything did. */
 static inline bool ref_events(struct ref *r, double until_us, int home) {
     bool any = false;
@@ -746,10 +770,7 @@ static inline bool ref_events(struct ref *r, double until_us, int home) {
             any = true;
         }
         any |= ref_begin_step(r, c, home);
-        for (int m = 0; m < (int)r->plan->n_messages; m++) {
-            struct ref_message *at = &r->at[m][c];
-            if (at->stage != REF_LATENCY || at->until_us > until_us)
-                continue;
+        for (int m; (m = ref_started_up(r, c, until_us)) >= 0;) {
             any = true;
             ref_begin_all_reduce(r, m);
             ref_leaps(r);

@@ -8,10 +8,18 @@
 
 static void expect(struct handmade *h, enum algorithm algorithm, double messages) {
     struct error err;
-    double wire[ALGORITHM_COUNT];
+    double wire[ALGORITHM_COUNT], back;
     handmade_number_devices(h);
-    assert_ok(wire_per_byte_us(&h->cluster, wire, &err));
+    assert_ok(wire_per_byte_us(&h->cluster, wire, &back, &err));
     assert_close(wire[algorithm] * 1000, messages, EXACT);
+}
+
+static void expect_back(struct handmade *h, double messages) {
+    struct error err;
+    double wire[ALGORITHM_COUNT], back;
+    handmade_number_devices(h);
+    assert_ok(wire_per_byte_us(&h->cluster, wire, &back, &err));
+    assert_close(back * 1000, messages, EXACT);
 }
 
 static void every_algorithm_is_counted_hop_by_hop(void **state) {
@@ -27,6 +35,7 @@ static void every_algorithm_is_counted_hop_by_hop(void **state) {
         expect(&h, ALGORITHM_ring, rows[i].ring);
         expect(&h, ALGORITHM_hierarchical, rows[i].ring);
         expect(&h, ALGORITHM_tree, rows[i].tree);
+        expect_back(&h, rows[i].tree);
         expect(&h, ALGORITHM_recursive_doubling, rows[i].doubling);
         expect(&h, ALGORITHM_halving_doubling, rows[i].halving);
         expect(&h, ALGORITHM_double_tree, rows[i].nodes > 1);
@@ -47,6 +56,17 @@ static void hops_within_a_node_are_free(void **state) {
     expect(&h, ALGORITHM_hierarchical, 1);
 }
 
+/* 4 nodes of 2. To the first node, from devices 2 and 4. Back from it: 0 to 2 and 4, 1 to 3 and 5. */
+static void a_tree_goes_back_another_way(void **state) {
+    (void)state;
+    struct handmade h;
+    handmade_cluster(&h, 4);
+    for (int i = 0; i < 4; i++)
+        h.nodes[i].devices = 2;
+    expect(&h, ALGORITHM_tree, 2);
+    expect_back(&h, 4);
+}
+
 /* The third of four has half the rate. Of the tree the root takes in 2 M at the full one, the third M at half of it. */
 static void the_nic_that_takes_longest_counts(void **state) {
     (void)state;
@@ -65,6 +85,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_algorithm_is_counted_hop_by_hop),
         cmocka_unit_test(hops_within_a_node_are_free),
+        cmocka_unit_test(a_tree_goes_back_another_way),
         cmocka_unit_test(the_nic_that_takes_longest_counts),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
