@@ -6,8 +6,8 @@
 #include "base/units.h"
 #include "strategy/cost/transport.h"
 
-/* btl_tcp_eager_limit of Open MPI. */
-static const double WORKER_EAGER_BYTES = 65536;
+/* btl_tcp_eager_limit of Open MPI 4.1, less the header that counts with it. */
+static const double WORKER_EAGER_BYTES = 65536 - 56;
 
 static double rate_or_free(double bytes_per_us) {
     return bytes_per_us > 0 ? bytes_per_us : INFINITY;
