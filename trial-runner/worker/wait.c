@@ -1,3 +1,4 @@
+/* MPI_Testall with pauses, since a rank that waits inside MPI keeps a processor busy and cannot give up. */
 #include "trial-runner/worker/wait.h"
 
 #include "base/clock.h"
