@@ -162,8 +162,12 @@ static uint32_t members_of(const struct batch *b, uint32_t n, uint32_t group) {
 
 /* ---- updates ---- */
 
+/* By the oldest of the parts of the model that the worker computed from; all servers have the same turns. */
 static uint32_t deadline(const struct updates *u, const struct worker *worker) {
-    return update_deadline(worker->versions[0], u->consistency->delay_bound, u->version[0] + u->committed);
+    uint64_t oldest = worker->versions[0];
+    for (uint32_t s = 1; s < u->n_servers; s++)
+        oldest = worker->versions[s] < oldest ? worker->versions[s] : oldest;
+    return update_deadline(oldest, u->consistency->delay_bound, u->version[0] + u->committed);
 }
 
 static void gather_updates(struct updates *u, struct batch *b) {

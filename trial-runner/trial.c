@@ -272,17 +272,6 @@ static enum status check_replica(const struct trial_request *request, const stru
     return ST_OK;
 }
 
-/* The scheduler is in the server's rank. */
-static enum status check_servers(const struct trial_request *request, const struct plan *plan, struct error *err) {
-    uint32_t n = 0;
-    for (uint32_t i = 0; i < request->cluster->n_nodes; i++)
-        n += plan_serves(plan, i);
-    if (!request->strategy->consistency.scheduled || n == 1)
-        return ST_OK;
-    return error_set(err, ST_INVALID, "%s has a \"scheduler\" and %u servers; trials run it with one server",
-                     request->strategy->name, n);
-}
-
 /* Which nodes need a server's rank: [n_nodes], malloc'd. */
 static enum status find_servers(const struct trial_request *request, bool **out, struct error *err) {
     const uint32_t n = request->cluster->n_nodes;
@@ -295,8 +284,6 @@ static enum status find_servers(const struct trial_request *request, bool **out,
     status = training_place(request->training.task, &plan, &(uint32_t){0}, err);
     if (!status)
         status = check_replica(request, &plan, err);
-    if (!status)
-        status = check_servers(request, &plan, err);
     bool *serves = status ? NULL : calloc(n, sizeof *serves);
     for (uint32_t i = 0; serves && i < n; i++)
         serves[i] = plan_needs_server(&plan, i);

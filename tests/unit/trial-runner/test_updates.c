@@ -319,6 +319,22 @@ static void two_servers_end_together(void **state) {
     }
 }
 
+/* The parts of an update are ordered as one (MLfabric §10.2), and each goes when its own server is free. */
+static void a_scheduler_of_two_servers_keeps_the_bound_at_both(void **state) {
+    NEED_WORKER(state);
+    static const char *const members[] = {ON("slow", ASYNCHRONOUS ",\"delay_bound\":2" SCHEDULED),
+                                          ON("slow", ASYNCHRONOUS SCHEDULED), ON("slow", SYNCHRONOUS SCHEDULED),
+                                          ON("slow", STALE("1") SCHEDULED)};
+    for (int i = 0; i < 4; i++) {
+        struct trial_result result;
+        complete(members[i], &result);
+        const struct trial_updates *u = result.updates;
+        assert_int_equal(u->late, 0);
+        assert_true(i == 0 ? u->dropped > 0 && u->delay_largest <= 2 : u->dropped == 0);
+        trial_result_release(&result);
+    }
+}
+
 static void fault_sum(struct trial_request *request) {
     request->fault = "sum";
 }
@@ -643,7 +659,6 @@ static void what_no_worker_runs_is_refused_before_it_starts(void **state) {
     (void)state;
     refused(ON("n1", ASYNCHRONOUS ",\"scheduler\":{},\"replica\":{\"node\":\"n2\",\"divergence\":1}"), NULL,
             "trials do not run s with the replica \"n2\": variables have several types");
-    refused(ON("slow", ASYNCHRONOUS SCHEDULED), NULL, "s has a \"scheduler\" and 2 servers");
     refused(ON("n1", ASYNCHRONOUS), use_nccl, "which the MPI worker alone runs");
     refused(ON("n1", STALE("1")), ask_for_a_trace, "whose trials are not traced");
     learns = (struct training_options){.task = TRAINING_SOFTMAX, .rate = 0.1, .target = 0.5};
@@ -792,6 +807,7 @@ int main(void) {
         cmocka_unit_test(sums_of_aggregators_keep_the_bound_and_the_numbers),
         cmocka_unit_test(models_are_passed_on_by_nodes_of_workers),
         cmocka_unit_test(two_servers_end_together),
+        cmocka_unit_test(a_scheduler_of_two_servers_keeps_the_bound_at_both),
         cmocka_unit_test(a_wrong_update_fails_the_trial),
         cmocka_unit_test(a_killed_worker_fails_the_trial_with_a_reason),
         cmocka_unit_test(a_hung_worker_fails_the_trial_when_its_time_is_up),

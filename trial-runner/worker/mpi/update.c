@@ -34,6 +34,26 @@ static void find_replica(struct update_run *run) {
     MPI_Comm_set_errhandler(run->world->pushes, MPI_ERRORS_RETURN);
 }
 
+uint32_t update_server_of(const struct update_run *run, uint32_t message) {
+    uint32_t s = 0;
+    while (run->servers[s] != run->plan->messages[message].server)
+        s++;
+    return s;
+}
+
+static void list_servers(struct update_run *run) {
+    const uint32_t nodes = run->world->cluster->n_nodes, first = run->plan->messages[run->largest].server;
+    run->servers = report_alloc(nodes, sizeof *run->servers);
+    run->first_of = report_alloc(nodes, sizeof *run->first_of);
+    run->servers[run->n_servers++] = first;
+    for (uint32_t node = 0; node < nodes; node++)
+        if (node != first && plan_serves(run->plan, node))
+            run->servers[run->n_servers++] = node;
+    for (uint32_t m = run->plan->n_messages; m-- > 0;)
+        run->first_of[update_server_of(run, m)] = m;
+    run->first_of[0] = run->largest;
+}
+
 void update_run_init(struct update_run *run, const struct plan *plan, const struct world *world,
                      const struct execute_options *options) {
     *run = (struct update_run){.plan = plan, .world = world, .options = options, .control = (int)plan->n_messages};
@@ -49,12 +69,15 @@ void update_run_init(struct update_run *run, const struct plan *plan, const stru
     const uint64_t weights_bytes = run->training.n_weights * sizeof(double);
     for (uint32_t m = 0; m < plan->n_messages; m++)
         form_init(&run->forms[m], plan, m, m == run->largest ? weights_bytes : 0);
+    list_servers(run);
     find_replica(run);
 }
 
 void update_run_release(struct update_run *run) {
     training_release(&run->training);
     free(run->forms);
+    free(run->servers);
+    free(run->first_of);
     MPI_Type_free(&run->unit);
     if (run->lasting != MPI_COMM_WORLD && run->lasting != MPI_COMM_NULL)
         MPI_Comm_free(&run->lasting);

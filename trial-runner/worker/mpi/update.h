@@ -28,14 +28,16 @@ enum update_kind {
     UPDATE_PUSH,
     UPDATE_MODEL,
     UPDATE_BYE,   /* a head alone, as the next: the worker sends no more */
-    UPDATE_READY, /* to the scheduler: the worker's update could go */
-    UPDATE_GO,    /* from the scheduler or an aggregator: it goes now */
+    UPDATE_READY, /* to the scheduler: the worker's update could go; with its model's version at every server behind */
+    UPDATE_GO,    /* from the scheduler or an aggregator: it goes now, or its part for one server */
     UPDATE_DROP,  /* from the scheduler: it does not go; the model comes */
     /* Between the scheduler and an aggregator; the group's first worker names the group. */
     UPDATE_GROUP,     /* collect these members */
     UPDATE_COLLECTED, /* their sum is there */
     UPDATE_SEND,      /* send it */
     UPDATE_SUM,       /* the sum, with its members behind the body */
+    /* Between the scheduler and another server (§10.2); DROP too. */
+    UPDATE_CAME, /* the worker's part of its update is in that server's model, which has this version */
     /* Where a replica follows the server (update_replica.h). */
     UPDATE_SEQUEL,   /* to the replica: these members are applied next, as one step */
     UPDATE_COPY,     /* to a worker: send the replica the update of this iteration */
@@ -54,6 +56,7 @@ struct update_head {
     uint32_t members;              /* of a group, a sum and a sequel: how many follow */
     int to;                        /* of GO: the rank that gets the update; of STATE: enum update_phase */
     uint32_t epoch;                /* of GO and DROP: 1 after a takeover, else 0 */
+    uint32_t server;               /* of CAME: of run->servers */
     uint64_t weights;              /* of a model and STATE: a hash of what is learned */
     double norm;                   /* of READY and a sequel: how far it moves the weights; 1 where nothing is learned */
     uint32_t sums[UPDATE_SAMPLES]; /* of a model: what its samples hold; of STATE: of the worker's last one */
@@ -102,7 +105,11 @@ struct update_run {
     int control;               /* tag of what is about a whole update: READY, GO and so on */
     uint32_t largest;          /* message, the first of them: its server ends the run, and keeps the weights */
     int server, replica;       /* ranks: of the largest message's server; -1 where nobody follows it */
-    MPI_Comm lasting;          /* all ranks but the server where it has a replica, without which none of them waits */
+    uint32_t *servers;         /* [n_servers] nodes, the first that of the largest message */
+    uint32_t *first_of;        /* [n_servers] a message that it keeps, whose versions are meant by the server's: of the
+                                * first server the largest */
+    uint32_t n_servers;
+    MPI_Comm lasting; /* all ranks but the server where it has a replica, without which none of them waits */
     struct training training;
 };
 
@@ -110,6 +117,9 @@ struct update_run {
 void update_run_init(struct update_run *run, const struct plan *plan, const struct world *world,
                      const struct execute_options *options);
 void update_run_release(struct update_run *run);
+
+/* Which of run->servers keeps the message. */
+uint32_t update_server_of(const struct update_run *run, uint32_t message);
 
 /* So many updates of all workers together are applied, the last of which ends the run. */
 uint64_t update_target(const struct update_run *run);

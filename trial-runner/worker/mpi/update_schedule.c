@@ -3,6 +3,7 @@
 
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/clock.h"
 #include "strategy/cost/cost.h"
@@ -16,15 +17,14 @@
 #include "trial-runner/worker/report.h"
 
 enum sender_state {
-    SENDER_COMPUTES,
+    SENDER_IS_BUSY,
     SENDER_WAITS,   /* its update is ready */
     SENDER_DROPPED, /* its update is to be dropped */
-    SENDER_HAS_TURN,
 };
 
 struct sender {
     enum sender_state state;
-    uint64_t version; /* of the model that its update was computed from */
+    uint64_t *versions; /* [n_servers] of the models that its update was computed from */
 };
 
 /* What a turn is for. */
@@ -35,22 +35,28 @@ struct trip {
     uint32_t missing; /* updates that have not come */
 };
 
+/* What is to come to a server. */
+struct queue {
+    struct turn *turns; /* [n_turns] that have not all come, in order; `what`: the first worker */
+    struct trip *trips; /* [n] by the first worker */
+    uint32_t n_turns;
+    uint64_t version; /* of its model, as far as this rank knows */
+};
+
 struct update_schedule {
     const struct update_run *run;
     const struct consistency *consistency;
-    uint32_t n, server; /* workers; node */
+    uint32_t n, server; /* workers; the first server's node */
     struct sender *senders;
-    double bytes; /* of an update */
+    struct queue *queues;         /* [n_servers] */
+    double bytes, *parts, *share; /* of an update; of its parts [n_servers], and over all of it */
     struct cost cost;
     struct weather reported;
     double *rates; /* [2 * n_nodes] bytes per microsecond, as the monitor has them */
     double began_us, weather_us, due_us;
     uint32_t waiting;
-    uint32_t *leaving;  /* [n_nodes] models on their way from the server to the node */
-    double *reversed;   /* scratch: rates with all directions reversed */
-    struct turn *turns; /* [n_turns] that have not all come, in order; `what`: the first worker */
-    struct trip *trips; /* [n] by the first worker */
-    uint32_t n_turns;
+    uint32_t *leaving;               /* [n_nodes] models on their way from the server to the node */
+    double *reversed;                /* scratch: rates with all directions reversed */
     uint32_t *batch, *order, *group; /* [n]: workers; positions in the batch; of the next two */
     uint32_t *aggregators;           /* nodes, the fastest first */
     struct update *updates;
@@ -90,6 +96,21 @@ static void begin_rates(struct update_schedule *s) {
     weather_begin(&s->reported);
 }
 
+static void begin_parts(struct update_schedule *s) {
+    const struct update_run *run = s->run;
+    for (uint32_t m = 0; m < run->plan->n_messages; m++) {
+        s->parts[update_server_of(run, m)] += (double)run->plan->messages[m].bytes;
+        s->bytes += (double)run->plan->messages[m].bytes;
+    }
+    for (uint32_t i = 0; i < run->n_servers; i++) {
+        s->share[i] = s->parts[i] / s->bytes;
+        s->queues[i] = (struct queue){.turns = report_alloc(s->n, sizeof(struct turn)),
+                                      .trips = report_alloc(s->n, sizeof(struct trip))};
+    }
+    for (uint32_t w = 0; w < s->n; w++)
+        s->senders[w].versions = report_alloc(run->n_servers, sizeof *s->senders[w].versions);
+}
+
 struct update_schedule *update_schedule_new(const struct update_run *run) {
     struct update_schedule *s = report_alloc(1, sizeof *s);
     const uint32_t n = run->world->cluster->n_devices, nodes = run->world->cluster->n_nodes;
@@ -102,8 +123,9 @@ struct update_schedule *update_schedule_new(const struct update_run *run) {
                                   .due_us = INFINITY,
                                   .leaving = report_alloc(nodes, sizeof *s->leaving),
                                   .reversed = report_alloc(nodes * DIRECTION_COUNT, sizeof *s->reversed),
-                                  .turns = report_alloc(n, sizeof(struct turn)),
-                                  .trips = report_alloc(n, sizeof(struct trip)),
+                                  .queues = report_alloc(run->n_servers, sizeof(struct queue)),
+                                  .parts = report_alloc(run->n_servers, sizeof *s->parts),
+                                  .share = report_alloc(run->n_servers, sizeof *s->share),
                                   .batch = report_alloc(n, sizeof *s->batch),
                                   .order = report_alloc(n, sizeof *s->order),
                                   .group = report_alloc(n, sizeof *s->group),
@@ -113,29 +135,38 @@ struct update_schedule *update_schedule_new(const struct update_run *run) {
                                   .arrival_us = report_alloc(n, sizeof *s->arrival_us),
                                   .sum_us = report_alloc(nodes, sizeof *s->sum_us),
                                   .dropped = report_alloc(n, sizeof *s->dropped)};
-    for (uint32_t m = 0; m < run->plan->n_messages; m++)
-        s->bytes += (double)run->plan->messages[m].bytes;
+    begin_parts(s);
     begin_rates(s);
     return s;
 }
 
-static struct trip *trip_of(const struct update_schedule *s, uint32_t t) {
-    return &s->trips[s->turns[t].what];
+static struct trip *trip_of(const struct queue *q, uint32_t t) {
+    return &q->trips[q->turns[t].what];
+}
+
+static void queue_release(struct queue *q) {
+    for (uint32_t t = 0; t < q->n_turns; t++)
+        free(trip_of(q, t)->what.workers);
+    free(q->turns);
+    free(q->trips);
 }
 
 void update_schedule_free(struct update_schedule *s) {
     if (!s)
         return;
     cost_release(&s->cost);
+    for (uint32_t w = 0; w < s->n; w++)
+        free(s->senders[w].versions);
     free(s->senders);
+    for (uint32_t i = 0; i < s->run->n_servers; i++)
+        queue_release(&s->queues[i]);
+    free(s->queues);
+    free(s->parts);
+    free(s->share);
     free(s->reported.gbit_per_s);
     free(s->rates);
     free(s->leaving);
     free(s->reversed);
-    for (uint32_t i = 0; i < s->n_turns; i++)
-        free(trip_of(s, i)->what.workers);
-    free(s->turns);
-    free(s->trips);
     free(s->batch);
     free(s->order);
     free(s->group);
@@ -154,8 +185,9 @@ static uint32_t node_of(const struct update_schedule *s, uint32_t worker) {
 
 /* ---- a batch ---- */
 
-void update_schedule_ready(struct update_schedule *s, uint32_t worker, uint64_t version) {
-    s->senders[worker] = (struct sender){.state = SENDER_WAITS, .version = version};
+void update_schedule_ready(struct update_schedule *s, uint32_t worker, const uint64_t *versions) {
+    s->senders[worker].state = SENDER_WAITS;
+    memcpy(s->senders[worker].versions, versions, s->run->n_servers * sizeof *versions);
     s->waiting++;
 }
 
@@ -168,16 +200,24 @@ bool update_schedule_is_due(struct update_schedule *s, uint32_t idle, uint32_t a
     return s->waiting + idle == s->n || now_us >= s->due_us;
 }
 
-/* Updates that have a turn and are not in the model yet. */
-static uint32_t committed(const struct update_schedule *s) {
-    uint32_t n = 0;
-    for (uint32_t w = 0; w < s->n; w++)
-        n += s->senders[w].state == SENDER_HAS_TURN;
-    return n;
+/* The version of the model when all that has a turn is in it: the same at every server, since all have the same turns.
+ */
+static uint64_t next_version(const struct update_schedule *s, uint64_t version) {
+    for (uint32_t t = 0; t < s->queues[0].n_turns; t++)
+        version += s->queues[0].turns[t].n;
+    return version;
+}
+
+/* Of the parts of the model that the worker computed from. */
+static uint64_t oldest_version(const struct update_schedule *s, uint32_t worker) {
+    uint64_t oldest = s->senders[worker].versions[0];
+    for (uint32_t i = 1; i < s->run->n_servers; i++)
+        oldest = s->senders[worker].versions[i] < oldest ? s->senders[worker].versions[i] : oldest;
+    return oldest;
 }
 
 static uint32_t gather(struct update_schedule *s, uint64_t version, double now_us) {
-    const uint64_t next = version + committed(s);
+    const uint64_t next = next_version(s, version);
     uint32_t n = 0;
     for (uint32_t w = 0; w < s->n; w++) {
         if (s->senders[w].state != SENDER_WAITS)
@@ -186,7 +226,7 @@ static uint32_t gather(struct update_schedule *s, uint64_t version, double now_u
             (struct update){.node = node_of(s, w),
                             .bytes = s->bytes,
                             .available_us = now_us,
-                            .deadline = update_deadline(s->senders[w].version, s->consistency->delay_bound, next)};
+                            .deadline = update_deadline(oldest_version(s, w), s->consistency->delay_bound, next)};
         s->batch[n++] = w;
     }
     return n;
@@ -197,27 +237,35 @@ static double rate_of(const struct update_schedule *s, uint32_t node, enum direc
 }
 
 /* How much of it has not come, as far as its NIC's rate tells. */
-static double left_of(const struct update_schedule *s, uint32_t t, double now_us) {
-    const double rate = rate_of(s, s->turns[t].node, DIRECTION_OUT);
-    return s->turns[t].goes ? fmax(s->bytes - (now_us - trip_of(s, t)->began_us) * rate, 0) : s->bytes;
+static double left_of(const struct update_schedule *s, uint32_t server, uint32_t t, double now_us) {
+    const struct queue *q = &s->queues[server];
+    const double rate = rate_of(s, q->turns[t].node, DIRECTION_OUT), bytes = s->parts[server];
+    return q->turns[t].goes ? fmax(bytes - (now_us - trip_of(q, t)->began_us) * rate, 0) : bytes;
+}
+
+static void reserve_turn(const struct update_schedule *s, uint32_t server, uint32_t t, double now_us,
+                         struct calendar *out) {
+    const struct turn *turn = &s->queues[server].turns[t];
+    const struct update_turn *what = &trip_of(&s->queues[server], t)->what;
+    double ready_us = now_us;
+    for (uint32_t k = 0; k < what->n && !turn->ready; k++)
+        ready_us = fmax(ready_us, calendar_reserve(out, node_of(s, what->workers[k]), what->via, s->bytes, now_us));
+    calendar_reserve(out, turn->node, s->run->servers[server], left_of(s, server, t, now_us), ready_us);
 }
 
 /* The calendar begins with what has a turn. */
 static enum status begin_calendar(const struct update_schedule *s, double now_us, struct calendar *out,
                                   struct error *err) {
     enum status st = calendar_init(out, s->run->world->cluster->n_nodes, s->rates, now_us, err);
-    for (uint32_t i = 0; i < s->n_turns && !st; i++) {
-        const struct update_turn *what = &trip_of(s, i)->what;
-        double ready_us = now_us;
-        for (uint32_t k = 0; k < what->n && !s->turns[i].ready; k++)
-            ready_us = fmax(ready_us, calendar_reserve(out, node_of(s, what->workers[k]), what->via, s->bytes, now_us));
-        calendar_reserve(out, s->turns[i].node, s->server, left_of(s, i, now_us), ready_us);
-    }
+    for (uint32_t i = 0; i < s->run->n_servers && !st; i++)
+        for (uint32_t t = 0; t < s->queues[i].n_turns; t++)
+            reserve_turn(s, i, t, now_us, out);
     return st;
 }
 
-/* The turn of order[first .. first + n). */
-static void add_turn(struct update_schedule *s, uint32_t via, uint32_t first, uint32_t n) {
+/* The turn of order[first .. first + n) at a server. */
+static void add_turn(struct update_schedule *s, uint32_t server, uint32_t via, uint32_t first, uint32_t n) {
+    struct queue *q = &s->queues[server];
     const uint32_t bound = s->consistency->delay_bound, names = s->batch[s->order[first]];
     struct turn turn = {.node = via == UPDATE_DIRECT ? node_of(s, names) : via,
                         .n = n,
@@ -227,12 +275,12 @@ static void add_turn(struct update_schedule *s, uint32_t via, uint32_t first, ui
     uint32_t *workers = report_alloc(n, sizeof *workers);
     for (uint32_t i = 0; i < n; i++) {
         struct sender *sender = &s->senders[workers[i] = s->batch[s->order[first + i]]];
-        const uint64_t last = sender->version + bound - i;
+        const uint64_t last = sender->versions[server] + bound - i;
         turn.last = bound > 0 && last < turn.last ? last : turn.last;
-        sender->state = SENDER_HAS_TURN;
+        sender->state = SENDER_IS_BUSY;
     }
-    s->trips[names] = (struct trip){.what = {.via = via, .n = n, .workers = workers}, .missing = n};
-    s->turns[s->n_turns++] = turn;
+    q->trips[names] = (struct trip){.what = {.server = server, .via = via, .n = n, .workers = workers}, .missing = n};
+    q->turns[q->n_turns++] = turn;
 }
 
 static void list_fastest_first(struct update_schedule *s, uint32_t n, const uint32_t *nodes) {
@@ -241,7 +289,8 @@ static void list_fastest_first(struct update_schedule *s, uint32_t n, const uint
     nodes_fastest_first(n, s->aggregators, s->rates);
 }
 
-/* Without aggregators every update has a turn of its own. A group's updates are next to each other in the order. */
+/* Without aggregators every part has a turn of its own. With them there is one server, and a group's updates are next
+ * to each other in the order. */
 static enum status add_turns(struct update_schedule *s, uint32_t n, struct calendar *calendar, double *last_us,
                              struct error *err) {
     struct aggregation groups = {
@@ -253,11 +302,12 @@ static enum status add_turns(struct update_schedule *s, uint32_t n, struct calen
                                s->aggregators, &groups, err);
     *last_us = s->consistency->aggregators.n > 0 ? groups.end_us : n > 0 ? s->end_us[n - 1] : calendar->now_us;
     for (uint32_t i = 0; i < groups.direct && !st; i++)
-        add_turn(s, UPDATE_DIRECT, i, 1);
+        for (uint32_t server = 0; server < s->run->n_servers; server++)
+            add_turn(s, server, UPDATE_DIRECT, i, 1);
     for (uint32_t i = groups.direct, end; i < n && !st; i = end) {
         for (end = i + 1; end < n && s->group[end] == s->group[i]; end++)
             ;
-        add_turn(s, s->aggregators[s->group[i]], i, end - i);
+        add_turn(s, 0, s->aggregators[s->group[i]], i, end - i);
     }
     return st;
 }
@@ -265,8 +315,8 @@ static enum status add_turns(struct update_schedule *s, uint32_t n, struct calen
 /* Fails: ST_NO_MEMORY. */
 static enum status order_batch(struct update_schedule *s, uint64_t version, struct calendar *calendar, double *last_us,
                                struct error *err) {
-    const double share = 1, now_us = clock_now_us();
-    const struct update_servers servers = {.n = 1, .nodes = &s->server, .share = &share};
+    const double now_us = clock_now_us();
+    const struct update_servers servers = {.n = s->run->n_servers, .nodes = s->run->servers, .share = s->share};
     struct update_order order = {.order = s->order, .end_us = s->end_us, .dropped = s->dropped};
     const uint32_t n = gather(s, version, now_us);
     enum status st = begin_calendar(s, now_us, calendar, err);
@@ -285,10 +335,11 @@ static enum status order_batch(struct update_schedule *s, uint64_t version, stru
 /* Behind the batch, with what has a turn and has not gone. */
 static void order_copies(const struct update_schedule *s, struct update_copies *copies, struct calendar *calendar,
                          double last_us) {
+    const struct queue *q = &s->queues[0];
     uint32_t *workers = report_alloc(s->n, sizeof *workers), n = 0;
-    for (uint32_t t = 0; t < s->n_turns; t++)
-        for (uint32_t k = 0; k < s->turns[t].n && !s->turns[t].goes; k++)
-            workers[n++] = trip_of(s, t)->what.workers[k];
+    for (uint32_t t = 0; t < q->n_turns; t++)
+        for (uint32_t k = 0; k < q->turns[t].n && !q->turns[t].goes; k++)
+            workers[n++] = trip_of(q, t)->what.workers[k];
     update_copies_order(copies, calendar, n, workers, calendar->now_us, last_us);
     free(workers);
 }
@@ -317,7 +368,7 @@ bool update_schedule_take_dropped(struct update_schedule *s, uint32_t *worker) {
     for (uint32_t w = 0; w < s->n; w++) {
         if (s->senders[w].state != SENDER_DROPPED)
             continue;
-        s->senders[w].state = SENDER_COMPUTES;
+        s->senders[w].state = SENDER_IS_BUSY;
         *worker = w;
         return true;
     }
@@ -325,8 +376,8 @@ bool update_schedule_take_dropped(struct update_schedule *s, uint32_t *worker) {
 }
 
 const struct update_turn *update_schedule_take_group(struct update_schedule *s) {
-    for (uint32_t i = 0; i < s->n_turns; i++) {
-        struct trip *trip = trip_of(s, i);
+    for (uint32_t i = 0; i < s->queues[0].n_turns; i++) {
+        struct trip *trip = trip_of(&s->queues[0], i);
         if (trip->what.via == UPDATE_DIRECT || trip->taken)
             continue;
         trip->taken = true;
@@ -336,39 +387,45 @@ const struct update_turn *update_schedule_take_group(struct update_schedule *s) 
 }
 
 const struct update_turn *update_schedule_take_next(struct update_schedule *s, uint64_t version) {
-    if (s->n_turns == 0)
-        return NULL;
-    follow_weather(s);
-    const uint32_t t = turns_next(s->n_turns, s->turns, s->server, version, s->rates);
-    if (t == s->n_turns)
-        return NULL;
-    s->turns[t].goes = true;
-    trip_of(s, t)->began_us = clock_now_us();
-    return &trip_of(s, t)->what;
+    s->queues[0].version = version;
+    for (uint32_t i = 0; i < s->run->n_servers; i++) {
+        struct queue *q = &s->queues[i];
+        if (q->n_turns == 0)
+            continue;
+        follow_weather(s);
+        const uint32_t t = turns_next(q->n_turns, q->turns, s->run->servers[i], q->version, s->rates);
+        if (t == q->n_turns)
+            continue;
+        q->turns[t].goes = true;
+        trip_of(q, t)->began_us = clock_now_us();
+        return &trip_of(q, t)->what;
+    }
+    return NULL;
 }
 
 /* The turn in which the worker's update is. */
-static uint32_t turn_of(const struct update_schedule *s, uint32_t worker) {
-    for (uint32_t t = 0; t < s->n_turns; t++)
-        for (uint32_t k = 0; k < trip_of(s, t)->what.n; k++)
-            if (trip_of(s, t)->what.workers[k] == worker)
+static uint32_t turn_of(const struct queue *q, uint32_t worker) {
+    for (uint32_t t = 0; t < q->n_turns; t++)
+        for (uint32_t k = 0; k < trip_of(q, t)->what.n; k++)
+            if (trip_of(q, t)->what.workers[k] == worker)
                 return t;
     report_abort(ST_TRIAL, "the update of device %u came without a turn", worker);
 }
 
 void update_schedule_collected(struct update_schedule *s, uint32_t worker) {
-    s->turns[turn_of(s, worker)].ready = true;
+    s->queues[0].turns[turn_of(&s->queues[0], worker)].ready = true;
 }
 
-void update_schedule_arrived(struct update_schedule *s, uint32_t worker) {
-    const uint32_t t = turn_of(s, worker);
-    s->senders[worker].state = SENDER_COMPUTES;
-    if (--trip_of(s, t)->missing > 0)
+void update_schedule_arrived(struct update_schedule *s, uint32_t server, uint32_t worker, uint64_t version) {
+    struct queue *q = &s->queues[server];
+    const uint32_t t = turn_of(q, worker);
+    q->version = version;
+    if (--trip_of(q, t)->missing > 0)
         return;
-    free(trip_of(s, t)->what.workers);
-    s->n_turns--;
-    for (uint32_t i = t; i < s->n_turns; i++)
-        s->turns[i] = s->turns[i + 1];
+    free(trip_of(q, t)->what.workers);
+    q->n_turns--;
+    for (uint32_t i = t; i < q->n_turns; i++)
+        q->turns[i] = q->turns[i + 1];
 }
 
 /* ---- models ---- */

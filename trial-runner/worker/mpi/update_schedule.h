@@ -1,10 +1,13 @@
-/* MLfabric's scheduler of updates and models (§5.1) in the server's rank: what simulator/updates_schedule.c does, for
- * real.
+/* MLfabric's scheduler of updates and models (§5.1) in the rank of the first server: what simulator/updates_schedule.c
+ * does, for real.
  *
  * Updates that are ready wait at their workers until the next multiple of batch_us, or until no other worker can join
  * them. Then they are ordered (strategy/updates/order.h) on the rates that a monitor has reported, behind what is still
  * on its way. An update that cannot keep its bound is dropped. The others go when it is their turn
  * (strategy/updates/turns.h).
+ *
+ * Where the model lies on several servers (§10.2) an update is ordered with all its parts, and each part has a turn of
+ * its own at its server.
  *
  * Where there are aggregators, updates are grouped (strategy/updates/aggregate.h), and a group's turn is that of its
  * sum, which is applied whole. Its aggregator collects the group at once.
@@ -28,7 +31,8 @@ enum { UPDATE_DIRECT = UINT32_MAX };
 
 /* Updates that come to the server together. */
 struct update_turn {
-    uint32_t via; /* the aggregator's node; UPDATE_DIRECT: one worker itself */
+    uint32_t server; /* of run->servers */
+    uint32_t via;    /* the aggregator's node; UPDATE_DIRECT: one worker itself */
     uint32_t n;
     uint32_t *workers; /* in their order; the first of them names the turn */
 };
@@ -36,8 +40,8 @@ struct update_turn {
 struct update_schedule *update_schedule_new(const struct update_run *run);
 void update_schedule_free(struct update_schedule *schedule); /* NULL is allowed */
 
-/* The worker's update, computed from `version` of the model, could go. */
-void update_schedule_ready(struct update_schedule *schedule, uint32_t worker, uint64_t version);
+/* The worker's update, computed from versions[n_servers] of the model's parts, could go. */
+void update_schedule_ready(struct update_schedule *schedule, uint32_t worker, const uint64_t *versions);
 
 /* Whether a batch is to be ordered now; `idle` workers send nothing before they get a model, and `asking` of them wait
  * for this scheduler to send it. */
@@ -49,8 +53,8 @@ void update_schedule_order(struct update_schedule *schedule, uint64_t version, s
 /* [2 * n_nodes] bytes per microsecond, as the monitor has them: at 2 * node + enum direction. */
 const double *update_schedule_rates(const struct update_schedule *schedule);
 
-/* A worker whose update was dropped; a new group for its aggregator to collect; and what is to come to the server now,
- * whose model has `version`. False or NULL: none. A turn is valid until its updates have arrived. */
+/* A worker whose update was dropped; a new group for its aggregator to collect; and what is to come to a server now,
+ * where the first has `version` of its model. False or NULL: none. A turn is valid until its updates have arrived. */
 bool update_schedule_take_dropped(struct update_schedule *schedule, uint32_t *worker);
 const struct update_turn *update_schedule_take_group(struct update_schedule *schedule);
 const struct update_turn *update_schedule_take_next(struct update_schedule *schedule, uint64_t version);
@@ -66,7 +70,7 @@ void update_schedule_models(struct update_schedule *schedule, uint32_t n, uint32
 bool update_schedule_model_goes(struct update_schedule *schedule, uint32_t node);
 void update_schedule_model_left(struct update_schedule *schedule, uint32_t node);
 
-/* All of the worker's update has come, alone or in a sum. */
-void update_schedule_arrived(struct update_schedule *schedule, uint32_t worker);
+/* All of the worker's update for this server has come, alone or in a sum; the server's model has `version` now. */
+void update_schedule_arrived(struct update_schedule *schedule, uint32_t server, uint32_t worker, uint64_t version);
 
 #endif

@@ -39,10 +39,10 @@ static bool is_replica(const struct update_run *run) {
     return run->world->rank == run->replica;
 }
 
-/* The scheduler is at the server. */
+/* The scheduler is at the first server. */
 static void begin_order(struct update_server *s) {
     const struct update_run *run = s->run;
-    if (run->plan->consistency.scheduled && !is_replica(run))
+    if (run->plan->consistency.scheduled && run->world->rank == run->server)
         s->schedule = update_schedule_new(run);
     if (run->replica < 0)
         return;
@@ -72,9 +72,13 @@ void update_server_init(struct update_server *s, const struct update_run *run, s
         part->clients = report_alloc(run->world->cluster->n_devices, sizeof *part->clients);
         touch_buffers(s, part->form);
         s->n_open++;
+        s->n_parts++;
+        s->number = is_replica(run) ? 0 : update_server_of(run, m);
         if (part->form->weights_bytes > 0)
             learned_init(learned, update_subject(run), update_weights(part->model->buffer));
     }
+    for (uint32_t w = 0; w < run->world->cluster->n_devices; w++)
+        s->missing[w] = s->n_parts;
 }
 
 void update_server_release(struct update_server *s) {
@@ -144,6 +148,19 @@ static void answer(struct update_server *s, struct part *part) {
 
 /* ---- arrivals ---- */
 
+/* The worker asks for the model by being dropped. */
+static void drop_here(struct update_server *s, uint32_t worker) {
+    for (uint32_t m = 0; m < s->run->plan->n_messages; m++) {
+        struct part *part = &s->parts[m];
+        if (!part->model)
+            continue;
+        s->counts.dropped += update_is_measured(s->run, head_of(part)->updates);
+        part->clients[worker].ended++;
+        part->clients[worker].waits = true;
+        answer(s, part);
+    }
+}
+
 static void take_control(struct update_server *s, MPI_Message *handle, const MPI_Status *status) {
     int bytes;
     MPI_Get_count(status, MPI_BYTE, &bytes);
@@ -153,9 +170,14 @@ static void take_control(struct update_server *s, MPI_Message *handle, const MPI
     case UPDATE_COLLECTED:
         update_schedule_collected(s->schedule, head->worker);
         break;
+    case UPDATE_CAME:
+        update_schedule_arrived(s->schedule, head->server, head->worker, head->version);
+        break;
+    case UPDATE_DROP:
+        drop_here(s, head->worker);
+        break;
     case UPDATE_READY:
-        s->missing[head->worker] = s->run->plan->n_messages;
-        update_schedule_ready(s->schedule, head->worker, head->version);
+        update_schedule_ready(s->schedule, head->worker, (const uint64_t *)(const void *)(head + 1));
         if (s->copies)
             update_copies_ready(s->copies, head->worker, head->norm);
         break;
@@ -203,11 +225,24 @@ static bool take_arrivals(struct update_server *s) {
     }
 }
 
+/* The scheduler knows when all that the worker sends to this server has come. */
+static void tell_scheduler(struct update_server *s, uint32_t worker) {
+    if (--s->missing[worker] > 0)
+        return;
+    s->missing[worker] = s->n_parts;
+    const uint64_t version = head_of(&s->parts[s->run->first_of[s->number]])->version;
+    const struct update_head came = {.kind = UPDATE_CAME, .worker = worker, .version = version, .server = s->number};
+    if (s->schedule)
+        update_schedule_arrived(s->schedule, 0, worker, version);
+    else
+        update_server_tell(s, s->run->server, &came);
+}
+
 static void end_update(struct update_server *s, struct part *part, uint32_t worker) {
     part->clients[worker].ended++;
     part->clients[worker].waits = true;
-    if (s->schedule && !s->sequence && --s->missing[worker] == 0)
-        update_schedule_arrived(s->schedule, worker);
+    if (s->run->plan->consistency.scheduled && !s->sequence)
+        tell_scheduler(s, worker);
 }
 
 /* ---- in sequence, where there is a replica ---- */
@@ -245,7 +280,7 @@ static void keep(struct update_server *s, struct part *part, char *buffer) {
     struct arrival a;
     update_server_open(part, buffer, &a);
     for (uint32_t i = 0; i < a.n && s->schedule && !s->replica; i++)
-        update_schedule_arrived(s->schedule, a.members[i].worker);
+        update_schedule_arrived(s->schedule, 0, a.members[i].worker, head_of(part)->version);
     const uint32_t worker = a.members[0].worker;
     update_sequence_keep(s->sequence, part->form, buffer);
     update_server_go_on(s);
@@ -314,8 +349,9 @@ void update_server_tell(struct update_server *s, int rank, const struct update_h
     requests_send_copy(&s->requests, head, sizeof *head, rank, s->run->control, s->run->world->pushes);
 }
 
-static void tell_worker(struct update_server *s, uint32_t worker, enum update_kind kind) {
-    const struct update_head head = {.kind = kind, .to = s->run->world->rank, .epoch = s->epoch};
+/* `to` is the rank that gets the update. */
+static void tell_worker(struct update_server *s, uint32_t worker, enum update_kind kind, int to) {
+    const struct update_head head = {.kind = kind, .to = to, .epoch = s->epoch};
     update_server_tell(s, s->run->world->worker_rank[worker], &head);
 }
 
@@ -369,16 +405,13 @@ static void ask_for_copies(struct update_server *s) {
                            &(struct update_head){.kind = UPDATE_COPY, .iteration = iteration, .epoch = s->epoch});
 }
 
-/* The worker asks for the model by being dropped. */
 static void drop(struct update_server *s, uint32_t worker) {
-    tell_worker(s, worker, UPDATE_DROP);
-    for (uint32_t m = 0; m < s->run->plan->n_messages; m++) {
-        struct part *part = &s->parts[m];
-        s->counts.dropped += update_is_measured(s->run, head_of(part)->updates);
-        part->clients[worker].ended++;
-        part->clients[worker].waits = true;
-        answer(s, part);
-    }
+    const struct update_run *run = s->run;
+    const struct update_head head = {.kind = UPDATE_DROP, .worker = worker};
+    tell_worker(s, worker, UPDATE_DROP, run->world->rank);
+    for (uint32_t i = 1; i < run->n_servers; i++)
+        update_server_tell(s, run->world->server_rank[run->servers[i]], &head);
+    drop_here(s, worker);
 }
 
 /* Workers that send nothing before they get a model, or any more. */
@@ -497,6 +530,11 @@ static void order_batch(struct update_server *s) {
     schedule_models(s, n_nodes);
 }
 
+/* Of a server; after a takeover there is one, this. */
+static int rank_of(const struct update_server *s, uint32_t server) {
+    return server == 0 ? s->run->world->rank : s->run->world->server_rank[s->run->servers[server]];
+}
+
 /* Order what is ready, when its time has come, and tell everybody what to do. */
 static void schedule(struct update_server *s) {
     const struct update_turn *turn;
@@ -507,7 +545,7 @@ static void schedule(struct update_server *s) {
         if (s->copies)
             add_step(s, turn);
         if (turn->via == UPDATE_DIRECT)
-            tell_worker(s, turn->workers[0], UPDATE_GO);
+            tell_worker(s, turn->workers[0], UPDATE_GO, rank_of(s, turn->server));
         else
             tell_relay(s, turn->via, UPDATE_SEND, turn->workers[0]);
     }
@@ -548,8 +586,7 @@ static void tell_end(struct update_server *s) {
 static void end_others(struct update_server *s) {
     const struct world *world = s->run->world;
     for (uint32_t i = 0; i < world->cluster->n_nodes && s->schedule; i++)
-        if (i != world->node && world->server_rank[i] >= 0 && world->server_rank[i] != s->run->replica &&
-            world->server_rank[i] != s->run->server)
+        if (world->server_rank[i] >= 0 && world->server_rank[i] != s->run->replica && !plan_serves(s->run->plan, i))
             tell_relay(s, i, UPDATE_BYE, 0);
     if (s->copies)
         tell_end(s);

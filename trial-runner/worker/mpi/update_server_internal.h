@@ -53,7 +53,8 @@ struct update_server {
     struct part *parts; /* [n_messages]; those of others have no model */
     struct learned *learned;
     struct update_schedule *schedule; /* NULL: updates come as they are ready */
-    uint32_t *missing;                /* [n_devices] parts of the update that is ready */
+    uint32_t number, n_parts;         /* of run->servers; parts that it keeps */
+    uint32_t *missing;                /* [n_devices] of these, parts of the worker's next update that have not come */
     struct delivery *first, *last;    /* models that wait for their turn */
     bool *asks;                       /* [n_devices] scratch, as the next two of [n_nodes] */
     uint32_t *nodes;

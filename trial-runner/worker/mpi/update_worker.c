@@ -154,10 +154,17 @@ static void tell(struct update_worker *w, const struct update_head *head) {
 }
 
 static void tell_ready(struct update_worker *w) {
-    struct update_head ready = *update_head_of(w->pushes[w->run->largest]);
-    ready.kind = UPDATE_READY;
-    ready.norm = w->norm;
-    tell(w, &ready);
+    const struct update_run *run = w->run;
+    const size_t bytes = sizeof(struct update_head) + run->n_servers * sizeof(uint64_t);
+    struct update_head *ready = report_alloc(bytes, 1);
+    uint64_t *versions = (uint64_t *)(void *)(ready + 1);
+    *ready = *update_head_of(w->pushes[run->largest]);
+    ready->kind = UPDATE_READY;
+    ready->norm = w->norm;
+    for (uint32_t s = 0; s < run->n_servers; s++)
+        versions[s] = update_head_of(w->pushes[run->first_of[s]])->version;
+    requests_send_copy(&w->requests, ready, bytes, w->server, run->control, run->world->pushes);
+    free(ready);
 }
 
 /* ---- what the scheduler and the replica say ---- */
@@ -267,15 +274,40 @@ static void wait_for_some(struct update_worker *w) {
 
 /* ---- an update ---- */
 
-/* Tell the scheduler that the update is ready, and wait until it may go, or is dropped. */
 static bool may_go(struct update_worker *w) {
     w->is_told = false;
-    w->phase = PHASE_READY;
-    tell_ready(w);
     while (!w->is_told)
         wait_for_some(w);
     w->phase = PHASE_WAITS;
     return w->told.kind == UPDATE_GO;
+}
+
+/* All of the update, or what one of several servers keeps. */
+static void send_as_told(struct update_worker *w) {
+    const struct update_run *run = w->run;
+    for (uint32_t m = 0; m < run->plan->n_messages; m++)
+        if (run->n_servers == 1 || server_of(w, &run->forms[m]) == w->told.to)
+            send(w, &run->forms[m], run->forms[m].units, w->told.to);
+}
+
+/* Tell the scheduler that the update is ready, and send each server's part when it says so. Whether it went, or was
+ * dropped. */
+static bool send_when_told(struct update_worker *w) {
+    w->phase = PHASE_READY;
+    tell_ready(w);
+    for (uint32_t s = 0; s < w->run->n_servers; s++) {
+        if (!may_go(w))
+            return false;
+        send_as_told(w);
+    }
+    return true;
+}
+
+static bool send_all(struct update_worker *w) {
+    const struct update_run *run = w->run;
+    for (uint32_t m = 0; m < run->plan->n_messages; m++)
+        send(w, &run->forms[m], run->forms[m].units, server_of(w, &run->forms[m]));
+    return true;
 }
 
 static void check_model(struct update_worker *w, const struct update_form *form) {
@@ -294,9 +326,7 @@ static void exchange(struct update_worker *w) {
         fill(w, &run->forms[m]);
         receive(w, &run->forms[m]);
     }
-    const bool scheduled = run->plan->consistency.scheduled, goes = !scheduled || may_go(w);
-    for (uint32_t m = 0; m < run->plan->n_messages && goes; m++)
-        send(w, &run->forms[m], run->forms[m].units, scheduled ? w->told.to : server_of(w, &run->forms[m]));
+    const bool goes = run->plan->consistency.scheduled ? send_when_told(w) : send_all(w);
     if (goes && keeps_updates(w) && w->epoch == 0) {
         update_kept_add(&w->kept, w->pushes[0]);
         w->pushes[0] = update_kept_buffer(&w->kept, &run->forms[0]);
