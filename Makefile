@@ -74,6 +74,8 @@ PROGRAMS := $(if $(call sources,cli),$(OUT)/bin/syncopate) $(if $(WORKER_SOURCES
 UNIT_SOURCES := $(wildcard tests/property/*/test_*.c) $(wildcard tests/unit/*/test_*_torture.c) \
     $(filter-out %_torture.c,$(wildcard tests/unit/*/test_*.c))
 UNIT := $(patsubst tests/%.c,$(OUT)/tests/%,$(UNIT_SOURCES))
+# These call what only the MPI worker has.
+UNIT_WORKER := $(filter $(OUT)/tests/property/worker/%,$(UNIT))
 FUZZ := $(patsubst tests/fuzz/%.c,$(OUT)/fuzz/%,$(wildcard tests/fuzz/fuzz_*.c))
 REPLAY := $(patsubst tests/fuzz/fuzz_%.c,$(OUT)/tests/fuzz/replay_%,$(wildcard tests/fuzz/fuzz_*.c))
 ALL_C := $(wildcard $(foreach f,$(FOLDERS) tests,$(f)/*.[ch] $(f)/*/*.[ch] $(f)/*/*/*.[ch]))
@@ -167,11 +169,21 @@ SUPPORT_TUNER := $(patsubst %.c,$(OUT)/obj/%.o,$(wildcard tests/support/tuner/*.
 support = $(SUPPORT) $(if $(filter strategy,$(call closure,$(1))),$(SUPPORT_STRATEGY)) \
           $(if $(filter tuner,$(call closure,$(1))),$(SUPPORT_TUNER))
 folder_of = $(word 2,$(subst /, ,$(patsubst $(OUT)/tests/%,%,$(1))))
-$(UNIT): $(OUT)/tests/%: $(OUT)/obj/tests/%.o $(TORTURE) $$(call support,$$(call folder_of,$$@)) \
+$(filter-out $(UNIT_WORKER),$(UNIT)): $(OUT)/tests/%: $(OUT)/obj/tests/%.o $(TORTURE) $$(call support,$$(call folder_of,$$@)) \
         $$(foreach f,$$(call closure,$$(call folder_of,$$@)),$$(call lib,$$(f)))
 	$(call say,LINK,$@)
 	@mkdir -p $(@D)
 	$(Q)$(CC) $(LDFLAGS_ALL) $(TEST_LINK) -o $@ $< $(call torture,$@) $(call support,$(call folder_of,$@)) $(call link,$(call folder_of,$@)) -lcmocka
+# Tests of the MPI worker's parts run without ranks: they have a stand-in for each function of MPI that moves bytes.
+$(OUT)/obj/tests/property/worker/%.o: tests/property/worker/%.c
+	$(call say,MPICC,$<)
+	@mkdir -p $(@D)
+	$(Q)OMPI_CC="$(CC)" $(MPICC) $(CFLAGS_ALL) -MMD -MP -c $< -o $@
+WORKER_PARTS := $(filter-out %/main.o,$(patsubst %.c,$(OUT)/obj/%.o,$(WORKER_SOURCES)))
+$(UNIT_WORKER): $(OUT)/tests/%: $(OUT)/obj/tests/%.o $(SUPPORT) $(WORKER_PARTS) $(WORKER_LIBS)
+	$(call say,LINK,$@)
+	@mkdir -p $(@D)
+	$(Q)OMPI_CC="$(CC)" $(MPICC) $(LDFLAGS_ALL) -o $@ $(filter %.o,$^) $(WORKER_LINK) -lcmocka
 
 -include $(wildcard $(OUT)/obj/*/*.d $(OUT)/obj/*/*/*.d $(OUT)/obj/*/*/*/*.d $(OUT)/obj/*/*/*/*/*.d)
 
