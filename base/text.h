@@ -41,6 +41,9 @@ void text_clean(char *text);
 enum { TEXT_SHOWN = 8 };
 size_t text_show(const char *text, size_t n, char out[TEXT_SHOWN]);
 
+/* How many columns of a terminal the n bytes take as they are shown. */
+size_t text_columns(const char *text, size_t n);
+
 /* printf and snprintf, but what %s and %c bring in is shown as text_show has it, line ends included; the format itself
  * goes out as it is. Widths count characters. %n, %p and wide characters are not known. text_format never cuts within a
  * character and returns how many bytes it wrote, less than `room`, which is at least 1. */

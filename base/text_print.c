@@ -88,8 +88,7 @@ static size_t characters(const char *text, size_t n) {
     return found;
 }
 
-/* How many columns the n bytes take as they are shown. */
-static size_t columns_of(const char *text, size_t n) {
+size_t text_columns(const char *text, size_t n) {
     size_t columns = 0;
     char shown[TEXT_SHOWN];
     for (size_t i = 0; i < n;) {
@@ -126,7 +125,7 @@ static void put_text(struct sink *sink, const struct conversion *c, const char *
     const size_t whole = n == (size_t)c->precision ? whole_characters(text, n) : n;
     const bool left = strchr(c->flags, '-') || c->width < -1;
     const size_t width = c->width == -1 ? 0 : c->width < 0 ? (size_t)-c->width : (size_t)c->width;
-    const size_t columns = width ? columns_of(text, whole) : 0, gap = width > columns ? width - columns : 0;
+    const size_t columns = width ? text_columns(text, whole) : 0, gap = width > columns ? width - columns : 0;
     pad(sink, left ? 0 : gap);
     put_shown(sink, text, whole);
     pad(sink, left ? gap : 0);

@@ -132,17 +132,12 @@ static void put_label(FILE *to, const char *attributes, double x, double y, cons
     fputs("</text>\n", to);
 }
 
-static size_t characters(const char *text) {
-    size_t n = 0;
-    for (; *text; text++)
-        n += (*text & 0xc0) != 0x80;
-    return n;
-}
-
 static double width_of(const struct plot *plot) {
-    double longest = 0, head = LEFT + GLYPH * (double)characters(plot->subtitle);
-    for (size_t l = 0; l < plot->n_lines; l++)
-        longest = fmax(longest, fmin((double)characters(plot->lines[l].name), MAX_NAME + 1));
+    double longest = 0, head = LEFT + GLYPH * (double)text_columns(plot->subtitle, strlen(plot->subtitle));
+    for (size_t l = 0; l < plot->n_lines; l++) {
+        const char *name = plot->lines[l].name;
+        longest = fmax(longest, fmin((double)text_columns(name, strlen(name)), MAX_NAME + 1));
+    }
     return fmax(LEFT + PLOT_WIDTH + LEADER + 10 + GLYPH * longest, head) + 12;
 }
 

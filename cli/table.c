@@ -29,10 +29,7 @@ void table_cell(struct table *table, const char *format, ...) {
 }
 
 static size_t width_of(const char *text) {
-    size_t n = 0;
-    for (; text && *text; text++)
-        n += (*text & 0xc0) != 0x80;
-    return n;
+    return text ? text_columns(text, strlen(text)) : 0;
 }
 
 static void print_row(const struct table *table, const char *const *cells, size_t n, const size_t *widths, FILE *to) {

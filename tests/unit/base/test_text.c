@@ -102,6 +102,9 @@ static void widths_count_what_is_shown(void **state) {
     assert_string_equal(out, "   \xc2\xb5s|\xc2\xb5s   |  a|a  |");
     text_format(out, sizeof out, "%6s|%-6s|", "\x1b", "\x1b");
     assert_string_equal(out, "  \\x1b|\\x1b  |");
+    assert_int_equal(text_columns("\xc2\xb5s\x1b", 4), 6);
+    assert_int_equal(text_columns("abc", 2), 2);
+    assert_int_equal(text_columns("", 0), 0);
 }
 
 /* Everything but texts is as the C library has it. */
