@@ -2,6 +2,7 @@
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/text.h"
 #include "cli/commands.h"
@@ -11,7 +12,27 @@
 #include "cli/picture.h"
 #include "strategy/weather.h"
 
-enum { BESIDE = 40, FLOWS = 12, MOST_CHANGES = 10000000 }; /* BESIDE: characters of a line that are not the picture's */
+/* NAME: at least so wide is a name. BESIDE and FLOW: characters of a line beside a name and the picture, and beside two
+ * names. */
+enum { NAME = 12, BESIDE = 29, FLOW = 35, FLOWS = 12, MOST_CHANGES = 10000000 };
+
+/* How the lines are shared out: names in columns, and the picture. */
+struct layout {
+    int name;
+    size_t cells;
+};
+
+/* The longest name has room, as far as a flow's line has room for two. Longer ones are cut. */
+static struct layout find_layout(const struct cluster *cluster) {
+    const size_t width = picture_width(), most = (width - FLOW) / 2;
+    size_t name = NAME;
+    for (uint32_t i = 0; i < cluster->n_nodes; i++) {
+        const size_t columns = text_columns(cluster->nodes[i].name, strlen(cluster->nodes[i].name));
+        name = columns > name ? columns : name;
+    }
+    name = name < most ? name : most;
+    return (struct layout){(int)name, width - BESIDE - name};
+}
 
 static enum status print_trace(const struct cluster *cluster, uint64_t seed, double until_us, struct error *err) {
     cJSON *json = cJSON_CreateObject();
@@ -21,10 +42,12 @@ static enum status print_trace(const struct cluster *cluster, uint64_t seed, dou
 
 /* ---- as a picture ---- */
 
-static void print_port(const struct cluster *cluster, size_t port, size_t n, const double *mean) {
+static void print_port(const struct cluster *cluster, const struct layout *layout, size_t port, const double *mean) {
     const struct node *node = &cluster->nodes[port / DIRECTION_COUNT];
+    const size_t n = layout->cells;
     double sum = 0, least = INFINITY;
-    text_print(stdout, "%-12s %-4s ", node->name, direction_name((enum direction)(port % DIRECTION_COUNT)));
+    text_print(stdout, "%-*.*s %-4s ", layout->name, layout->name, node->name,
+               direction_name((enum direction)(port % DIRECTION_COUNT)));
     for (size_t k = 0; k < n; k++) {
         text_print(stdout, "%s", picture_column(mean[k] / node->nic_gbit_per_s));
         sum += mean[k];
@@ -33,25 +56,26 @@ static void print_port(const struct cluster *cluster, size_t port, size_t n, con
     text_print(stdout, "  %6.3g %6.3g\n", sum / (double)n, least);
 }
 
-static void print_flow(const struct cluster *cluster, const struct weather_flow *flow) {
-    text_print(stdout, "%10.4g s %10.4g s  %-12s %-12s %8.3g\n", flow->start_us / 1e6,
-               (flow->end_us - flow->start_us) / 1e6, cluster->nodes[flow->from].name, cluster->nodes[flow->to].name,
-               flow->gbit_per_s);
+static void print_flow(const struct cluster *cluster, const struct layout *layout, const struct weather_flow *flow) {
+    text_print(stdout, "%9.4g s %9.4g s  %-*.*s %-*.*s %8.3g\n", flow->start_us / 1e6,
+               (flow->end_us - flow->start_us) / 1e6, layout->name, layout->name, cluster->nodes[flow->from].name,
+               layout->name, layout->name, cluster->nodes[flow->to].name, flow->gbit_per_s);
 }
 
 /* The first flows, and how many there are. */
-static enum status print_flows(const struct cluster *cluster, uint64_t seed, double until_us, struct error *err) {
+static enum status print_flows(const struct cluster *cluster, const struct layout *layout, uint64_t seed,
+                               double until_us, struct error *err) {
     double *rates = calloc((size_t)cluster->n_nodes * WEATHER_NUMBERS, sizeof *rates);
     struct weather w = {.cluster = cluster, .seed = seed, .gbit_per_s = rates};
     uint64_t seen = 0;
     if (!rates)
         return error_no_memory(err);
-    text_print(stdout, "\nFlows in the background\n%12s %12s  %-12s %-12s %8s\n", "START", "LASTS", "FROM", "TO",
-               "Gbit/s");
+    text_print(stdout, "\nFlows in the background\n%11s %11s  %-*s %-*s %8s\n", "START", "LASTS", layout->name, "FROM",
+               layout->name, "TO", "Gbit/s");
     for (weather_begin(&w);; weather_advance(&w)) {
         for (; seen < w.n_started; seen++)
             if (seen < FLOWS)
-                print_flow(cluster, &w.flows[w.n_flows - (w.n_started - seen)]);
+                print_flow(cluster, layout, &w.flows[w.n_flows - (w.n_started - seen)]);
         if (weather_next_us(&w) >= until_us)
             break;
     }
@@ -61,28 +85,29 @@ static enum status print_flows(const struct cluster *cluster, uint64_t seed, dou
     return ST_OK;
 }
 
-static void print_slowness(const struct cluster *cluster, uint64_t seed, size_t n) {
-    text_print(stdout, "\nIterations 1 to %zu; x: takes %g times as long\n", n, cluster->variability.slow_factor);
+static void print_slowness(const struct cluster *cluster, const struct layout *layout, uint64_t seed) {
+    text_print(stdout, "\nIterations 1 to %zu; x: takes %g times as long\n", layout->cells,
+               cluster->variability.slow_factor);
     for (uint32_t i = 0; i < cluster->n_nodes; i++) {
         if (cluster->nodes[i].devices == 0)
             continue;
-        text_print(stdout, "%-12s      ", cluster->nodes[i].name);
-        for (uint64_t k = 0; k < n; k++)
+        text_print(stdout, "%-*.*s      ", layout->name, layout->name, cluster->nodes[i].name);
+        for (uint64_t k = 0; k < layout->cells; k++)
             text_print(stdout, "%c", weather_slowness(cluster, seed, i, k) > 1 ? 'x' : '.');
         text_print(stdout, "\n");
     }
 }
 
-static enum status print_rates(const struct cluster *cluster, uint64_t seed, double until_us, size_t n,
-                               struct error *err) {
-    const size_t ports = (size_t)cluster->n_nodes * DIRECTION_COUNT;
+static enum status print_rates(const struct cluster *cluster, const struct layout *layout, uint64_t seed,
+                               double until_us, struct error *err) {
+    const size_t ports = (size_t)cluster->n_nodes * DIRECTION_COUNT, n = layout->cells;
     double *mean = calloc(ports * n, sizeof *mean);
     enum status st = mean ? weather_means(cluster, seed, 0, until_us, n, mean, err) : error_no_memory(err);
     if (!st) {
-        text_print(stdout, "%-12s %-4s 0 s %*.3g s  %6s %6s  Gbit/s\n", "NODE", "WAY", (int)n - 6, until_us / 1e6,
-                   "MEAN", "LEAST");
+        text_print(stdout, "%-*s %-4s 0 s %*.3g s  %6s %6s  Gbit/s\n", layout->name, "NODE", "WAY", (int)n - 6,
+                   until_us / 1e6, "MEAN", "LEAST");
         for (size_t port = 0; port < ports; port++)
-            print_port(cluster, port, n, mean + port * n);
+            print_port(cluster, layout, port, mean + port * n);
     }
     free(mean);
     return st;
@@ -90,14 +115,14 @@ static enum status print_rates(const struct cluster *cluster, uint64_t seed, dou
 
 static enum status print_picture(const struct cluster *cluster, uint64_t seed, double until_us, struct error *err) {
     const struct variability *v = &cluster->variability;
-    const size_t n = picture_width() - BESIDE;
+    const struct layout layout = find_layout(cluster);
     enum status st = ST_OK;
     if (weather_shows_us(v, 1) > 0)
-        st = print_rates(cluster, seed, until_us, n, err);
+        st = print_rates(cluster, &layout, seed, until_us, err);
     if (!st && (v->background.flows_per_s > 0 || v->background.n_flows > 0))
-        st = print_flows(cluster, seed, until_us, err);
+        st = print_flows(cluster, &layout, seed, until_us, err);
     if (!st && v->slow_share > 0)
-        print_slowness(cluster, seed, n);
+        print_slowness(cluster, &layout, seed);
     return st;
 }
 

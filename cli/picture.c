@@ -9,7 +9,7 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
-enum { EIGHTHS = 8, LEAST = 60, MOST = 240, NO_TERMINAL = 100 };
+enum { EIGHTHS = 8, LEAST = 50, MOST = 240, NO_TERMINAL = 100 };
 
 size_t picture_width(void) {
     struct winsize size;

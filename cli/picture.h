@@ -4,7 +4,7 @@
 
 #include <stddef.h>
 
-/* Characters of a line: of the terminal at standard output, between 60 and 240; 100 where that is no terminal. */
+/* Characters of a line: of the terminal at standard output, between 50 and 240; 100 where that is no terminal. */
 size_t picture_width(void);
 
 /* One character that is filled from below by this share; a share that is not between 0 and 1 is cut. */

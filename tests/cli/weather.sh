@@ -1,7 +1,7 @@
 #!/bin/bash
 # syncopate weather and simulations in weather: the picture, the trace that can be played again, and what is refused.
 # Also a session in weather in the lab. Needs OUT; prints ok, not ok and skip lines (tests/README.md).
-# Plan: 45
+# Plan: 46
 set -u
 cd "$(dirname "$0")/../.."
 source tests/cli/check.bash
@@ -22,7 +22,32 @@ assert any("█" in l for l in blocks) and len({len(l) for l in blocks}) == 1, b
 PY
 verdict a_picture_is_of_blocks_or_of_ascii $? "$(tail -n 1 err)"
 script -qec "stty cols 140; LC_ALL=C '$syncopate' weather lab-4x1g-weather" /dev/null >wide 2>err </dev/null
-check a_picture_is_as_wide_as_the_terminal 0 '' grep -qE '^n1 +out +[.:=+*%#-]{100} ' wide
+check a_picture_is_as_wide_as_the_terminal 0 '' grep -qE '^n1 +out +[.:=+*%#-]{99} ' wide
+python3 - "$OLDPWD/examples/clusters/lab-4x1g-weather.json" <<'PY'
+import json, sys
+cluster = json.load(open(sys.argv[1]))
+cluster["variability"]["background"] = {"flows_per_s": 2, "mbytes": 100, "gbit_per_s": 0.6}
+json.dump(cluster, open("all.json", "w"))
+cluster["nodes"] = [dict(cluster["nodes"][0], count=1, name="a-node-with-a-name-of-forty-characters-" + c) for c in "12"]
+json.dump(cluster, open("long-names.json", "w"))
+PY
+for columns in 50 59 60 61 66 67 68 80 100 140 250; do
+    for cluster in all long-names; do
+        echo "# $columns $cluster"
+        script -qec "stty cols $columns; LC_ALL=C '$syncopate' weather $cluster.json --seed 2" /dev/null </dev/null
+    done
+done 2>err | tr -d '\r' >widths
+python3 - <<'PY' 2>err
+import re
+runs = open("widths").read().split("# ")[1:]
+for run in runs:
+    (columns, cluster), *lines = run.split("\n")[0].split(), *run.split("\n")[1:]
+    longest = max(lines, key=len)
+    assert any(l.startswith("Flows in the background") for l in lines) and any(" x: " in l or "; x: " in l for l in lines), run
+    assert min(int(columns), 240) - 10 < len(longest) <= int(columns), (columns, cluster, len(longest), longest)
+assert len(runs) == 22 and "a-node-with-a-name-of-forty-characters-1 " in runs[-1], runs[-1]
+PY
+verdict a_picture_wraps_in_no_terminal_of_50_columns_or_more $? "$(tail -n 1 err)"
 check no_picture_is_in_the_json 1 '' grep -q '[#█]' <("$syncopate" weather lab-4x1g-weather --json)
 check a_quiet_cluster_has_none 2 'has no "variability": nothing varies there' "$syncopate" weather lab-4x1g
 check too_much_weather_is_refused 2 'give a shorter --time' "$syncopate" weather lab-4x1g-weather --time 10000000s
@@ -94,7 +119,7 @@ write("too-fast.json", {"flows_per_s": 2, "mbytes": 100, "gbit_per_s": 2})
 write("nowhere.json", {"until_us": 4000000, "flows": [dict(flow, to="n9")]})
 PY
 check flows_are_drawn_beside_the_rates_that_they_leave 0 'Flows in the background' "$syncopate" weather drawn-flows.json --seed 2 --time 60s
-check recorded_flows_are_shown 0 '         0 s          1 s  n1           n2                0.8' "$syncopate" weather flows.json --time 8s
+check recorded_flows_are_shown 0 '        0 s         1 s  n1           n2                0.8' "$syncopate" weather flows.json --time 8s
 check half_of_a_nic_is_left_for_a_quarter_of_the_time 0 ' 0.875    0.5' "$syncopate" weather flows.json --time 8s
 check flows_above_a_nic_are_refused 2 'background: 2 Gbit/s, but the NIC of "n1" has 1' "$syncopate" weather too-fast.json
 check flows_to_nowhere_are_refused 2 '"to": the cluster has no node "n9"' "$syncopate" simulate mlp-small nowhere.json --baseline wfbp

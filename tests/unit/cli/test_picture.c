@@ -78,7 +78,7 @@ static void the_locale_is_the_first_that_is_set(void **state) {
 
 static void a_line_has_a_width_without_a_terminal(void **state) {
     (void)state;
-    assert_in_range(picture_width(), 60, 240);
+    assert_in_range(picture_width(), 50, 240);
 }
 
 int main(void) {
