@@ -64,7 +64,8 @@ static enum status run_cell(struct grid *grid, struct simulation *s, size_t poin
     }
     if (st)
         return st;
-    grid->cells[point * grid->n_columns + column] = (struct grid_cell){true, time_of(s, &row), row.prediction.messages};
+    grid->cells[point * grid->n_columns + column] =
+        (struct grid_cell){true, row.has_updates, time_of(s, &row), row.prediction.messages};
     return json ? print_json(grid, s, &grid->points[point], &row, err) : ST_OK;
 }
 

@@ -24,8 +24,8 @@ struct grid_point {
 };
 
 struct grid_cell {
-    bool there;
-    double iteration_us;
+    bool there, of_updates;
+    double iteration_us; /* of_updates: a round, in which as many are applied as there are workers */
     uint32_t messages;
 };
 

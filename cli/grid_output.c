@@ -18,7 +18,7 @@ static const struct measure {
     const char *name, *label;
     bool log; /* the axis may be logarithmic, when workers span decades */
 } measures[GRID_MEASURES] = {
-    [GRID_TIME] = {"time", "iteration (ms)", true},
+    [GRID_TIME] = {"time", NULL, true}, /* iterations or rounds: label_of */
     [GRID_THROUGHPUT] = {"throughput", "samples/s", true},
     [GRID_SPEEDUP] = {"speedup", "speedup over one device", true},
     [GRID_EFFICIENCY] = {"efficiency", "scaling efficiency (%)", false},
@@ -96,15 +96,53 @@ static void print_by_strategy(const struct grid *grid) {
     table_release(&table);
 }
 
+static bool is_of_updates(const struct grid *grid, size_t column) {
+    for (size_t i = 0; i < grid->sweep->n; i++)
+        if (grid->cells[i * grid->n_columns + column].of_updates)
+            return true;
+    return false;
+}
+
+static size_t count_of_updates(const struct grid *grid) {
+    size_t n = 0;
+    for (size_t c = 0; c < grid->n_columns; c++)
+        n += is_of_updates(grid, c);
+    return n;
+}
+
+/* What takes the time that is shown. */
+static const char *name_of_time(const struct grid *grid) {
+    const size_t n = count_of_updates(grid);
+    return n == 0 ? "iteration" : n < grid->n_columns ? "iteration or round" : "round";
+}
+
+/* Which strategies have rounds, and what these are. */
+static void print_rounds(const struct grid *grid) {
+    const char *before = "";
+    if (count_of_updates(grid) == 0)
+        return;
+    text_print(stdout, "\nA round: as many updates as there are workers are applied. Strategies with rounds: ");
+    for (size_t c = 0; c < grid->n_columns; c++) {
+        if (!is_of_updates(grid, c))
+            continue;
+        text_print(stdout, "%s%s", before, grid->columns[c].name);
+        before = ", ";
+    }
+    text_print(stdout, "\n");
+}
+
 /* Strategies or values: those of which there are more become the lines. */
 void grid_print(const struct grid *grid) {
     static_assert(MAX_CONTENDERS + 2 <= TABLE_MAX_COLUMNS, "every strategy, the value and the bound have a column");
     static_assert(MAX_CONTENDERS + 2 <= PLOT_MAX_LINES, "every strategy and both references have a line");
-    text_print(stdout, "%s on %s: time of an iteration; %s\n\n", grid->model, grid->cluster, grid->note);
+    const char *name = name_of_time(grid);
+    text_print(stdout, "%s on %s: time of %s %s; %s\n\n", grid->model, grid->cluster, *name == 'i' ? "an" : "a", name,
+               grid->note);
     if (grid->n_columns > grid->sweep->n)
         print_by_strategy(grid);
     else
         print_by_value(grid);
+    print_rounds(grid);
 }
 
 static void put_csv(const struct grid *grid, FILE *to) {
@@ -155,9 +193,17 @@ static bool wants_log(const struct grid *grid, enum grid_measure measure, size_t
     return grid->sweep->geometric && measures[measure].log && most > 10 * least;
 }
 
+static const char *label_of(const struct grid *grid, enum grid_measure measure, size_t room, char *out) {
+    if (measure == GRID_TIME)
+        snprintf(out, room, "%s (ms)", name_of_time(grid));
+    else
+        snprintf(out, room, "%s", measures[measure].label);
+    return out;
+}
+
 static enum status draw(const struct grid *grid, enum grid_measure measure, double *y, struct plot_line *lines,
                         FILE *to, struct error *err) {
-    char title[256];
+    char title[256], label[64];
     const size_t n = grid->sweep->n, n_lines = grid->n_columns + 2;
     for (size_t l = 0; l < n_lines; l++) {
         const char *name = l < grid->n_columns    ? grid->columns[l].name
@@ -171,7 +217,7 @@ static enum status draw(const struct grid *grid, enum grid_measure measure, doub
     return plot_write(&(struct plot){.title = title,
                                      .subtitle = grid->note,
                                      .x_label = sweep_axis_unit(grid->sweep->axis),
-                                     .y_label = measures[measure].label,
+                                     .y_label = label_of(grid, measure, sizeof label, label),
                                      .x_log = grid->sweep->geometric,
                                      .y_log = wants_log(grid, measure, n_lines * n, y),
                                      .n = n,

@@ -3,7 +3,7 @@
 # section 6.4 says about scale comes out, and bad sweeps get one clear line.
 # Needs OUT; prints ok, not ok and skip lines (tests/README.md).
 # Computes: it waits for nothing and times nothing.
-# Plan: 35
+# Plan: 41
 set -u
 cd "$(dirname "$0")/../.."
 source tests/cli/check.bash
@@ -114,6 +114,13 @@ PY
 sweep mlp-small lab-4x1g-weather --sweep workers=2,4 --baseline wfbp,async-ps --seeds 2 --seed 3 --csv weather.csv >out 2>err
 cp out said
 check a_sweep_says_that_it_is_in_weather 0 'mean in weather' cat said
+check a_sweep_says_what_takes_the_time 0 'time of an iteration or round; mean in weather' cat said
+check a_sweep_names_strategies_with_rounds 0 'Strategies with rounds: async-ps' grep -x 'A round: .* async-ps' said
+check a_sweep_of_updates_alone_has_rounds 0 'time of a round; ' sweep mlp-small lab-4x1g --sweep workers=2,4 --baseline async-ps,ssp --plot rounds.svg --y time
+check and_so_has_its_chart 0 '' grep -q '>round (ms)<' rounds.svg
+check a_sweep_without_updates_has_iterations 0 'time of an iteration; ' sweep mlp-small lab-4x1g --sweep workers=2,4 --baseline wfbp --plot iterations.svg --y time
+cp out said
+check and_says_nothing_of_rounds 1 '' grep -q 'round' said
 "$syncopate" simulate mlp-small lab-4x1g-weather --baseline wfbp,async-ps --seeds 2 --seed 3 --json >plain.json 2>err
 holds a_sweep_in_weather_expects_what_simulate_expects weather.csv <<'PY'
 import json
