@@ -1,5 +1,9 @@
 /* Models from PipeDream's, Espresso's and safetensors' files: what is read, what is assumed, what is refused and where.
  */
+#include <stdio.h>
+#include <unistd.h>
+
+#include "base/rng.h"
 #include "interop/import/layer_shapes.h"
 #include "tests/support/check.h"
 #include "tests/unit/interop/import_notes.h"
@@ -186,11 +190,11 @@ static void a_safetensors_header_gives_shapes_and_estimated_times(void **state) 
     const struct source source =
         safetensors_of("{\"__metadata__\":{\"format\":\"pt\"},"
                        "\"h.10.w.weight\":{\"dtype\":\"F16\",\"shape\":[1000,2000],\"data_offsets\":[0,4000000]},"
-                       "\"h.2.w.weight\":{\"dtype\":\"F32\",\"shape\":[100,200],\"data_offsets\":[0,0]},"
-                       "\"h.2.w.bias\":{\"dtype\":\"F32\",\"shape\":[100],\"data_offsets\":[0,0]},"
-                       "\"ids\":{\"dtype\":\"I64\",\"shape\":[0],\"data_offsets\":[0,0]},"
-                       "\"wte.weight\":{\"dtype\":\"F32\",\"shape\":[50,200],\"data_offsets\":[0,0]}}   ",
-                       100);
+                       "\"h.2.w.weight\":{\"dtype\":\"F32\",\"shape\":[100,200],\"data_offsets\":[4040400,4120400]},"
+                       "\"h.2.w.bias\":{\"dtype\":\"F32\",\"shape\":[100],\"data_offsets\":[4000000,4000400]},"
+                       "\"ids\":{\"dtype\":\"I64\",\"shape\":[0],\"data_offsets\":[4000400,4000400]},"
+                       "\"wte.weight\":{\"dtype\":\"F32\",\"shape\":[50,200],\"data_offsets\":[4000400,4040400]}}   ",
+                       4120400);
     const struct import_settings settings = {.batch = 4, .positions = 1000, .tflops = 2};
     struct error err;
     struct model m;
@@ -227,8 +231,117 @@ static void safetensors_need_a_whole_header_and_the_device(void **state) {
     assert_fails(import_model(&source, NULL, &settings, &notes, &json, &err), ST_INVALID, "/w: there is no dtype");
     source = safetensors_of("{\"w\":{\"dtype\":\"F32\",\"shape\":[0],\"data_offsets\":[0,12]}}", 0);
     assert_fails(import_model(&source, NULL, &settings, &notes, &json, &err), ST_INVALID, "/w/shape/0");
-    source = safetensors_of("{\"ids\":{\"dtype\":\"I64\",\"shape\":[3],\"data_offsets\":[0,12]}}", 0);
+    source = safetensors_of("{\"ids\":{\"dtype\":\"I64\",\"shape\":[3],\"data_offsets\":[0,24]}}", 0);
     assert_fails(import_model(&source, NULL, &settings, &notes, &json, &err), ST_INVALID, "no tensor");
+}
+
+/* "a" and "b", f32 vectors of 3 and 2 elements, and the places of their data. */
+static enum status import_places(const char *a, const char *b, size_t n_data, struct error *err) {
+    const char *header = arena_printf(&arena,
+                                      "{\"a\":{\"dtype\":\"F32\",\"shape\":[3],\"data_offsets\":%s},"
+                                      "\"b\":{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":%s}}",
+                                      a, b);
+    const struct source source = safetensors_of(header, n_data);
+    cJSON *json = NULL;
+    enum status st = import_model(&source, NULL, &(struct import_settings){.batch = 4, .positions = 1, .tflops = 2},
+                                  &notes, &json, err);
+    cJSON_Delete(json);
+    return st;
+}
+
+static void places_of_tensors_are_held_against_shapes_and_the_file(void **state) {
+    (void)state;
+    static const struct {
+        const char *a, *b;
+        size_t n_data;
+        const char *part;
+    } bad[] = {
+        {"[0,8]", "[8,16]", 16,
+         "m.safetensors: /a/data_offsets: bytes 0 to 8, but shape and dtype make 12 bytes; fetch"},
+        {"[12,0]", "[0,8]", 12, "m.safetensors: /a/data_offsets: bytes 12 to 0, but shape and dtype make 12 bytes"},
+        {"[0,12]", "[8,16]", 20, "m.safetensors: /b: its data begin at byte 8, inside those of \"a\""},
+        {"[12,24]", "[0,8]", 24, "m.safetensors: /a: its data begin at byte 12, and bytes 8 to 12 belong to no tensor"},
+        {"[4,16]", "[16,24]", 24, "m.safetensors: /a: its data begin at byte 4, and bytes 0 to 4 belong to no tensor"},
+        {"[0,12]", "[12,20]", 19, "m.safetensors: /b: its data end at byte 20, but the file has 19; fetch it again"},
+        {"[0,12]", "[12,20]", 23,
+         "m.safetensors: the last 3 bytes of data belong to no tensor; fetch or save it again"},
+        {"[0,12,0]", "[12,20]", 20, "/a/data_offsets"},
+        {"[0]", "[12,20]", 20, "m.safetensors: /a/data_offsets: where the data begin and where they end are 2 numbers"},
+        {"[-12,0]", "[0,8]", 8, "m.safetensors: /a/data_offsets/0"},
+        {"[0,1.5]", "[12,20]", 20, "m.safetensors: /a/data_offsets/1"},
+        {"null", "[12,20]", 20, "/a/data_offsets"},
+    };
+    struct error err;
+    assert_ok(import_places("[0,12]", "[12,20]", 20, &err));
+    assert_ok(import_places("[8,20]", "[0,8]", 20, &err));
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
+        assert_fails(import_places(bad[i].a, bad[i].b, bad[i].n_data, &err), ST_INVALID, bad[i].part);
+}
+
+/* Random places, valid or nearly so, against a count of the tensors that each byte belongs to. */
+static void places_are_right_if_each_byte_belongs_to_one_tensor(void **state) {
+    (void)state;
+    struct rng rng;
+    size_t n_right = 0;
+    rng_seed(&rng, test_seed());
+    for (int round = 0; round < 2000; round++) {
+        const uint64_t n_data = rng_below(&rng, 4) ? 20 : 16 + rng_below(&rng, 8), b_first = rng_below(&rng, 2);
+        uint64_t begin[2] = {b_first ? 8 : 0, b_first ? 0 : 12}, end[2] = {begin[0] + 12, begin[1] + 8};
+        for (size_t i = 0; i < 2; i++) {
+            const uint64_t shift = rng_below(&rng, 3) ? 0 : rng_below(&rng, 14);
+            begin[i] += shift;
+            end[i] += shift + (rng_below(&rng, 8) ? 0 : rng_below(&rng, 3));
+        }
+        uint64_t owners[64] = {0};
+        bool right = end[0] - begin[0] == 12 && end[1] - begin[1] == 8;
+        for (size_t i = 0; i < 2; i++)
+            for (uint64_t k = begin[i]; k < end[i]; k++)
+                owners[k]++;
+        for (uint64_t k = 0; k < 64; k++)
+            right = right && owners[k] == (k < n_data);
+        struct error err = {0};
+        const enum status st = import_places(
+            arena_printf(&arena, "[%lu,%lu]", (unsigned long)begin[0], (unsigned long)end[0]),
+            arena_printf(&arena, "[%lu,%lu]", (unsigned long)begin[1], (unsigned long)end[1]), n_data, &err);
+        assert_int_equal(st, right ? ST_OK : ST_INVALID);
+        n_right += right;
+    }
+    assert_true(n_right > 100 && n_right < 1900);
+}
+
+/* Of a large file the beginning is read, and its length is asked for. */
+static void places_are_held_against_the_length_of_a_large_file(void **state) {
+    (void)state;
+    static const char header[] = "{\"w\":{\"dtype\":\"F32\",\"shape\":[20000000],\"data_offsets\":[0,80000000]}}";
+    const uint64_t n = sizeof header - 1, n_data = 80000000;
+    const struct import_settings settings = {.batch = 4, .positions = 1, .tflops = 2};
+    char path[300];
+    snprintf(path, sizeof path, "%s/large.safetensors", test_dir());
+    for (int missing = 0; missing < 2; missing++) {
+        struct error err;
+        struct source source;
+        cJSON *json = NULL;
+        FILE *f = fopen(path, "wb");
+        assert_non_null(f);
+        for (int i = 0; i < 8; i++)
+            fputc((int)(n >> 8 * i & 0xff), f);
+        assert_int_equal(fwrite(header, 1, n, f), n);
+        assert_int_equal(fclose(f), 0);
+        assert_int_equal(truncate(path, (off_t)(8 + n + n_data) - missing), 0);
+        assert_ok(source_read(path, &arena, &source, &err));
+        assert_true(source.cut);
+        if (missing)
+            assert_fails(import_model(&source, NULL, &settings, &notes, &json, &err), ST_INVALID,
+                         "/w: its data end at byte 80000000, but the file has 79999999; fetch it again");
+        else
+            assert_ok(import_model(&source, NULL, &settings, &notes, &json, &err));
+        cJSON_Delete(json);
+        json = NULL;
+        source.name = "standard input"; /* whose length nobody knows */
+        assert_ok(import_model(&source, NULL, &settings, &notes, &json, &err));
+        cJSON_Delete(json);
+    }
+    unlink(path);
 }
 
 static void what_is_no_kind_is_refused(void **state) {
@@ -336,6 +449,9 @@ int main(void) {
         WITH_NOTES(bad_tables_are_refused_with_their_line),
         WITH_NOTES(a_safetensors_header_gives_shapes_and_estimated_times),
         WITH_NOTES(safetensors_need_a_whole_header_and_the_device),
+        WITH_NOTES(places_of_tensors_are_held_against_shapes_and_the_file),
+        WITH_NOTES(places_are_right_if_each_byte_belongs_to_one_tensor),
+        WITH_NOTES(places_are_held_against_the_length_of_a_large_file),
         WITH_NOTES(what_is_no_kind_is_refused),
         WITH_NOTES(options_of_other_kinds_are_refused),
         WITH_NOTES(what_comes_from_standard_input_is_told_its_name),

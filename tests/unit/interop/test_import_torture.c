@@ -74,12 +74,23 @@ static enum status read_file(void *path, struct error *err) {
     return st;
 }
 
+static struct proto_bytes safetensors(void) {
+    static const char header[] = "{\"w\":{\"dtype\":\"F16\",\"shape\":[2,3],\"data_offsets\":[0,12]}}";
+    struct proto_bytes file = {.n = 0};
+    for (size_t i = 0; i < 8; i++)
+        put_byte(&file, (unsigned)((sizeof header - 1) >> 8 * i & 0xff));
+    for (size_t i = 0; i < sizeof header - 1 + 12; i++)
+        put_byte(&file, i < sizeof header - 1 ? (unsigned char)header[i] : 0);
+    return file;
+}
+
 static void models_survive_every_failing_allocation(void **state) {
     (void)state;
     assert_true(torture(read_model, (void *)(uintptr_t)profile) > 50);
     assert_true(torture(read_model, (void *)(uintptr_t)table) > 50);
-    struct proto_bytes onnx = onnx_small(), item = graph_item_small();
+    struct proto_bytes onnx = onnx_small(), item = graph_item_small(), tensors = safetensors();
     assert_true(torture(read_bytes, &onnx) > 50);
+    assert_true(torture(read_bytes, &tensors) > 50);
     assert_true(torture(read_bytes, &item) > 50);
     static struct trace_text trace;
     put_iteration(&trace, 0, 1, 0, 2);
