@@ -24,7 +24,7 @@ struct layer {
     const char *variables[LAYER_MAX_TENSORS];
     size_t n_variables, line;
     double forward_ms, backward_ms, bytes;
-    bool input;
+    bool input, fed; /* fed: an edge leads to it */
 };
 
 struct edge {
@@ -152,6 +152,28 @@ static enum status link_edges(struct lines *lines, struct graph *graph, struct e
             st = lines_fail(lines, err, "an edge from \"%.60s\" to itself", edge->to);
         if (st)
             return st;
+        edge->target->fed = true;
+    }
+    return ST_OK;
+}
+
+/* A file that was cut before or among its edges has layers that nothing feeds. In a whole one these are the inputs,
+ * what only hands something on and computes nothing, and, where no inputs are listed, one first layer. */
+static enum status check_fed(struct lines *lines, const struct graph *graph, struct error *err) {
+    size_t n_firsts = 1;
+    for (size_t i = 0; i < graph->n_layers; i++)
+        if (graph->layers[i].input)
+            n_firsts = 0;
+    for (size_t i = 0; i < graph->n_layers; i++) {
+        const struct layer *layer = &graph->layers[i];
+        if (layer->input || layer->fed || (layer->forward_ms <= 0 && layer->backward_ms <= 0 && layer->bytes <= 0))
+            continue;
+        lines->line = layer->line;
+        if (!n_firsts--)
+            return lines_fail(lines, err,
+                              "of %zu edges none leads to \"%.60s\", which is no input; the end of the file may be "
+                              "missing: fetch it again",
+                              graph->n_edges, layer->id);
     }
     return ST_OK;
 }
@@ -251,6 +273,8 @@ enum status pipedream_read(const struct source *source, const struct import_sett
     enum status st = read_lines(&lines, &graph, err);
     if (!st)
         st = link_edges(&lines, &graph, err);
+    if (!st)
+        st = check_fed(&lines, &graph, err);
     if (!st)
         st = add_notes(&graph, source, settings, notes, err);
     if (st)

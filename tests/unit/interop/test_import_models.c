@@ -121,6 +121,39 @@ static void bad_profiles_are_refused_with_their_line(void **state) {
     refused("node1 -- A -- " FIGURES("4") "\nnode2", "file.txt:2: a layer is");
 }
 
+/* The profile above without its end, from every edge on: node1, node2 and node3 each feed one that nothing else feeds.
+ * The last edge is one of two into node10, and nothing shows that it is missing. */
+static void a_profile_without_the_end_of_its_edges_is_refused(void **state) {
+    (void)state;
+    const char *edge = strchr(profile, '\t');
+    for (size_t whole = 0; edge; whole++, edge = strchr(edge + 1, '\t')) {
+        char text[sizeof profile];
+        snprintf(text, sizeof text, "%.*s", (int)(edge - profile), profile);
+        struct error err;
+        struct model m;
+        static const char *const parts[] = {
+            "file.txt:3: of 0 edges none leads to \"node2\", which is no input; the end of the file may be missing",
+            "file.txt:4: of 1 edges none leads to \"node3\"", "file.txt:2: of 2 edges none leads to \"node10\""};
+        if (whole < 3) {
+            refused(text, parts[whole]);
+            continue;
+        }
+        assert_ok(import_model_text(text, &(struct import_settings){0}, &notes, &m, &err));
+        model_release(&m);
+    }
+    /* Without inputs there is one first layer. What computes nothing may stand alone. */
+    struct error err;
+    struct model m;
+    assert_ok(
+        import_model_text("a -- A -- " FIGURES("4") "\nb -- B -- " FIGURES(
+                              "4") "\n"
+                                   "c -- hidden -- forward_compute_time=0, backward_compute_time=0, parameter_size=0\n"
+                                   "\ta -- b\n\tc -- b",
+                          &(struct import_settings){0}, &notes, &m, &err));
+    model_release(&m);
+    refused("a -- A -- " FIGURES("4") "\nb -- B -- " FIGURES("4"), "file.txt:2: of 0 edges none leads to \"b\"");
+}
+
 static const char table[] = "index,tensor,elements,bytes_fp32,ready_gap_us,ready_us\r\n"
                             "0,b,10,40,0,0\r\n1,a,3,12,70,70\r\n2,e,5,20,30.5,100.5\r\n";
 
@@ -444,6 +477,7 @@ int main(void) {
         WITH_NOTES(layers_are_split_into_their_tensors),
         WITH_NOTES(tensors_follow_from_the_module_or_are_one),
         WITH_NOTES(bad_profiles_are_refused_with_their_line),
+        WITH_NOTES(a_profile_without_the_end_of_its_edges_is_refused),
         WITH_NOTES(a_tensor_table_is_a_chain_in_the_opposite_order),
         WITH_NOTES(either_column_of_times_is_enough),
         WITH_NOTES(bad_tables_are_refused_with_their_line),
