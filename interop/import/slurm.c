@@ -1,15 +1,23 @@
 /* What Slurm's `scontrol show node` prints: NAME=VALUE words; each NodeName= begins a node. Gres says how many GPUs the
- * node has, "gpu:a100:4(S:0-1)"; a node without GPUs is one CPU device. Nodes that are out of service are left out. */
+ * node has, "gpu:a100:4(S:0-1)"; where it says none, CfgTRES does, "cpu=64,gres/gpu=4,gres/gpu:a100=4". A node without
+ * GPUs is one CPU device. Nodes that are out of service are left out. */
 #include <ctype.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "interop/import/cluster_kinds.h"
 
+/* The GPUs of CfgTRES: gres/gpu=N are all, gres/gpu:TYPE=N those of one type. */
+struct tres {
+    uint64_t all, typed;
+    const char *type; /* the last one; NULL: none */
+};
+
 struct nodes {
     struct lines lines;
     struct cluster_draft met;
     struct draft_node *node; /* the one that words are about */
+    struct tres tres;        /* of that node */
     bool out_of_service;
     size_t left_out;
 };
@@ -24,10 +32,13 @@ static void end_node(struct nodes *nodes) {
         nodes->met.nodes.n--; /* it is the last */
         nodes->left_out++;
     } else if (nodes->node && !nodes->node->devices) {
-        nodes->node->devices = 1;
-        nodes->node->device = "cpu";
+        const struct tres *tres = &nodes->tres;
+        const uint64_t gpus = tres->all ? tres->all : tres->typed;
+        nodes->node->devices = gpus ? gpus : 1;
+        nodes->node->device = gpus ? tres->type : "cpu";
     }
     nodes->node = NULL;
+    nodes->tres = (struct tres){0};
     nodes->out_of_service = false;
 }
 
@@ -81,6 +92,29 @@ static enum status read_gres(struct nodes *nodes, const char *list, struct error
     return st;
 }
 
+/* "cpu=64,mem=512G,billing=64,gres/gpu=4,gres/gpu:a100=4" */
+static enum status read_tres(struct nodes *nodes, char *list, struct error *err) {
+    static const char gpu[] = "gres/gpu";
+    enum status st = ST_OK;
+    char *rest = NULL;
+    for (char *item = strtok_r(list, ",", &rest); item && !st; item = strtok_r(NULL, ",", &rest)) {
+        char *count = strchr(item, '='), *type = item + strlen(gpu);
+        uint64_t n;
+        if (!count || strncmp(item, gpu, strlen(gpu)) != 0 || (*type != '=' && *type != ':'))
+            continue;
+        *count++ = 0;
+        st = lines_integer(&nodes->lines, "number of GPUs", count, 0, CLUSTER_MAX_DEVICES_PER_NODE, &n, err);
+        if (st || !*type) {
+            nodes->tres.all = st ? 0 : n;
+            continue;
+        }
+        nodes->tres.typed += n;
+        if (n && !(nodes->tres.type = arena_strdup(nodes->met.arena, type + 1)))
+            st = error_no_memory(err);
+    }
+    return st;
+}
+
 static bool is_out_of_service(const char *state) {
     static const char *const words[] = {"DOWN", "DRAIN", "FAIL", "NOT_RESPONDING", "POWERED_DOWN", "UNKNOWN"};
     for (size_t i = 0; i < sizeof words / sizeof *words; i++)
@@ -97,6 +131,8 @@ static enum status read_line(struct nodes *nodes, char *line, struct error *err)
             st = begin_node(nodes, word + 9, err);
         else if (nodes->node && !strncmp(word, "Gres=", 5))
             st = read_gres(nodes, word + 5, err);
+        else if (nodes->node && !strncmp(word, "CfgTRES=", 8))
+            st = read_tres(nodes, word + 8, err);
         else if (nodes->node && !strncmp(word, "State=", 6))
             nodes->out_of_service = is_out_of_service(word + 6);
     }

@@ -179,6 +179,40 @@ static void slurm_nodes_have_gpus_or_one_processor(void **state) {
     cluster_release(&c);
 }
 
+/* What Gres= does not say, CfgTRES= does; what it says counts. */
+static void slurm_nodes_without_gres_have_the_gpus_of_their_tres(void **state) {
+    (void)state;
+    static const struct {
+        const char *words;
+        uint32_t devices;
+        const char *device;
+    } nodes[] = {
+        {"CfgTRES=cpu=64,mem=515000M,billing=64,gres/gpu=4", 4, "gpu"},
+        {"CfgTRES=cpu=64,mem=515000M,billing=64,gres/gpu=8,gres/gpu:h100=8 AllocTRES=gres/gpu=2", 8, "h100"},
+        {"CfgTRES=cpu=64,gres/gpu:v100=2", 2, "v100"},
+        {"CfgTRES=cpu=64,gres/gpu:v100=2,gres/gpu:a100=3", 5, "a100"},
+        {"Gres=(null) CfgTRES=cpu=64,gres/gpu=3", 3, "gpu"},
+        {"CfgTRES=cpu=64,gres/gpu=3 Gres=gpu:a100:2", 2, "a100"},
+        {"CfgTRES=cpu=64,gres/gpumem=80,gres/nic=4", 1, "cpu"},
+        {"CfgTRES=cpu=64,gres/gpu=0", 1, "cpu"},
+        {"CfgTRES=", 1, "cpu"},
+        {"", 1, "cpu"},
+    };
+    for (size_t i = 0; i < sizeof nodes / sizeof *nodes; i++) {
+        struct cluster c;
+        READ(&((struct import_settings){.nic_gbit_per_s = 100, .device_link_gbyte_per_s = 10}), &c,
+             arena_printf(&arena,
+                          "NodeName=a CfgTRES=gres/gpu:k80=7\n   State=IDLE\nNodeName=b\n   %s\n   State=IDLE\n",
+                          nodes[i].words));
+        assert_int_equal(c.n_nodes, 2);
+        assert_int_equal(c.nodes[0].devices, 7);
+        assert_string_equal(c.nodes[0].device, "k80");
+        assert_int_equal(c.nodes[1].devices, nodes[i].devices);
+        assert_string_equal(c.nodes[1].device, nodes[i].device);
+        cluster_release(&c);
+    }
+}
+
 static const char matrix[] = "\t\033[4mGPU0\tGPU1\tGPU2\tNIC0\tCPU Affinity\tNUMA Affinity\033[0m\n"
                              "GPU0\t X \tNV12\tNV4\tSYS\t0-31\t0\nGPU1\tNV12\t X \tNV12\tPXB\t0-31\t0\n"
                              "GPU2\tNV4\tNV12\t X \tPXB\t0-31\t0\nNIC0\tSYS\tPXB\tPXB\t X \n\nLegend:\n  X = Self\n";
@@ -278,6 +312,8 @@ static void other_bad_files_are_refused_with_their_line(void **state) {
     BAD("NodeName=a State=IDLE\nNodeName=a State=IDLE\n", "file.txt:2: node \"a\" again");
     BAD("NodeName=a State=DOWN\n", "file.txt: no node that is in service");
     BAD("NodeName=a State=IDLE Gres=gpu:99\n", "file.txt:1: number of GPUs 99 is out of range");
+    BAD("NodeName=a State=IDLE CfgTRES=cpu=1,gres/gpu=99\n", "file.txt:1: number of GPUs 99 is out of range");
+    BAD("NodeName=a State=IDLE CfgTRES=gres/gpu:a100=x\n", "file.txt:1: number of GPUs \"x\" is not a whole number");
     BAD("\tGPU0\tGPU1\tCPU Affinity\nGPU0\t X\tNV1\nGPU1\tNVX\t X\n", "file.txt:3: \"NVX\" is no kind of link");
     BAD("\tGPU0\tGPU1\tCPU Affinity\nGPU0\t X\tNV1\n", "1 rows of GPUs under a heading of 2");
     BAD("\tGPU0\tGPU1\tCPU Affinity\nGPU0\tNV1\t X\n", "file.txt:2: \"NV1\" in column 0 of row 0");
@@ -310,6 +346,7 @@ int main(void) {
         WITH_NOTES(osu_tables_give_the_curve_and_the_nics),
         WITH_NOTES(a_resource_spec_lists_nodes),
         WITH_NOTES(slurm_nodes_have_gpus_or_one_processor),
+        WITH_NOTES(slurm_nodes_without_gres_have_the_gpus_of_their_tres),
         WITH_NOTES(a_topology_tells_devices_and_nvlinks_of_each_node),
         WITH_NOTES(hosts_may_be_written_in_several_ways),
         WITH_NOTES(a_log_adds_its_curve_to_a_cluster_file),

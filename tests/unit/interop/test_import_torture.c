@@ -23,7 +23,7 @@ static const char ours[] =
     "\"nic_gbit_per_s\":1}],\"measurements\":[{\"operation\":\"push\",\"bytes\":1,\"time_us\":1}]}";
 static const char osu[] = "# OSU MPI Allreduce Latency Test v5\n4 2\n# OSU MPI Latency Test v5\n4 2\n";
 static const char slurm[] =
-    "NodeName=a Gres=gpu:a100:2 State=IDLE\nNodeName=b State=IDLE Gres=\nNodeName=c State=DOWN\n";
+    "NodeName=a Gres=gpu:a100:2 State=IDLE\nNodeName=b State=IDLE Gres= CfgTRES=gres/gpu:h=2\nNodeName=c State=DOWN\n";
 static const char topology[] = "\tGPU0\tGPU1\tCPU Affinity\nGPU0\t X\tNV1\nGPU1\tSYS\t X\n";
 
 static const struct import_settings all = {.devices = 2, .nic_gbit_per_s = 1, .device_link_gbyte_per_s = 1};
