@@ -84,11 +84,39 @@ static enum status find_kind(const struct import_kind *kinds, const char *name, 
     return error_set(err, ST_USAGE, "there is no kind \"%s\" of files; known are %s", name, list);
 }
 
+/* Refuse a file that is no text and of a form that no reader takes, and say what to do with it; ST_OK: of none of
+ * these forms. */
+static enum status check_form(const struct source *source, const struct import_kind *kinds, struct error *err) {
+    static const struct {
+        const char *mark, *model, *cluster;
+    } forms[] = {
+        {"\x1f\x8b", "compressed; gunzip it first, \"-\" being standard input",
+         "compressed; gunzip it first, \"-\" being standard input"},
+        {"PAR1",
+         "a Parquet table, which no kind is; of a table of tensors, write the columns tensor, elements and ready_us or "
+         "ready_gap_us as CSV (kind espresso)",
+         "a Parquet table, which no kind is; give the logs and host files that it was made from"},
+        {"PK\3\4", "a zip archive, as torch.save writes; save the tensors by safetensors.torch.save_file instead",
+         "a zip archive; unpack it first"}};
+    if (text_valid_bytes(source->text, source->n) == source->n) /* a host may be called PAR1 */
+        return ST_OK;
+    for (size_t i = 0; i < sizeof forms / sizeof *forms; i++)
+        if (source->n >= strlen(forms[i].mark) && !memcmp(source->text, forms[i].mark, strlen(forms[i].mark)))
+            return error_at(err, ST_INVALID, source->name, "byte 0: %s",
+                            kinds == model_kinds ? forms[i].model : forms[i].cluster);
+    return ST_OK;
+}
+
+static enum status check_text(const struct source *source, const struct import_kind *kinds, struct error *err) {
+    enum status st = check_form(source, kinds, err);
+    return st ? st : source_check_text(source, err);
+}
+
 static enum status unknown(const struct source *source, const struct import_kind *kinds, struct error *err) {
     char list[256];
-    if (source->n > 2 && !memcmp(source->text, "\x1f\x8b", 2))
-        return error_at(err, ST_INVALID, source->name,
-                        "byte 0: compressed; gunzip it first, \"-\" being standard input");
+    enum status st = check_form(source, kinds, err);
+    if (st)
+        return st;
     list_kinds(kinds, 0, list, sizeof list);
     return error_at(err, ST_INVALID, source->name, "byte 0: of no known kind; say which of %s it is with --from", list);
 }
@@ -175,7 +203,7 @@ enum status import_model(const struct source *source, const char *kind, const st
     }
     st = check_options(source, model_kinds, model_kinds[k].options, settings, err);
     if (!st && !model_readers[k].binary)
-        st = source_check_text(source, err);
+        st = check_text(source, model_kinds, err);
     if (!st)
         st = model_readers[k].read(model_readers[k].binary ? source : &text, settings, notes, &json, err);
     return st ? st : finish(source, settings, json, notes, out, err);
@@ -186,7 +214,7 @@ static enum status add_source(const struct source *source, const char *kind, con
                               struct notes *notes, struct cluster_draft *draft, unsigned *options, struct error *err) {
     const struct source text = source_behind_mark(source);
     size_t k = 0;
-    enum status st = source_check_text(source, err);
+    enum status st = check_text(source, cluster_kinds, err);
     if (!st && kind)
         st = find_kind(cluster_kinds, kind, &k, err);
     if (st)

@@ -398,6 +398,37 @@ static void what_is_no_kind_is_refused(void **state) {
     assert_fails(import_model(&source, NULL, &none, &notes, &json, &err), ST_TOO_LARGE, "f: more than");
 }
 
+/* Marks of forms that are not text, whether the kind is recognised or forced. */
+static void files_of_other_forms_are_told_what_they_are(void **state) {
+    (void)state;
+    static const struct {
+        const char *mark, *model, *cluster;
+    } forms[] = {{"\x1f\x8b", "f: byte 0: compressed; gunzip it first", "f: byte 0: compressed; gunzip it first"},
+                 {"PAR1",
+                  "f: byte 0: a Parquet table, which no kind is; of a table of tensors, write the columns tensor, ",
+                  "f: byte 0: a Parquet table, which no kind is; give the logs and host files"},
+                 {"PK\3\4", "f: byte 0: a zip archive, as torch.save writes; save the tensors by safetensors.torch",
+                  "f: byte 0: a zip archive; unpack it first"}};
+    const struct import_settings none = {0};
+    struct error err;
+    cJSON *json;
+    for (size_t i = 0; i < sizeof forms / sizeof *forms; i++) {
+        char text[40] = {0};
+        strcpy(text, forms[i].mark);
+        memcpy(text + 8, "\x15\0tensor\xff\xfe", 10);
+        for (int cut = 0; cut < 2; cut++) {
+            const struct source source = {"f", text, sizeof text - 1, cut};
+            assert_fails(import_model(&source, NULL, &none, &notes, &json, &err), ST_INVALID, forms[i].model);
+            assert_fails(import_model(&source, "espresso", &none, &notes, &json, &err), ST_INVALID, forms[i].model);
+            assert_fails(import_cluster(1, &source, NULL, &none, &notes, &json, &err), ST_INVALID, forms[i].cluster);
+            assert_fails(import_cluster(1, &source, "osu", &none, &notes, &json, &err), ST_INVALID, forms[i].cluster);
+        }
+    }
+    const struct source host = source_of("f", "PAR1 slots=1\nb\n");
+    assert_ok(import_cluster(1, &host, NULL, &(struct import_settings){.nic_gbit_per_s = 1}, &notes, &json, &err));
+    cJSON_Delete(json);
+}
+
 static void options_of_other_kinds_are_refused(void **state) {
     (void)state;
     struct error err;
@@ -487,6 +518,7 @@ int main(void) {
         WITH_NOTES(places_are_right_if_each_byte_belongs_to_one_tensor),
         WITH_NOTES(places_are_held_against_the_length_of_a_large_file),
         WITH_NOTES(what_is_no_kind_is_refused),
+        WITH_NOTES(files_of_other_forms_are_told_what_they_are),
         WITH_NOTES(options_of_other_kinds_are_refused),
         WITH_NOTES(what_comes_from_standard_input_is_told_its_name),
         WITH_NOTES(a_byte_order_mark_is_passed_over),
