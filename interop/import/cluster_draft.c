@@ -4,6 +4,8 @@
  *     network what one device sends to the next. (nccl-tests, doc/PERFORMANCE.md: bus bandwidth is what moves through
  *     the slowest link.) So the largest bus bandwidth is what the NICs of a node reached together.
  *   - The link between a node's devices: at least that bus bandwidth, since the same bytes went through it.
+ * The NIC of a lone node is not asked for: nothing crosses it, and no prediction depends on it. A cluster file must
+ * have a rate, so it gets one, and a note says so.
  *
  * Cost: O(nodes^2 + measurements log measurements); a cluster has a few thousand nodes at most. */
 #include "interop/import/cluster_draft.h"
@@ -13,6 +15,8 @@
 #include <string.h>
 
 #include "base/grow.h"
+
+static const double LONE_NIC_GBIT_PER_S = 1; /* nothing crosses it */
 
 void cluster_draft_init(struct cluster_draft *draft, struct arena *arena) {
     *draft = (struct cluster_draft){.arena = arena};
@@ -99,17 +103,22 @@ static bool crossed_nodes(const struct cluster_draft *draft) {
     return draft->nodes.n > 1 && draft->bus_devices > (most ? most : 1);
 }
 
-static struct rate nic_rate(const struct cluster_draft *draft, const struct import_settings *settings,
+/* As a file or the user says; 0: nobody does. */
+static double said_nic_rate(const struct cluster_draft *draft, const struct import_settings *settings,
                             const struct draft_node *node) {
     if (settings->nic_gbit_per_s > 0)
-        return (struct rate){settings->nic_gbit_per_s, NULL};
-    if (node->nic_gbit_per_s > 0)
-        return (struct rate){node->nic_gbit_per_s, NULL};
-    if (draft->nic_gbit_per_s > 0)
-        return (struct rate){draft->nic_gbit_per_s, NULL};
+        return settings->nic_gbit_per_s;
+    return node->nic_gbit_per_s > 0 ? node->nic_gbit_per_s : draft->nic_gbit_per_s;
+}
+
+static struct rate nic_rate(const struct cluster_draft *draft, const struct import_settings *settings,
+                            const struct draft_node *node) {
+    const double said = said_nic_rate(draft, settings, node);
+    if (said > 0)
+        return (struct rate){said, NULL};
     if (crossed_nodes(draft))
         return (struct rate){round(draft->bus_gbyte_per_s * 8 * 1e3) / 1e3, "the largest bus bandwidth"};
-    return (struct rate){0, NULL};
+    return (struct rate){draft->nodes.n == 1 ? LONE_NIC_GBIT_PER_S : 0, NULL};
 }
 
 static struct rate link_rate(const struct cluster_draft *draft, const struct import_settings *settings) {
@@ -164,6 +173,12 @@ static enum status add_nodes(struct cluster_draft *draft, const struct import_se
     const struct rate nic = nic_rate(draft, settings, &draft->nodes.items[0]), link = link_rate(draft, settings);
     if (!note_rate(notes, "nic_gbit_per_s", nic, "--nic-gbit-per-s") ||
         (several && !note_rate(notes, "device_link_gbyte_per_s", link, "--device-link-gbyte-per-s")))
+        return error_no_memory(err);
+    if (draft->nodes.n == 1 && said_nic_rate(draft, settings, &draft->nodes.items[0]) <= 0 &&
+        !notes_add(notes,
+                   "one node: nothing crosses its NIC, whose rate no file tells; nic_gbit_per_s %g stands in its "
+                   "place and counts only if you add nodes",
+                   nic.value))
         return error_no_memory(err);
     return ST_OK;
 }

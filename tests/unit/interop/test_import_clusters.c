@@ -266,6 +266,48 @@ static void a_log_adds_its_curve_to_a_cluster_file(void **state) {
     cluster_release(&c);
 }
 
+#define ONE_NODE_LOG                                                                                                   \
+    "#  Rank  0 Group  0 Pid 43 on alpha device  0 [0x0f] NVIDIA A100\n"                                               \
+    "#  Rank  1 Group  0 Pid 44 on alpha device  1 [0x15] NVIDIA A100\n"                                               \
+    "#  size count type redop root time algbw busbw #wrong time algbw busbw #wrong\n"                                  \
+    "1048576 262144 float sum -1 85.58 12.25 12.25 0 84.50 12.41 12.41 0\n"
+
+/* Whatever describes a lone node, with all that it needs but the rate of a NIC. */
+static void one_node_needs_no_nic(void **state) {
+    (void)state;
+    static const char note[] = "one node: nothing crosses its NIC, whose rate no file tells; nic_gbit_per_s 1 stands";
+    const struct import_settings linked = {.device_link_gbyte_per_s = 50};
+    const struct {
+        const char *text;
+        const struct import_settings *settings;
+        uint32_t devices;
+        double link;
+    } files[] = {
+        {ONE_NODE_LOG, &none, 2, 12.41},
+        {"nodes:\n  - address: 10.0.0.1\n    gpus: [0, 1, 2]\n", &linked, 3, 50},
+        {"nodes:\n  - address: 10.0.0.1\n    gpus: [0]\n", &none, 1, 0},
+        {"NodeName=g2 Gres=gpu:4\n   State=IDLE\n", &linked, 4, 50},
+        {"alpha slots=2\n", &linked, 2, 50},
+        {"\tGPU0\tGPU1\tCPU Affinity\nGPU0\t X\tNV4\nGPU1\tNV4\t X\n", &none, 2, 100},
+    };
+    for (size_t i = 0; i < sizeof files / sizeof *files; i++) {
+        struct cluster c;
+        notes.first = notes.last = NULL;
+        READ(files[i].settings, &c, files[i].text);
+        assert_int_equal(c.n_nodes, 1);
+        assert_int_equal(c.n_devices, files[i].devices);
+        assert_close(c.nodes[0].device_link_gbyte_per_s, files[i].link, 0);
+        assert_true(noted(&notes, note));
+        cluster_release(&c);
+    }
+    struct cluster c;
+    notes.first = notes.last = NULL;
+    READ(&((struct import_settings){.nic_gbit_per_s = 25}), &c, ONE_NODE_LOG);
+    assert_close(c.nodes[0].nic_gbit_per_s, 25, 0);
+    assert_false(noted(&notes, "one node"));
+    cluster_release(&c);
+}
+
 static void refused_texts(const char *const *texts, const struct import_settings *settings, enum status status,
                           const char *part) {
     struct error err;
@@ -326,6 +368,8 @@ static void other_bad_files_are_refused_with_their_line(void **state) {
 static void what_no_file_tells_is_asked_for(void **state) {
     (void)state;
     REFUSED(&none, ST_USAGE, "--nic-gbit-per-s", "a\nb\n");
+    REFUSED(&none, ST_USAGE, "--nic-gbit-per-s", "a slots=2\nb slots=2\n", ONE_NODE_LOG);
+    REFUSED(&none, ST_USAGE, "--device-link-gbyte-per-s", "a slots=2\n");
     REFUSED(&((struct import_settings){.nic_gbit_per_s = 1}), ST_USAGE, "--device-link-gbyte-per-s", "a slots=2\n");
     REFUSED(&none, ST_USAGE, "give --devices", "a\n", "# OSU MPI Allreduce Latency Test v5\n4 2\n");
     REFUSED(&none, ST_USAGE, "give a hostfile", unlisted);
@@ -350,6 +394,7 @@ int main(void) {
         WITH_NOTES(a_topology_tells_devices_and_nvlinks_of_each_node),
         WITH_NOTES(hosts_may_be_written_in_several_ways),
         WITH_NOTES(a_log_adds_its_curve_to_a_cluster_file),
+        WITH_NOTES(one_node_needs_no_nic),
         WITH_NOTES(bad_rows_are_refused_with_their_line),
         WITH_NOTES(other_bad_files_are_refused_with_their_line),
         WITH_NOTES(what_no_file_tells_is_asked_for),
