@@ -287,7 +287,10 @@ static enum status build(struct cluster_draft *draft, const struct source *first
     if (draft->base)
         st = extend_base(draft, settings, notes, &root, err);
     else if (!draft->nodes.n)
-        st = error_at(err, ST_USAGE, first->name, "no node is named there; give a hostfile or a cluster file as well");
+        st =
+            error_at(err, ST_USAGE, first->name,
+                     "no node is named there; give a hostfile as well, a line \"HOST slots=DEVICES\" for each node, or "
+                     "a cluster file");
     else
         st = describe(draft, name, settings, notes, &root, err);
     if (st)

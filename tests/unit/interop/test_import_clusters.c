@@ -1,6 +1,7 @@
 /* Clusters from nccl-tests, OSU, AutoDist, Slurm, nvidia-smi and host files: each alone, together, and broken. */
 #include <stdio.h>
 
+#include "base/rng.h"
 #include "tests/support/check.h"
 #include "tests/unit/interop/import_notes.h"
 
@@ -103,6 +104,82 @@ static void nodes_that_cannot_have_made_a_log_are_noted(void **state) {
     struct cluster c;
     READ(&((struct import_settings){.nic_gbit_per_s = 1}), &c, "alpha\nbeta\n", unlisted);
     assert_true(noted(&notes, "measured among 4 devices, but the nodes have 2"));
+    cluster_release(&c);
+}
+
+#define HEADING "#  size count type redop root time algbw busbw #wrong time algbw busbw #wrong\n"
+#define ROW_1M  "1048576 262144 float sum -1 85.58 12.25 18.38 0 84.50 12.41 18.61 0\n"
+#define ROW_4M  "4194304 1048576 float sum -1 127.0 33.03 49.54 0 127.8 32.82 49.23 0\n"
+
+static void a_log_may_hold_several_runs_that_agree(void **state) {
+    (void)state;
+    struct cluster c;
+    READ(&none, &c,
+         RANKS ROW_1M ROW_4M "# Avg bus bandwidth : 9\n" RANKS
+                             "1048576 262144 float sum -1 90.00 11.65 17.48 0 90.00 11.65 17.48 0\n"
+                             "16777216 4194304 float sum -1 400.0 41.94 62.91 0 400.0 41.94 62.91 0\n");
+    assert_int_equal(c.n_devices, 4); /* not 8: its ranks are those of before */
+    assert_int_equal(c.n_measurements, 3);
+    assert_close(c.measurements[0].time_us, (84.50 + 90) / 2, 1e-12);
+    assert_true(noted(&notes, "file.txt: 2 runs, whose times agree: the median of each size"));
+    cluster_release(&c);
+    notes.first = notes.last = NULL;
+    /* The ranks of a later run count if the first lists none; one table is one run. */
+    READ(&none, &c, HEADING ROW_1M RANKS ROW_1M ROW_1M);
+    assert_int_equal(c.n_devices, 4);
+    assert_true(noted(&notes, "2 runs, whose"));
+    cluster_release(&c);
+    notes.first = notes.last = NULL;
+    READ(&none, &c, RANKS HEADING ROW_1M ROW_1M);
+    assert_false(noted(&notes, "runs"));
+    cluster_release(&c);
+}
+
+/* Two runs of 4 ranks at random sizes, whose times are a tenth or a third apart: refused where the latter are a quarter
+ * of them or more. */
+static void runs_whose_times_differ_are_refused(void **state) {
+    (void)state;
+    struct rng rng;
+    size_t n_refused = 0;
+    const struct import_settings rates = {.nic_gbit_per_s = 1, .device_link_gbyte_per_s = 1};
+    rng_seed(&rng, test_seed());
+    for (int round = 0; round < 300; round++) {
+        enum { SIZES = 12 };
+        const size_t n = 1 + rng_below(&rng, SIZES);
+        size_t apart = 0;
+        const char *runs[2] = {RANKS, RANKS};
+        for (size_t i = 0; i < n; i++) {
+            const unsigned long bytes = 1024ul << i;
+            const bool far = rng_below(&rng, 4) == 0, slower = rng_below(&rng, 2);
+            const double first = 100 + (double)rng_below(&rng, 900), factor = far ? 1.34 : 1.1;
+            const double times[2] = {first, slower ? first * factor : first / factor};
+            apart += far;
+            for (size_t r = 0; r < 2; r++) {
+                const double alg = (double)bytes / times[r] / 1e3;
+                runs[r] = arena_printf(&arena, "%s%lu %lu float sum -1 %.4f %.2f %.2f 0 N/A N/A N/A N/A\n", runs[r],
+                                       bytes, bytes / 4, times[r], alg, alg * 1.5);
+            }
+        }
+        const char *const texts[] = {arena_printf(&arena, "%s%s", runs[0], runs[1]), NULL};
+        struct error err = {0};
+        struct cluster c = {0};
+        const enum status st = import_cluster_texts(texts, &rates, &notes, &c, &err);
+        const bool refused = apart && 4 * apart >= n;
+        assert_int_equal(st, refused ? ST_INVALID : ST_OK);
+        assert_true(!refused ||
+                    strstr(ERROR_TEXT(&err), "runs that differ; give the log of one, or each as a log of its"));
+        cluster_release(&c);
+        n_refused += refused;
+    }
+    assert_true(n_refused > 30 && n_refused < 270);
+}
+
+static void rows_alone_are_enough_beside_hosts(void **state) {
+    (void)state;
+    struct cluster c;
+    READ(&((struct import_settings){.devices = 4}), &c, "alpha slots=2\nbeta:2\n", ROW_1M ROW_4M);
+    assert_int_equal(c.n_measurements, 2);
+    assert_int_equal(c.measurements[0].devices, 4);
     cluster_release(&c);
 }
 
@@ -338,6 +415,26 @@ static void bad_rows_are_refused_with_their_line(void **state) {
     BAD("[\"algbw\", \"busbw\"]", "file.txt: ");
 }
 
+static void runs_of_other_ranks_or_collectives_are_refused(void **state) {
+    (void)state;
+    BAD(RANKS ROW_1M HEADING "1048576 262144 float sum -1 170 6.17 9.25 0 169 6.20 9.31 0\n",
+        "file.txt:9: 1048576 bytes took 169 us, and 84.5 us in the run before (line 7): runs that differ; give the log "
+        "of");
+    BAD(RANKS ROW_1M "# Rank 0 Pid 1 on alpha device 0 [0] A\n# Rank 1 Pid 1 on alpha device 1 [1] A\n" HEADING
+                     "1048576 262144 float sum -1 85 12.3 12.3 0 85 12.3 12.3 0\n",
+        "file.txt:8: a run of 2 ranks behind one of 4; give each as a log of its own");
+    BAD(RANKS ROW_1M "# Rank 0 Pid 1 on alpha device 0 [0] A\n# Rank 1 Pid 1 on alpha device 1 [1] A\n"
+                     "# Rank 2 Pid 1 on gamma device 0 [0] A\n# Rank 3 Pid 1 on gamma device 1 [1] A\n" HEADING ROW_1M,
+        "file.txt:8: a run on other nodes than one before; give each as a log of its own");
+    BAD(RANKS ROW_1M "# Rank 0 Pid 1 on alpha device 0 [0] A\n# Rank 1 Pid 1 on beta device 1 [1] A\n"
+                     "# Rank 2 Pid 1 on beta device 0 [0] A\n# Rank 3 Pid 1 on beta device 2 [1] A\n" HEADING ROW_1M,
+        "file.txt:8: a run on other nodes");
+    BAD(RANKS ROW_1M HEADING "4194304 1048576 float sum 0 85.58 49.01 49.01 0 85.58 49.01 49.01 0\n",
+        "bus bandwidth 49.01 is not 2(n-1)/n of 49.01 for 4 ranks"); /* reduce_perf's */
+    BAD(HEADING ROW_4M HEADING "16777216 4194304 float sum -1 300 55.92 97.87 0 300 55.92 97.87 0\n",
+        "bus bandwidth 49.23 is not 2(n-1)/n of 32.82 for 8 ranks"); /* 4 ranks, and 8 */
+}
+
 static void other_bad_files_are_refused_with_their_line(void **state) {
     (void)state;
     BAD("# OSU MPI Broadcast Latency Test v5\n1 2\n", "file.txt:1: \"MPI Broadcast Latency");
@@ -372,7 +469,11 @@ static void what_no_file_tells_is_asked_for(void **state) {
     REFUSED(&none, ST_USAGE, "--device-link-gbyte-per-s", "a slots=2\n");
     REFUSED(&((struct import_settings){.nic_gbit_per_s = 1}), ST_USAGE, "--device-link-gbyte-per-s", "a slots=2\n");
     REFUSED(&none, ST_USAGE, "give --devices", "a\n", "# OSU MPI Allreduce Latency Test v5\n4 2\n");
-    REFUSED(&none, ST_USAGE, "give a hostfile", unlisted);
+    REFUSED(&none, ST_USAGE, "give a hostfile as well, a line \"HOST slots=DEVICES\" for each node, or a cluster file",
+            unlisted);
+    REFUSED(&((struct import_settings){.devices = 4}), ST_USAGE, "file.txt: no node is named there; give a hostfile",
+            ROW_1M);
+    BAD("4096 1024 float sum -1 9 0.3 0.45 0 10 0.4 0.60 0\n", "give --devices, how many took part");
     REFUSED(&none, ST_USAGE, "two cluster files", CLUSTER, CLUSTER);
     REFUSED(&((struct import_settings){.nic_gbit_per_s = 1}), ST_USAGE, "stand in its file", CLUSTER);
     REFUSED(&((struct import_settings){.devices = UINT64_C(1) << 40}), ST_USAGE, "--devices", "a\n");
@@ -384,6 +485,9 @@ int main(void) {
         WITH_NOTES(a_log_of_nccl_tests_is_a_measured_cluster),
         WITH_NOTES(every_version_of_a_row_is_read),
         WITH_NOTES(repeated_sizes_become_their_median),
+        WITH_NOTES(a_log_may_hold_several_runs_that_agree),
+        WITH_NOTES(runs_whose_times_differ_are_refused),
+        WITH_NOTES(rows_alone_are_enough_beside_hosts),
         WITH_NOTES(unlisted_ranks_follow_from_the_rates),
         WITH_NOTES(nodes_that_cannot_have_made_a_log_are_noted),
         WITH_NOTES(the_json_of_nccl_tests_tells_the_same),
@@ -396,6 +500,7 @@ int main(void) {
         WITH_NOTES(a_log_adds_its_curve_to_a_cluster_file),
         WITH_NOTES(one_node_needs_no_nic),
         WITH_NOTES(bad_rows_are_refused_with_their_line),
+        WITH_NOTES(runs_of_other_ranks_or_collectives_are_refused),
         WITH_NOTES(other_bad_files_are_refused_with_their_line),
         WITH_NOTES(what_no_file_tells_is_asked_for),
     };

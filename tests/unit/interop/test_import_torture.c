@@ -13,6 +13,8 @@ static const char profile[] =
     "\tnode1 -- node2\n\tnode2 -- node3";
 static const char table[] = "tensor,elements,ready_us\na,4,5\nb,4,6\n";
 static const char rows[] = "# Rank 0 Pid 1 on a device 0 [0] X\n# Rank 1 Pid 1 on b device 0 [0] X\nalgbw busbw\n"
+                           "4096 1024 float sum -1 9 0.3 0.3 0 10 0.4 0.4 0\n"
+                           "# Rank 0 Pid 1 on a device 0 [0] X\n# Rank 1 Pid 1 on b device 0 [0] X\n"
                            "4096 1024 float sum -1 9 0.3 0.3 0 10 0.4 0.4 0\n";
 static const char json[] =
     "{\"config\":{\"devices\":[{\"hostname\":\"a\",\"device_info\":\"X\"},{\"hostname\":\"b\",\"device_info\":\"X\"}]},"
