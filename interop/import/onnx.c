@@ -4,8 +4,8 @@
  * Forward times are estimated from the operations of each node (interop/import/onnx_work.h) at --tflops. Where the file
  * does not give the activations' shapes, a node needs 2 operations for each element of its weights and each position
  * (--positions), as for safetensors files. Backward takes twice as long, since it multiplies by the weights and by the
- * inputs. The batch is the
- * first size of the first input unless --batch gives another, to which times are scaled. An initializer is a variable
+ * inputs. The batch is the first size of the first input. If that is a name, --batch gives it; if it is a number, no
+ * other batch can be had from this file, as no one knows which sizes would change with it. An initializer is a variable
  * when it has floating-point numbers and a node reads it as a parameter; statistics of normalization and constants of
  * operators are none. A parameter behind Identity, Cast or Transpose is still that parameter. If several nodes read a
  * parameter, its gradient is ready with the first of them. O(n log n). */
@@ -29,7 +29,8 @@ struct layer {
 struct layers {
     struct layer *items;
     size_t n, n_estimated, n_unknown, n_variables, n_left_out; /* n_unknown: products without shapes or weights */
-    double batch, scale;                                       /* scale: of the file's batch to this one */
+    size_t n_made;                                             /* variables without data: a ConstantOfShape */
+    double batch, scale, work; /* scale: of the whole samples that the shapes have to the batch; work: of all */
 };
 
 bool onnx_is(const struct source *source) {
@@ -71,6 +72,12 @@ static bool is_constant_input(const struct onnx_node *node, size_t i) {
     return false;
 }
 
+/* Exporters make a recurrent layer's initial state of zeros. */
+static bool is_initial_state(const struct onnx_node *node, size_t i) {
+    const bool lstm = !strcmp(node->type, "LSTM"), other = !strcmp(node->type, "GRU") || !strcmp(node->type, "RNN");
+    return (i == 5 && (lstm || other)) || (i == 6 && lstm);
+}
+
 /* The parameter that input i is, directly or in another layout; NULL: none. */
 static struct onnx_value *parameter(const struct onnx_node *node, size_t i) {
     struct onnx_value *value = node->inputs[i];
@@ -78,6 +85,8 @@ static struct onnx_value *parameter(const struct onnx_node *node, size_t i) {
     if (value && value->source)
         value = (struct onnx_value *)(uintptr_t)value->source;
     if (!value || !value->initializer || !value->shape.rank || value->elements < 1 || is_constant_input(node, i))
+        return NULL;
+    if (value->made && is_initial_state(node, i))
         return NULL;
     return dtype_of(value->type, &dtype) ? value : NULL;
 }
@@ -165,7 +174,10 @@ static enum status read_layers(const struct onnx_graph *graph, const struct impo
         if (st)
             return st;
         layer->work = work_of(node, settings, layers);
+        layers->work += layer->work;
         layers->n_variables += layer->n;
+        for (size_t k = 0; k < layer->n; k++)
+            layers->n_made += layer->variables[k]->made;
         layers->n += layer->n || layer->work > 0;
     }
     for (size_t i = 0; i < graph->n_values; i++)
@@ -249,6 +261,10 @@ static bool add_notes(const struct source *source, const struct onnx_graph *grap
     if (layers->n_unknown)
         ok = ok && notes_add(notes, "%s: products of activations of unknown size, which take no time: %zu",
                              source->name, layers->n_unknown);
+    if (layers->n_made)
+        ok = ok && notes_add(notes,
+                             "%s: %zu of %zu parameters are a ConstantOfShape: their shapes are there, which is enough",
+                             source->name, layers->n_made, layers->n_variables);
     ok = ok && note_unknown_kinds(source, graph, notes);
     if (layers->n_left_out || graph->n_sparse)
         ok = ok &&
@@ -266,6 +282,13 @@ static enum status find_batch(const struct source *source, const struct onnx_gra
                               const struct import_settings *settings, struct layers *layers, struct error *err) {
     const struct onnx_value *first = graph->first_input;
     const double stored = first && first->shape.rank ? (double)first->shape.sizes[0] : 0;
+    const bool fixed = stored > 0 && !first->symbols[0];
+    if (fixed && settings->batch > 0 && settings->batch != stored)
+        return error_at(
+            err, ST_USAGE, source->name,
+            "its shapes are of a batch of %g (the first size of \"%.60s\"), which --batch cannot change; leave "
+            "--batch out, or export the file for a batch of %g",
+            stored, first->name, settings->batch);
     layers->batch = settings->batch > 0 ? settings->batch : stored;
     layers->scale = stored > 0 ? layers->batch / stored : 1;
     return layers->batch > 0
@@ -284,6 +307,11 @@ static enum status check(const struct source *source, const struct onnx_graph *g
                         "of %zu nodes the file does not tell the activations' sizes; give --positions to estimate "
                         "their times, or add them with onnx.shape_inference (data_prop=True)",
                         layers->n_estimated);
+    if (layers->n_unknown && layers->work <= 0)
+        return error_at(err, ST_INVALID, source->name,
+                        "byte 0: of none of %zu products the file tells the sizes, so all times would be 0; add them "
+                        "with onnx.shape_inference (data_prop=True)",
+                        layers->n_unknown);
     return ST_OK;
 }
 

@@ -1,6 +1,8 @@
 /* Two passes over the graph's fields: one counts, one reads into arrays of that length. Then names are sorted, a tensor
  * that occurs in several places (as a node's output, in value_info) becomes one, and the nodes' inputs and outputs are
- * looked up. Source: onnx.proto of ONNX 1.12 (IR version 8); fields of later versions are skipped. */
+ * looked up. Files without their weights (onnx.tools.replace_constants; the light models of ONNX's tests) have a
+ * ConstantOfShape of a stored shape in place of each initializer: its output is an initializer here. Source: onnx.proto
+ * of ONNX 1.12 (IR version 8); fields of later versions are skipped. */
 #include "interop/import/onnx_graph.h"
 
 #include <stdlib.h>
@@ -11,8 +13,15 @@
 enum { MODEL_IR = 1, MODEL_GRAPH = 7, MODEL_FUNCTIONS = 25 };
 enum { GRAPH_NODE = 1, GRAPH_INITIALIZER = 5, GRAPH_INPUT = 11, GRAPH_OUTPUT = 12, GRAPH_INFO = 13, GRAPH_SPARSE = 15 };
 enum { NODE_INPUT = 1, NODE_OUTPUT = 2, NODE_NAME = 3, NODE_TYPE = 4, NODE_ATTRIBUTE = 5, NODE_DOMAIN = 7 };
-enum { ATTRIBUTE_NAME = 1, ATTRIBUTE_INTEGER = 3, ATTRIBUTE_TEXT = 4, ATTRIBUTE_GRAPH = 6, ATTRIBUTE_GRAPHS = 11 };
-enum { TENSOR_DIMS = 1, TENSOR_TYPE = 2, TENSOR_NAME = 8 };
+enum {
+    ATTRIBUTE_NAME = 1,
+    ATTRIBUTE_INTEGER = 3,
+    ATTRIBUTE_TEXT = 4,
+    ATTRIBUTE_TENSOR = 5,
+    ATTRIBUTE_GRAPH = 6,
+    ATTRIBUTE_GRAPHS = 11
+};
+enum { TENSOR_DIMS = 1, TENSOR_TYPE = 2, TENSOR_INTEGERS = 7, TENSOR_NAME = 8, TENSOR_RAW = 9 };
 enum {
     INFO_NAME = 1,
     INFO_TYPE = 2,
@@ -85,12 +94,21 @@ static enum status check_sizes(const struct proto_message *message, const struct
     return ST_OK;
 }
 
+/* The data of integers as little-endian bytes; as many of them as there is room for. */
+static void read_raw(const struct proto_value *raw, uint64_t numbers[MODEL_MAX_RANK], size_t *n) {
+    for (*n = 0; *n < MODEL_MAX_RANK && 8 * *n + 8 <= raw->n; ++*n) {
+        numbers[*n] = 0;
+        for (size_t i = 8; i--;)
+            numbers[*n] = numbers[*n] << 8 | (unsigned char)raw->bytes[8 * *n + i];
+    }
+}
+
 static enum status read_initializer(const struct proto_message *graph, const struct proto_value *at,
                                     struct arena *arena, struct onnx_value *out, struct error *err) {
     struct proto_message tensor;
     struct proto_value field;
     bool more = true;
-    size_t rank = 0;
+    size_t rank = 0, n_numbers = 0;
     *out = (struct onnx_value){.name = "", .at = at->at, .initializer = true};
     enum status st = proto_inside(graph, at, &tensor, err);
     while (!st && !(st = proto_next(&tensor, &field, &more, err)) && more) {
@@ -100,7 +118,13 @@ static enum status read_initializer(const struct proto_message *graph, const str
             st = proto_integer(&tensor, &field, &out->type, err);
         else if (field.number == TENSOR_NAME)
             st = proto_text(&tensor, &field, arena, &out->name, err);
+        else if (field.number == TENSOR_INTEGERS)
+            st = proto_integers(&tensor, &field, MODEL_MAX_RANK, out->numbers, &n_numbers, err);
+        else if (field.number == TENSOR_RAW && field.type == PROTO_TYPE_LENGTH)
+            read_raw(&field, out->numbers, &n_numbers);
     }
+    if (out->type == ONNX_INT64 && rank == 1 && n_numbers == out->shape.sizes[0] && n_numbers <= MODEL_MAX_RANK)
+        out->n_numbers = n_numbers;
     if (!st && (!*out->name || !out->type))
         st = proto_fail(graph, at, err, "an initializer without %s", *out->name ? "a type" : "a name");
     return st ? st : check_sizes(graph, at, out, rank, err);
@@ -176,11 +200,23 @@ static enum status read_info(const struct proto_message *graph, const struct pro
 
 /* ---- nodes ---- */
 
+static enum status read_fill_type(const struct proto_message *attribute, const struct proto_value *at, uint64_t *out,
+                                  struct error *err) {
+    struct proto_message tensor;
+    struct proto_value field;
+    bool more = true;
+    enum status st = proto_inside(attribute, at, &tensor, err);
+    while (!st && !(st = proto_next(&tensor, &field, &more, err)) && more)
+        if (field.number == TENSOR_TYPE)
+            st = proto_integer(&tensor, &field, out, err);
+    return st;
+}
+
 /* The fields of a message may come in any order, its name last. */
 static enum status read_attribute(const struct proto_message *node, const struct proto_value *at,
                                   struct onnx_graph *graph, struct onnx_node *out, struct error *err) {
     struct proto_message attribute;
-    struct proto_value field, text = {0};
+    struct proto_value field, text = {0}, tensor = {0};
     const char *name = "";
     uint64_t integer = 0;
     bool more = true;
@@ -193,9 +229,13 @@ static enum status read_attribute(const struct proto_message *node, const struct
             st = proto_integer(&attribute, &field, &integer, err);
         else if (field.number == ATTRIBUTE_TEXT)
             text = field;
+        else if (field.number == ATTRIBUTE_TENSOR)
+            tensor = field;
     }
     if (!st && text.number && !strcmp(name, "equation"))
         st = proto_text(&attribute, &text, graph->arena, &out->equation, err);
+    if (!st && tensor.number && !strcmp(name, "value"))
+        st = read_fill_type(&attribute, &tensor, &out->fill_type, err);
     out->transposed[0] |= !strcmp(name, "transA") && integer;
     out->transposed[1] |= !strcmp(name, "transB") && integer;
     return st;
@@ -367,6 +407,32 @@ static void resolve_sizes(struct onnx_graph *graph, double batch, double positio
     }
 }
 
+/* Does the node make a tensor of a shape that the file has, of floating-point zeros unless it says otherwise? */
+static bool makes_initializer(const struct onnx_node *node) {
+    const struct onnx_value *shape = node->n_inputs == 1 ? node->inputs[0] : NULL;
+    bool known = !strcmp(node->type, "ConstantOfShape") && node->n_outputs == 1 && node->outputs[0] &&
+                 !node->outputs[0]->initializer && shape && shape->n_numbers;
+    for (size_t i = 0; known && i < shape->n_numbers; i++)
+        known = shape->numbers[i] && shape->numbers[i] <= MAX_SIZE;
+    return known;
+}
+
+static void make_initializers(struct onnx_graph *graph) {
+    for (size_t i = 0; i < graph->n_nodes; i++) {
+        const struct onnx_node *node = &graph->nodes[i];
+        if (!makes_initializer(node))
+            continue;
+        struct onnx_value *out = node->outputs[0];
+        const struct onnx_value *shape = node->inputs[0];
+        out->initializer = out->made = out->sized = true;
+        out->type = node->fill_type ? node->fill_type : ONNX_FLOAT;
+        out->shape.rank = (uint32_t)shape->n_numbers;
+        out->elements = 1;
+        for (size_t k = 0; k < shape->n_numbers; k++)
+            out->elements *= (double)(out->shape.sizes[k] = shape->numbers[k]);
+    }
+}
+
 static enum status read_fields(struct proto_message model, struct onnx_graph *graph, struct error *err) {
     struct proto_value field;
     struct proto_message inside;
@@ -400,6 +466,7 @@ enum status onnx_graph_read(const struct source *source, double batch, double po
     find_first_input(&graph);
     resolve_sizes(&graph, batch, positions);
     link_nodes(&graph);
+    make_initializers(&graph);
     *out = graph;
     return ST_OK;
 }

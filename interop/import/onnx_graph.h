@@ -1,6 +1,6 @@
 /* The graph of an ONNX file: its nodes in order, and the tensors that it names, with their shapes where it tells them.
- * The data of tensors is skipped. Graphs and functions inside of nodes are counted, not read.
- * Threads: one at a time. */
+ * The data of tensors is skipped, but for short vectors of integers, which may be shapes. Graphs and functions inside
+ * of nodes are counted, not read. Threads: one at a time. */
 #ifndef INTEROP_IMPORT_ONNX_GRAPH_H
 #define INTEROP_IMPORT_ONNX_GRAPH_H
 
@@ -13,8 +13,8 @@
 #include "interop/import/model_draft.h"
 #include "interop/import/source.h"
 
-/* TensorProto.DataType, as far as gradients have it */
-enum { ONNX_FLOAT = 1, ONNX_FLOAT16 = 10, ONNX_DOUBLE = 11, ONNX_BFLOAT16 = 16 };
+/* TensorProto.DataType, as far as gradients and shapes have it */
+enum { ONNX_FLOAT = 1, ONNX_INT64 = 7, ONNX_FLOAT16 = 10, ONNX_DOUBLE = 11, ONNX_BFLOAT16 = 16 };
 
 struct onnx_value {
     const char *name;
@@ -26,12 +26,16 @@ struct onnx_value {
     double elements;
     const char *symbols[MODEL_MAX_RANK]; /* names in place of sizes, or NULL */
     const struct onnx_value *source;     /* the initializer that this is, in another layout; NULL: none */
+    uint64_t numbers[MODEL_MAX_RANK];    /* of a short vector of integers whose data are in the file */
+    size_t n_numbers;                    /* 0: not known */
+    bool made;                           /* an initializer in the form of a ConstantOfShape: its data were left out */
     bool taken;                          /* already given to a layer */
 };
 
 struct onnx_node {
     const char *name, *type, *domain; /* name and domain may be empty */
     const char *equation;             /* attribute; NULL: none */
+    uint64_t fill_type;               /* of the attribute "value"; 0: none */
     bool transposed[2];               /* attributes transA and transB: the last two axes of that input change places */
     size_t n_inputs, n_outputs;
     const char **input_names, **output_names;

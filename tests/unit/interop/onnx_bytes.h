@@ -18,6 +18,23 @@ static inline void put_initializer(struct proto_bytes *graph, const char *name, 
     put_message(graph, 5, &tensor);
 }
 
+/* A vector of 64-bit integers, such as a shape: as numbers, or `raw` as their bytes. Sizes end with a negative one. */
+static inline void put_integers(struct proto_bytes *graph, const char *name, bool raw, const int *sizes) {
+    struct proto_bytes tensor = {.n = 0}, data = {.n = 0};
+    size_t n = 0;
+    for (; sizes[n] >= 0; n++)
+        for (size_t i = 0; i < 8 && raw; i++)
+            put_byte(&data, i < 4 ? (unsigned)sizes[n] >> 8 * i & 0xff : 0);
+    put_number(&tensor, 1, n);
+    put_number(&tensor, 2, ONNX_INT64);
+    for (size_t i = 0; i < n && !raw; i++)
+        put_number(&tensor, 7, (uint64_t)sizes[i]);
+    put_text(&tensor, 8, name);
+    if (raw)
+        put_data(&tensor, 9, data.data, data.n);
+    put_message(graph, 5, &tensor);
+}
+
 /* A tensor's shape, as an input, an output or in between; size 0 takes the name `symbol`. */
 static inline void put_shape(struct proto_bytes *graph, uint32_t field, const char *name, const char *symbol,
                              const int *sizes) {

@@ -57,14 +57,18 @@ static void parameters_and_layers_are_those_of_the_graph(void **state) {
     model_release(&m);
 }
 
-static void another_batch_scales_the_times(void **state) {
+/* Which sizes would change with the batch is not in the file. */
+static void a_fixed_batch_takes_no_other_label(void **state) {
     (void)state;
     struct error err;
     struct model m;
     const struct proto_bytes file = onnx_small();
-    assert_ok(import_file(&file, &(struct import_settings){.tflops = 1e-3, .batch = 6}, &m, &err));
-    assert_close(m.batch_per_device, 6, 0);
-    assert_close(forward_us(&m, "c"), 3 * 2 * 27 * (2 * 4 * 8 * 8) / 1e3, 1e-12);
+    assert_fails(import_file(&file, &(struct import_settings){.tflops = 1e-3, .batch = 6}, &m, &err), ST_USAGE,
+                 "m.onnx: its shapes are of a batch of 2 (the first size of \"x\"), which --batch cannot change; leave "
+                 "--batch out, or export the file for a batch of 6");
+    assert_ok(import_file(&file, &(struct import_settings){.tflops = 1e-3, .batch = 2}, &m, &err));
+    assert_close(m.batch_per_device, 2, 0);
+    assert_close(forward_us(&m, "c"), 2 * 27 * (2 * 4 * 8 * 8) / 1e3, 1e-12);
     model_release(&m);
 }
 
@@ -91,6 +95,9 @@ static void a_batch_without_a_number_is_asked_for(void **state) {
         model_release(&m);
     }
     const struct proto_bytes file = product_of_names(true);
+    assert_ok(import_file(&file, &(struct import_settings){.tflops = 1e-3, .batch = 2.5}, &m, &err));
+    assert_close(forward_us(&m, "p"), 2 * 8 * 5 * 2.5 * 7 / 1e3, 1e-12);
+    model_release(&m);
     assert_fails(import_file(&file, &(struct import_settings){.batch = 3}, &m, &err), ST_USAGE, "--tflops");
 }
 
@@ -113,6 +120,140 @@ static void activations_of_unknown_size_take_positions(void **state) {
     assert_true(noted(&notes, "1 nodes with activations of unknown size"));
     assert_true(noted(&notes, "which take no time: 1"));
     model_release(&m);
+}
+
+static void put_tensor_attribute(struct proto_bytes *node, const char *name, uint64_t type) {
+    struct proto_bytes attribute = {.n = 0}, tensor = {.n = 0};
+    put_number(&tensor, 1, 1);
+    put_number(&tensor, 2, type);
+    put_message(&attribute, 5, &tensor);
+    put_text(&attribute, 1, name);
+    put_message(node, 5, &attribute);
+}
+
+/* `type` 0: the attribute is left out. */
+static void put_constant(struct proto_bytes *graph, const char *shape, const char *output, uint64_t type) {
+    struct proto_bytes node = {.n = 0};
+    put_text(&node, 1, shape);
+    put_text(&node, 2, output);
+    put_text(&node, 4, "ConstantOfShape");
+    if (type)
+        put_tensor_attribute(&node, "value", type);
+    put_message(graph, 1, &node);
+}
+
+/* As onnx.tools.replace_constants leaves a file: no large weights, but their shapes. */
+static struct proto_bytes onnx_without_weights(bool raw) {
+    struct proto_bytes graph = {.n = 0};
+    put_constant(&graph, "c.w__SHAPE", "c.w", ONNX_FLOAT16);
+    put_constant(&graph, "g.w__SHAPE", "g.w", 0);
+    put_constant(&graph, "ids__SHAPE", "ids", ONNX_INT64);
+    put_node(&graph, "Conv", "c", "x,c.w,c.b", "h1");
+    put_node(&graph, "Flatten", "f", "h1", "h2");
+    put_node(&graph, "Transpose", "t", "g.w", "g.w2");
+    put_node(&graph, "MatMul", "g", "h2,g.w2", "y");
+    put_node(&graph, "Gather", "l", "y,ids", "z");
+    put_integers(&graph, "c.w__SHAPE", raw, SIZES(4, 3, 3, 3));
+    put_integers(&graph, "g.w__SHAPE", raw, SIZES(300, 256));
+    put_integers(&graph, "ids__SHAPE", raw, SIZES(7));
+    put_initializer(&graph, "c.b", ONNX_FLOAT, SIZES(4));
+    put_shape(&graph, ONNX_BYTES_INPUT, "x", "", SIZES(2, 3, 8, 8));
+    put_shape(&graph, ONNX_BYTES_INFO, "h1", "", SIZES(2, 4, 8, 8));
+    put_shape(&graph, ONNX_BYTES_OUTPUT, "y", "", SIZES(2, 300));
+    return onnx_file(&graph);
+}
+
+static void weights_may_be_constants_of_stored_shapes(void **state) {
+    (void)state;
+    struct error err;
+    struct model m;
+    for (int raw = 0; raw < 2; raw++) {
+        const struct proto_bytes file = onnx_without_weights(raw);
+        assert_ok(import_file(&file, &plain, &m, &err));
+        assert_int_equal(m.n_variables, 3);
+        const struct variable *kernel = &m.variables[model_find_variable(&m, "c.w")];
+        const uint64_t sizes[] = {4, 3, 3, 3};
+        assert_int_equal(kernel->rank, 4);
+        assert_memory_equal(kernel->shape, sizes, sizeof sizes);
+        assert_int_equal(kernel->bytes, 2 * 108);
+        assert_int_equal(m.variables[model_find_variable(&m, "g.w")].bytes, 4 * 300 * 256);
+        assert_int_equal(m.variables[model_find_variable(&m, "c.b")].bytes, 16);
+        assert_close(forward_us(&m, "c"), 2 * 27 * (2 * 4 * 8 * 8) / 1e3, 1e-12);
+        assert_close(forward_us(&m, "g"), 2 * 256 * (2 * 300) / 1e3, 1e-12);
+        assert_true(noted(&notes, "m.onnx: 2 of 3 parameters are a ConstantOfShape: their shapes are there"));
+        model_release(&m);
+    }
+}
+
+/* A shape that is computed tells nothing, and a recurrent layer's initial state is no parameter. */
+static void other_constants_of_shape_are_no_weights(void **state) {
+    (void)state;
+    struct error err;
+    struct model m;
+    struct proto_bytes graph = {.n = 0};
+    put_node(&graph, "Shape", "", "x", "s");
+    put_constant(&graph, "s", "computed", 0);
+    put_constant(&graph, "h.s", "h0", 0);
+    put_node(&graph, "Add", "a", "x,computed", "x2");
+    put_node(&graph, "RNN", "r", "x2,w,r,,,h0", "y");
+    put_integers(&graph, "h.s", true, SIZES(1, 3, 5));
+    put_initializer(&graph, "w", ONNX_FLOAT, SIZES(1, 5, 12));
+    put_initializer(&graph, "r", ONNX_FLOAT, SIZES(1, 5, 5));
+    put_shape(&graph, ONNX_BYTES_INPUT, "x", "", SIZES(7, 3, 12));
+    put_shape(&graph, ONNX_BYTES_INFO, "x2", "", SIZES(7, 3, 12));
+    const struct proto_bytes file = onnx_file(&graph);
+    assert_ok(import_file(&file, &plain, &m, &err));
+    assert_int_equal(m.n_variables, 2);
+    assert_close(forward_us(&m, "r"), 2.0 * 7 * 3 * (60 + 25) / 1e3, 1e-12);
+    assert_false(noted(&notes, "ConstantOfShape"));
+    model_release(&m);
+}
+
+static void products_whose_sizes_nobody_tells_make_no_model(void **state) {
+    (void)state;
+    struct error err;
+    struct model m;
+    struct proto_bytes graph = {.n = 0};
+    put_node(&graph, "Conv", "c", "x,w", "h"); /* w comes from nowhere */
+    put_node(&graph, "Add", "a", "h,b", "y");
+    put_initializer(&graph, "b", ONNX_FLOAT, SIZES(896));
+    put_shape(&graph, ONNX_BYTES_INPUT, "x", "", SIZES(2, 3, 8, 8));
+    const struct proto_bytes file = onnx_file(&graph);
+    assert_fails(import_file(&file, &plain, &m, &err), ST_INVALID,
+                 "m.onnx: byte 0: of none of 1 products the file tells the sizes, so all times would be 0");
+}
+
+/* A tensor with a type and no shape is of unknown size; one with a shape of no sizes is a number. */
+static void a_tensor_without_a_shape_is_no_number(void **state) {
+    (void)state;
+    struct error err;
+    struct model m;
+    for (int shaped = 0; shaped < 2; shaped++) {
+        struct proto_bytes graph = {.n = 0}, tensor = {.n = 0}, type = {.n = 0}, info = {.n = 0}, shape = {.n = 0};
+        put_node(&graph, "MatMul", "p", "h,w", "y");
+        put_initializer(&graph, "w", ONNX_FLOAT, SIZES(5, 8));
+        put_shape(&graph, ONNX_BYTES_INPUT, "x", "", SIZES(2, 7));
+        put_number(&tensor, 1, ONNX_FLOAT);
+        if (shaped)
+            put_message(&tensor, 2, &shape);
+        put_message(&type, 1, &tensor);
+        put_text(&info, 1, "y");
+        put_message(&info, 2, &type);
+        put_message(&graph, ONNX_BYTES_INFO, &info);
+        const struct proto_bytes file = onnx_file(&graph);
+        if (shaped) {
+            assert_ok(import_file(&file, &plain, &m, &err));
+            assert_close(forward_us(&m, "p"), 2 * 5 / 1e3, 1e-12);
+            model_release(&m);
+        } else {
+            assert_fails(import_file(&file, &plain, &m, &err), ST_USAGE, "m.onnx: of 1 nodes the file does not tell");
+        }
+    }
+    struct proto_bytes graph = {.n = 0};
+    put_node(&graph, "MatMul", "p", "h,w", "y");
+    put_initializer(&graph, "w", 0, SIZES(5, 8));
+    const struct proto_bytes file = onnx_file(&graph);
+    assert_fails(import_file(&file, &plain, &m, &err), ST_INVALID, "an initializer without a type");
 }
 
 static void a_shared_parameter_belongs_to_its_first_reader(void **state) {
@@ -538,9 +679,13 @@ static void deep_types_are_passed_over(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         WITH_NOTES(parameters_and_layers_are_those_of_the_graph),
-        WITH_NOTES(another_batch_scales_the_times),
+        WITH_NOTES(a_fixed_batch_takes_no_other_label),
         WITH_NOTES(a_batch_without_a_number_is_asked_for),
         WITH_NOTES(activations_of_unknown_size_take_positions),
+        WITH_NOTES(weights_may_be_constants_of_stored_shapes),
+        WITH_NOTES(other_constants_of_shape_are_no_weights),
+        WITH_NOTES(products_whose_sizes_nobody_tells_make_no_model),
+        WITH_NOTES(a_tensor_without_a_shape_is_no_number),
         WITH_NOTES(a_shared_parameter_belongs_to_its_first_reader),
         WITH_NOTES(convolutions_need_what_counting_finds),
         WITH_NOTES(products_need_what_counting_finds),

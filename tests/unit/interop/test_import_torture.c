@@ -45,7 +45,7 @@ static enum status read_bytes(void *bytes, struct error *err) {
     struct notes notes = {.arena = &arena};
     const struct source source = source_of_bytes("m", bytes);
     cJSON *made = NULL;
-    enum status st = import_model(&source, NULL, &(struct import_settings){.batch = 1, .tflops = 1, .positions = 1},
+    enum status st = import_model(&source, NULL, &(struct import_settings){.batch = 2, .tflops = 1, .positions = 1},
                                   &notes, &made, err);
     cJSON_Delete(made);
     arena_release(&arena);
