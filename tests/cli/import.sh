@@ -2,7 +2,7 @@
 # syncopate import from outside: what it says, that nothing is half-written, every real file that it claims to read, and
 # the PyTorch module where PyTorch is installed. Needs OUT; prints ok, not ok and skip lines (tests/README.md).
 # Computes: it waits for nothing and times nothing.
-# Plan: 111
+# Plan: 125
 set -u
 cd "$(dirname "$0")/../.."
 source tests/cli/check.bash
@@ -51,6 +51,20 @@ check a_missing_folder_is_said_first 1 'cannot write into' "$syncopate" import m
 check a_negative_number_is_refused 2 '--batch -3' "$syncopate" import model m.graph.txt --batch=-3
 head -c 2000 /dev/urandom >noise
 check noise_is_refused 2 'noise: byte ' "$syncopate" import model noise
+printf 'PAR1\25\0\25\20' >table.parquet
+check a_parquet_table_is_called_one 2 'table.parquet: byte 0: a Parquet table' "$syncopate" import model table.parquet
+check a_parquet_table_is_no_cluster 2 'table.parquet: byte 0: a Parquet table' "$syncopate" import cluster table.parquet
+head -n 3 m.graph.txt >cut.graph.txt
+check a_profile_without_its_edges_is_refused 2 'cut.graph.txt:2: of 0 edges none leads to "node2"' "$syncopate" import model cut.graph.txt
+python3 - <<'PY'
+import json, struct
+header = json.dumps({"w": {"dtype": "F32", "shape": [20, 30], "data_offsets": [0, 2400]}}).encode()
+for name, n in (("whole", 2400), ("short", 2399)):
+    with open(f"{name}.safetensors", "wb") as file:
+        file.write(struct.pack("<Q", len(header)) + header + bytes(n))
+PY
+check whole_weights_are_read 0 '"w"' "$syncopate" import model whole.safetensors --batch 4 --positions 3 --tflops 1
+check weights_that_end_early_are_refused 2 'short.safetensors: /w: its data end at byte 2400, but the file has 2399' "$syncopate" import model short.safetensors --batch 4 --positions 3 --tflops 1
 
 # ---- clusters ----
 check a_log_is_imported 0 'is an estimate from the largest bus bandwidth' "$syncopate" import cluster all_reduce.log --out c.json
@@ -62,6 +76,26 @@ check a_missing_rate_is_asked_for 2 '--nic-gbit-per-s' "$syncopate" import clust
 check devices_of_no_measurement_are_refused 2 'hosts: this kind of file takes no --devices; it is for nccl-tests-json, nccl-tests and osu' "$syncopate" import cluster hosts --nic-gbit-per-s 1 --devices 3
 check files_are_put_together 0 '"bytes": 1048576' "$syncopate" import cluster hosts all_reduce.log --nic-gbit-per-s 1
 check a_log_is_added_to_a_cluster_file 0 '"lab-4x1g"' "$syncopate" import cluster "$root/examples/clusters/lab-4x1g.json" all_reduce.log
+{ cat all_reduce.log; sed 's/ 1000.0 1.05 1.05/ 2000.0 0.52 0.52/g' all_reduce.log; } >twice.log
+check runs_that_differ_are_not_averaged 2 'twice.log:10: 1048576 bytes took 2000 us, and 1000 us in the run before (line 5)' "$syncopate" import cluster twice.log
+grep -v '^#' all_reduce.log >rows
+check rows_without_hosts_say_what_is_missing 2 'rows: no node is named there; give a hostfile as well, a line "HOST slots=DEVICES"' "$syncopate" import cluster rows --devices 2
+check rows_beside_hosts_are_read 0 '"bytes": 1048576' "$syncopate" import cluster hosts rows --devices 2
+sed 's/ b device  0/ a device  1/' all_reduce.log >lone.log
+printf 'nodes:\n  - address: 10.0.0.1\n    gpus: [0, 1]\n' >lone.yml
+lone() { # FILE OPTION...: times of two runs, one with a NIC of 1 and one of 1000 Gbit/s
+    for rate in 1 1000; do
+        "$syncopate" import cluster "$@" --nic-gbit-per-s $rate --out lone-$rate.json 2>err &&
+            "$syncopate" compare m.json lone-$rate.json 2>err >lone-$rate.txt
+    done
+    [ -s lone-1.txt ] && cmp lone-1.txt lone-1000.txt
+}
+check one_node_needs_no_nic 0 'one node: nothing crosses its NIC' "$syncopate" import cluster lone.log
+check nor_does_it_matter 0 '' lone lone.log
+check one_node_of_a_resource_spec_needs_none 0 'one node: nothing crosses its NIC' "$syncopate" import cluster lone.yml --device-link-gbyte-per-s 20
+check nor_does_it_matter_there 0 '' lone lone.yml --device-link-gbyte-per-s 20
+printf 'NodeName=a State=IDLE\n   CfgTRES=cpu=64,gres/gpu=4\n' >nodes.txt
+check gpus_of_tres_are_devices 0 '"devices": 4' "$syncopate" import cluster nodes.txt --device-link-gbyte-per-s 20
 sed 's/262144/262143/' all_reduce.log >bad.log
 check a_bad_row_is_named 2 'bad.log:5: 1048576 bytes are not' "$syncopate" import cluster hosts bad.log --nic-gbit-per-s 1
 for kind in $("$syncopate" import model --help | sed -n '/Kinds:/,/^$/s/^  \([a-z-]*\) .*/\1/p') \
@@ -159,6 +193,7 @@ if python=$(python_with torch onnx); then
     done
     PYTHONDONTWRITEBYTECODE=1 "$python" "$root/tests/cli/import_onnx.py" onnx check 2>err
     check onnx_needs_a_device 2 '--tflops' "$syncopate" import model onnx/tied.onnx
+    check onnx_of_a_fixed_batch_takes_no_other_label 2 'which --batch cannot change' "$syncopate" import model onnx/convolutions.onnx --tflops 1 --batch 64
     head -c 1000 onnx/tied.onnx >cut.onnx
     check onnx_cut_short_is_refused 2 'cut.onnx: byte ' "$syncopate" import model cut.onnx --tflops 1
 else
