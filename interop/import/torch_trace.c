@@ -57,6 +57,7 @@ struct import {
     const struct pass *last;
     bool device;                /* there are kernels */
     struct gradient *gradients; /* as they become ready */
+    size_t n_undefined;         /* gradients that autograd handed on without a tensor */
 };
 
 /* The precision of a double near 10^15 us, which is where moments of a trace are. */
@@ -379,22 +380,46 @@ static bool find_read(const struct pass *pass, const struct numbered *numbered, 
     return mark > 0;
 }
 
-/* The gradient's shape, from the first event inside its step that recorded an input. */
+/* What became of the step's gradient, from the first event inside it that recorded an input. */
 static enum status find_shape(const struct import *import, const struct trace_event *step, struct gradient *out,
-                              struct error *err) {
+                              enum trace_input *found, struct error *err) {
     const struct trace *trace = &import->trace;
     const struct trace_event *end = trace->events + trace->n;
-    bool found = false;
     enum status st = ST_OK;
-    for (const struct trace_event *e = step; e < end && e->start <= step->end && !found && !st; e++)
+    *found = TRACE_INPUT_NONE;
+    for (const struct trace_event *e = step; e < end && e->start <= step->end && !*found && !st; e++)
         if (e->thread == step->thread)
-            st = trace_input(trace, e, &out->shape, &out->dtype, &found, err);
-    if (!st && !found)
+            st = trace_input(trace, e, &out->shape, &out->dtype, found, err);
+    if (!st && !*found)
         return error_at(err, ST_INVALID, import->source->name,
                         "/traceEvents/%zu: the trace has no shapes; profile with record_shapes=True, with a "
                         "PyTorch that has Kineto, or import by the module in interop/pytorch",
                         step->place);
     return st;
+}
+
+/* The gradients of the last iteration, without undefined ones: autograd then accumulates nothing. */
+static enum status list_gradients(struct import *import, struct error *err) {
+    struct pass *pass = &import->passes[import->n_passes - 1];
+    size_t n = 0;
+    import->gradients = arena_alloc(import->arena, pass->n_gradients, sizeof *import->gradients);
+    if (!import->gradients)
+        return error_no_memory(err);
+    for (size_t i = pass->n_forward; i < pass->n; i++) {
+        enum trace_input found;
+        if (pass->marks[i].event->kind != TRACE_GRADIENT)
+            continue;
+        import->gradients[n].made = i;
+        enum status st = find_shape(import, pass->marks[i].event, &import->gradients[n], &found, err);
+        if (st)
+            return st;
+        n += found == TRACE_INPUT_TENSOR;
+    }
+    import->n_undefined = pass->n_gradients - n;
+    pass->n_gradients = n;
+    return n ? ST_OK
+             : error_at(err, ST_INVALID, import->source->name,
+                        "byte 0: all gradients of the last iteration are undefined: nothing is trained in it");
 }
 
 /* Find for each gradient the operator that makes it and the one that reads its parameter. Where no sequence number
@@ -404,22 +429,17 @@ static enum status find_gradients(struct import *import, struct error *err) {
     const struct trace_event *from = NULL; /* the step of autograd that made the gradient */
     struct numbered *numbered = arena_alloc(import->arena, import->trace.n, sizeof *numbered);
     size_t n = 0, read = pass->n_forward ? pass->n_forward - 1 : 0;
-    import->gradients = arena_alloc(import->arena, pass->n_gradients, sizeof *import->gradients);
-    if (!numbered || !import->gradients)
+    if (!numbered)
         return error_no_memory(err);
     const size_t n_numbered = list_numbered(import, numbered);
-    for (size_t i = pass->n_forward; i < pass->n; i++) {
+    for (size_t i = pass->n_forward; i < pass->n && n < pass->n_gradients; i++) {
         struct gradient *gradient = &import->gradients[n];
-        if (pass->marks[i].event->kind != TRACE_GRADIENT) {
+        if (pass->marks[i].event->kind != TRACE_GRADIENT)
             from = pass->marks[i].event;
+        if (gradient->made != i)
             continue;
-        }
         if (from)
             find_read(pass, numbered, n_numbered, from->sequence, &read);
-        enum status st = find_shape(import, pass->marks[i].event, gradient, err);
-        if (st)
-            return st;
-        gradient->made = i;
         gradient->read = read;
         gradient->name = arena_printf(import->arena, "param%zu", pass->n_gradients - ++n);
         if (!gradient->name)
@@ -494,6 +514,10 @@ static bool add_notes(const struct import *import, const struct import_settings 
                                        : "times of the processor, what runs between operators counts to the next");
     ok = ok &&
          notes_add(notes, "%s: a trace has no names of parameters: param0 is the one whose gradient comes last", file);
+    if (import->n_undefined)
+        ok =
+            ok && notes_add(notes, "%s: %zu gradients are undefined: their parameters are not trained and are left out",
+                            file, import->n_undefined);
     if (import->last->several)
         ok = ok && notes_add(notes,
                              "%s: several backward passes in an iteration: a parameter counts once for each; profile "
@@ -516,6 +540,8 @@ static enum status read_import(struct import *import, const cJSON *json, struct 
         st = use_kernels(import, err);
     if (!st)
         st = take_medians(import, err);
+    if (!st)
+        st = list_gradients(import, err);
     return st ? st : find_gradients(import, err);
 }
 

@@ -129,6 +129,15 @@ enum status trace_read(const cJSON *json, const char *name, struct arena *arena,
 
 /* ---- shapes ---- */
 
+/* A tensor has a type, also one without axes; where no types are recorded, everything is taken for one. */
+static bool is_undefined(const struct json_at *args, const struct json_at *sizes) {
+    struct json_at list;
+    if (cJSON_GetArraySize(sizes->node) || !json_has(args, "Input type", &list) || !cJSON_IsArray(list.node))
+        return false;
+    const struct json_at first = json_first(&list);
+    return first.node && cJSON_IsString(first.node) && !*first.node->valuestring;
+}
+
 static enum status read_dtype(const struct json_at *args, enum dtype *out, struct error *err) {
     static const struct {
         const char *name;
@@ -163,20 +172,18 @@ static enum status read_shape(const struct json_at *sizes, struct shape *out, st
 }
 
 enum status trace_input(const struct trace *trace, const struct trace_event *event, struct shape *shape,
-                        enum dtype *dtype, bool *found, struct error *err) {
+                        enum dtype *dtype, enum trace_input *out, struct error *err) {
     const struct json_at root = json_root(NULL, trace->name), list = {NULL, &root, "traceEvents", 0};
     const struct json_at at = {event->node, trace->in_object ? &list : &root, NULL, event->place};
     struct json_at args, dims;
-    *found = false;
+    *out = TRACE_INPUT_NONE;
     if (!json_has(&at, "args", &args) || !cJSON_IsObject(args.node) ||
         !(json_has(&args, "Input Dims", &dims) || json_has(&args, "Input dims", &dims)) || !cJSON_IsArray(dims.node))
         return ST_OK;
     const struct json_at first = json_first(&dims);
     if (!first.node || !cJSON_IsArray(first.node))
         return ST_OK;
+    *out = is_undefined(&args, &first) ? TRACE_INPUT_UNDEFINED : TRACE_INPUT_TENSOR;
     enum status st = read_shape(&first, shape, err);
-    if (!st)
-        st = read_dtype(&args, dtype, err);
-    *found = !st;
-    return st;
+    return st ? st : read_dtype(&args, dtype, err);
 }

@@ -50,8 +50,12 @@ struct trace {
 /* Read all events; names and nodes are borrowed from `json`. Fails: ST_INVALID with the place, ST_NO_MEMORY. */
 enum status trace_read(const cJSON *json, const char *name, struct arena *arena, struct trace *out, struct error *err);
 
-/* Shape and type of the first input that an event recorded; *found tells whether it did. Fails: ST_INVALID. */
+/* What an event recorded of its first input: nothing, a tensor, or that there is no tensor, as where autograd hands on
+ * an undefined gradient. */
+enum trace_input { TRACE_INPUT_NONE, TRACE_INPUT_TENSOR, TRACE_INPUT_UNDEFINED };
+
+/* Shape and type of the first input, if it is a tensor. Fails: ST_INVALID. */
 enum status trace_input(const struct trace *trace, const struct trace_event *event, struct shape *shape,
-                        enum dtype *dtype, bool *found, struct error *err);
+                        enum dtype *dtype, enum trace_input *out, struct error *err);
 
 #endif

@@ -73,6 +73,60 @@ static void an_iteration_is_its_forward_operators_and_steps_of_autograd(void **s
     model_release(&m);
 }
 
+/* What the step of the second layer's bias recorded of its input, in the place of the vector of 7. */
+static void put_bias_input(const char *words) {
+    static const char was[] = "\"Input Dims\":[[7]],\"Input type\":[\"float\"]";
+    char *at = strstr(trace.text, was);
+    assert_non_null(at);
+    assert_true(strlen(words) <= strlen(was));
+    memset(at, ' ', strlen(was));
+    memcpy(at, words, strlen(words));
+}
+
+/* Without a type it is no tensor: no gradient is there, and nothing is trained. With one it is a number. */
+static void an_undefined_gradient_is_none(void **state) {
+    (void)state;
+    struct model m;
+    put_event(&trace, "user_annotation", "ProfilerStep#4", 1, 0, 240, "");
+    put_iteration(&trace, 0, 1, 17, 1);
+    put_bias_input("\"Input Dims\":[[]],\"Input type\":[\"\"]");
+    imported(&m);
+    assert_int_equal(m.n_variables, 2);
+    assert_int_equal(m.n_operators, 9);
+    assert_close(operator_called(&m, "torch::autograd::AccumulateGrad #5")->time_us, 2, 1e-9);
+    assert_int_equal(operator_called(&m, "torch::autograd::AccumulateGrad #5")->n_produces, 0);
+    reads(&m, "aten::linear #1", 1, "param0");
+    reads(&m, "aten::linear #3", 1, "param1");
+    assert_int_equal(m.variables[model_find_variable(&m, "param0")].bytes, 30);
+    assert_int_equal(m.variables[model_find_variable(&m, "param1")].bytes, 84);
+    assert_true(noted(&notes, "1 gradients are undefined: their parameters are not trained and are left out"));
+    model_release(&m);
+    static const char *const numbers[] = {"\"Input Dims\":[[]],\"Input type\":[\"float\"]", "\"Input Dims\":[[]]"};
+    for (size_t i = 0; i < 2; i++) {
+        trace.n = trace.events = 0;
+        notes = (struct notes){.arena = &arena};
+        put_event(&trace, "user_annotation", "ProfilerStep#4", 1, 0, 240, "");
+        put_iteration(&trace, 0, 1, 17, 1);
+        put_bias_input(numbers[i]);
+        imported(&m);
+        check_iteration(&m, 1);
+        assert_int_equal(m.variables[model_find_variable(&m, "param2")].bytes, 4);
+        assert_false(noted(&notes, "undefined"));
+        model_release(&m);
+    }
+}
+
+static void a_trace_of_undefined_gradients_alone_is_refused(void **state) {
+    (void)state;
+    struct error err;
+    struct model m;
+    put_numbered(&trace, "aten::linear", 1, 10, 30, 1);
+    put_numbered(&trace, TRACE_STEP_NAME "MmBackward0", 1, 60, 40, 1);
+    put_gradient(&trace, 1, 101, 4, "[]", "");
+    assert_fails(import_model_text(trace_end(&trace), &plain, &notes, &m, &err), ST_INVALID,
+                 "file.txt: byte 0: all gradients of the last iteration are undefined");
+}
+
 static void times_are_medians_over_iterations_that_are_alike(void **state) {
     (void)state;
     static const double scales[] = {1, 9, 2, 4, 3};
@@ -289,6 +343,8 @@ static void deep_nesting_is_refused(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         WITH_TRACE(an_iteration_is_its_forward_operators_and_steps_of_autograd),
+        WITH_TRACE(an_undefined_gradient_is_none),
+        WITH_TRACE(a_trace_of_undefined_gradients_alone_is_refused),
         WITH_TRACE(times_are_medians_over_iterations_that_are_alike),
         WITH_TRACE(without_marks_an_iteration_ends_with_the_optimizers_step),
         WITH_TRACE(accumulated_gradients_are_pointed_out),
