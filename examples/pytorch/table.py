@@ -69,4 +69,10 @@ def main(folder, rates):
     print("\n" + "\n".join(notes))
 
 
-main(sys.argv[1], sys.argv[2:])
+if __name__ == "__main__":
+    if len(sys.argv) < 3:
+        raise SystemExit("table.py: error: give the demo's folder and its rates: table.py FOLDER RATE...")
+    try:
+        main(sys.argv[1], sys.argv[2:])
+    except OSError as problem:
+        raise SystemExit(f"table.py: error: {problem.filename}: {problem.strerror}") from None

@@ -12,6 +12,7 @@ Rank 0 writes iteration times to --times FILE (SYNCOPATE_TRIAL_TIMES), a JSON li
 import argparse
 import json
 import os
+import sys
 import time
 
 import torch
@@ -19,7 +20,8 @@ import torch.distributed as dist
 from torch.nn.parallel import DistributedDataParallel
 
 import syncopate_torch
-from syncopate_torch.hook import distribute
+from syncopate_torch.description import check_writable, words
+from syncopate_torch.hook import checked, distribute
 
 WIDTHS = (64, "pool", 128, "pool", 256, 256, "pool", 512, 512, "pool", 512, 512, "pool")
 
@@ -105,6 +107,20 @@ def writer_of_times(path):
     return lambda i, us: file.write(json.dumps({"iteration": i, "time_us": round(us, 1)}) + "\n")
 
 
+def check_files(options):
+    """Before ranks wait for each other: the strategy is read, and files can be written where they shall be."""
+    applied = options.strategy and (options.compare or not options.profile)
+    try:
+        options.strategy = checked(options.strategy, allow_lossy=False) if applied else None
+        for path in (options.profile, options.compare, options.times):
+            if path and not os.path.exists(path):
+                check_writable(path)
+    except (OSError, ValueError) as problem:
+        if os.environ.get("RANK", "0") == "0":
+            print(f"train.py: error: {words(problem)}", file=sys.stderr)
+        raise SystemExit(2) from None
+
+
 def main():
     environ = os.environ.get
     parser = argparse.ArgumentParser()
@@ -118,6 +134,7 @@ def main():
     parser.add_argument("--batch", type=int, default=32)
     parser.add_argument("--seed", type=int, default=1)
     options = parser.parse_args()
+    check_files(options)
     torch.set_num_threads(1)
     dist.init_process_group("gloo")
     if options.compare:

@@ -25,6 +25,7 @@ from torch.nn.parallel import DistributedDataParallel
 
 import syncopate_torch
 from syncopate_torch import lanes
+from syncopate_torch.description import check_writable, words
 from syncopate_torch.hook import distribute
 from syncopate_torch.line import Follower, Leader, Line
 
@@ -152,6 +153,8 @@ def random_slices(rng, groups, named):
 def refusal(action):
     try:
         action()
+    except OSError as error:
+        return words(error)
     except (ValueError, RuntimeError) as error:
         return str(error)
     return ""
@@ -222,6 +225,10 @@ def refusals():
         file.write("{")
         file.flush()
         said[f"{file.name}: Expecting"] = refusal(lambda: distribute(model, file.name))
+    said["missing.json: No such file or directory"] = refusal(lambda: distribute(model, "missing.json"))
+    said["none/m.json: cannot write into none: No such file"] = refusal(
+        lambda: syncopate_torch.profile(module(), "none/m.json") if not dist.get_rank() else check_writable("none/m.json")
+    )
     distribute(model, cross, optimizer)
     return {
         **said,

@@ -17,7 +17,6 @@ Times are rank 0's; every rank takes part in every measurement.
 """
 
 import argparse
-import json
 import os
 import sys
 import time
@@ -26,7 +25,7 @@ import torch
 import torch.distributed as dist
 
 from .clock import finish, own_stream
-from .description import check_writable, write
+from .description import check_writable, read, words, write
 from .interference import Load, interference, messages, seconds_a_call
 from .lanes import lanes_of
 from .profile import median
@@ -136,18 +135,19 @@ def measure(description, most_bytes, device):
 
 
 def refuse(why, rank=os.environ.get("LOCAL_RANK", os.environ.get("RANK", "0"))):
-    """End this rank with an error. Only rank 0 (of its host, unless `rank` is given) prints why."""
-    raise SystemExit(f"syncopate_torch.bench: {why}" if str(rank) == "0" else 1)
+    """End this rank with status 2. Only rank 0 (of its host, unless `rank` is given) says why."""
+    if str(rank) == "0":
+        print(f"syncopate_torch.bench: error: {why}", file=sys.stderr, flush=True)
+    raise SystemExit(2)
 
 
 def read_cluster(path):
     """The description, and how many devices it has."""
     try:
-        with open(path, encoding="utf-8") as file:
-            description = json.load(file)
+        description = read(path)
         return description, sum(node.get("count", 1) * node.get("devices", 1) for node in description["nodes"])
     except OSError as problem:
-        refuse(f"{path}: {problem.strerror}")
+        refuse(words(problem))
     except (ValueError, KeyError, TypeError, AttributeError):
         refuse(f"{path}: is no cluster file; `syncopate import cluster` makes one")
 
@@ -189,23 +189,48 @@ def own_device(backend):
     """With NCCL the GPU of this rank: of those that it sees, the one with its number on this host."""
     if backend != "nccl":
         return torch.device("cpu")
+    if not torch.cuda.device_count():
+        refuse("--backend nccl: this rank sees no GPU; give gloo or mpi")
     torch.cuda.set_device(int(os.environ.get("LOCAL_RANK", "0")) % torch.cuda.device_count())
     return torch.device("cuda", torch.cuda.current_device())
+
+
+def join(backend):
+    try:
+        dist.init_process_group(backend)
+    except (ValueError, RuntimeError) as problem:
+        refuse(f"{words(problem)}; start every rank as the job's are started, by torchrun, srun or mpirun")
+
+
+def check_output(path, device):
+    """Where rank 0 cannot write the file, all ranks end before they measure for it."""
+    why = None
+    if dist.get_rank() == 0:
+        try:
+            check_writable(path)
+        except OSError as problem:
+            why = words(problem)
+    bad = torch.tensor([float(why is not None)], device=device)
+    dist.broadcast(bad, 0)
+    if bad.item():
+        refuse(why, dist.get_rank())
 
 
 def main():
     options = options_of_command()
     description, devices = read_cluster(options.cluster)
     device = own_device(options.backend)
-    dist.init_process_group(options.backend)
-    if dist.get_rank() == 0:
-        check_writable(options.out)
+    join(options.backend)
+    check_output(options.out, device)
     if dist.get_world_size() != devices:
         refuse(f"{options.cluster} has {devices} devices, and these are {dist.get_world_size()} ranks", dist.get_rank())
     with own_stream(device):
         out = measure(description, options.max_bytes, device)
     if dist.get_rank() == 0:
-        write(options.out, out)
+        try:
+            write(options.out, out)
+        except OSError as problem:
+            refuse(words(problem), 0)
     dist.barrier()
     dist.destroy_process_group()
 

@@ -1,5 +1,7 @@
-"""From names and times to a file of schema syncopate.model/1."""
+"""From names and times to a file of schema syncopate.model/1, and how files are read and written here: what is wrong with
+one is said in the words of the command `syncopate`."""
 
+import errno
 import json
 import os
 import tempfile
@@ -7,11 +9,30 @@ import tempfile
 import torch
 
 
+def words(problem):
+    """What an error says, in one line: "FILE: No such file or directory"."""
+    if isinstance(problem, OSError) and problem.filename is not None:
+        return f"{problem.filename}: {problem.strerror}"
+    return str(problem).strip().split("\n")[0]
+
+
+def read(path):
+    """What a JSON file holds. Raises OSError, or a ValueError that begins with the file's name."""
+    with open(path, encoding="utf-8") as file:
+        try:
+            return json.load(file)
+        except (ValueError, RecursionError) as problem:
+            raise ValueError(f"{path}: {problem}") from problem
+
+
 def check_writable(path):
-    """Before much is measured for it."""
-    folder = os.path.dirname(os.path.abspath(path))
-    if os.path.isdir(path) or not os.access(folder, os.W_OK):
-        raise OSError(f"{path}: cannot be written")
+    """Before much is measured for it. Raises OSError."""
+    folder = os.path.dirname(path) or "."
+    if os.path.isdir(path):
+        raise OSError(errno.EISDIR, "is a directory; name a file in it", path)
+    if not os.access(folder, os.W_OK):
+        number = errno.EACCES if os.path.isdir(folder) else errno.ENOENT
+        raise OSError(number, f"cannot write into {folder}: {os.strerror(number)}", path)
 
 
 DTYPES = {

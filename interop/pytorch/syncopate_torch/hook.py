@@ -17,7 +17,6 @@ messages of others still travel. Every parameter is updated with the same sum be
 of plain DDP but for the order of floating point sums, where nothing is encoded.
 """
 
-import json
 import threading
 
 import torch
@@ -26,6 +25,7 @@ from torch.futures import Future, collect_all
 from torch.nn.parallel import DistributedDataParallel
 
 from .deferred import Deferred
+from .description import read
 from .lanes import lanes_of
 from .line import Follower, Leader, Line
 from .waiter import Waiter
@@ -75,11 +75,7 @@ def checked(strategy, allow_lossy):
     name = "the strategy"
     if not isinstance(strategy, dict):
         name = strategy
-        with open(strategy, encoding="utf-8") as file:
-            try:
-                strategy = json.load(file)
-            except ValueError as error:
-                raise ValueError(f"{name}: {error}") from error
+        strategy = read(strategy)
     groups = strategy.get("groups") if isinstance(strategy, dict) else None
     if not isinstance(groups, list) or not all(isinstance(g, dict) and g.get("variables") for g in groups):
         raise ValueError(f"{name}: no groups of variables; syncopate strategy export --to pytorch-hook writes them")
