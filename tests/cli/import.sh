@@ -2,7 +2,7 @@
 # syncopate import from outside: what it says, that nothing is half-written, every real file that it claims to read, and
 # the PyTorch module where PyTorch is installed. Needs OUT; prints ok, not ok and skip lines (tests/README.md).
 # Computes: it waits for nothing and times nothing.
-# Plan: 125
+# Plan: 127
 set -u
 cd "$(dirname "$0")/../.."
 source tests/cli/check.bash

@@ -4,6 +4,7 @@ parameters and a count of operations by hooks; prints ok and not ok lines.
 """
 
 import json
+import math
 import sys
 
 import onnx
@@ -81,11 +82,32 @@ def operations(network, inputs):
     return sum(counted)
 
 
+def without_weights(model):
+    """As onnx.tools.replace_constants makes it: a ConstantOfShape of its shape in place of each large initializer."""
+    graph, nodes = model.graph, []
+    for tensor in [t for t in graph.initializer if t.data_type == onnx.TensorProto.FLOAT]:
+        if math.prod(tensor.dims) < 30:
+            continue
+        shape = onnx.helper.make_tensor(f"{tensor.name}__SHAPE", onnx.TensorProto.INT64, [len(tensor.dims)], tensor.dims)
+        value = onnx.helper.make_tensor("value", onnx.TensorProto.FLOAT, [1], [0.5])
+        nodes.append(onnx.helper.make_node("ConstantOfShape", [shape.name], [tensor.name], value=value))
+        graph.initializer.remove(tensor)
+        graph.initializer.append(shape)
+        for given in [i for i in graph.input if i.name == tensor.name]:
+            graph.input.remove(given)
+    nodes += graph.node
+    del graph.node[:]
+    graph.node.extend(nodes)
+    onnx.checker.check_model(model)
+    return model
+
+
 def make(name, network, inputs):
     path = f"{folder}/{name}.onnx"
     torch.onnx.export(network, inputs, path, training=torch.onnx.TrainingMode.TRAINING, do_constant_folding=False)
     onnx.save(onnx.shape_inference.infer_shapes(onnx.load(path), data_prop=True), path)
     if name == "convolutions":
+        onnx.save(without_weights(onnx.load(path)), f"{folder}/light.onnx")
         onnx.save(onnx.load(path), f"{folder}/external.onnx", save_as_external_data=True, size_threshold=0, location="external.bin")
 
 
@@ -109,6 +131,7 @@ for name, (kind, inputs) in NETWORKS.items():
         check(name, kind(), inputs())
         if name == "convolutions":
             check("external", kind(), inputs())
+            check("light", kind(), inputs())
         print(f"ok onnx_{name}_is_the_network")
     except (AssertionError, OSError) as error:
         print(f"not ok onnx_{name}_is_the_network: {error}".replace("\n", " "))
