@@ -71,7 +71,7 @@ struct new_session {
     const char *ranker;          /* a name or id, "none", or NULL: the nearest domain's */
     const char *team, *shared;
     enum stored_session_mode mode; /* own: hub_has_launcher must hold */
-    /* trials, time_us, gap, seed, final_rounds, trial_us, least_gain, earlier, allow_lossy, allow_stale */
+    /* trials, time_us, gap, seed, final_rounds, trial_us, least_gain, earlier, allow_lossy, allow_stale, weather */
     struct tune_options options;
 };
 enum status hub_new(struct hub *hub, const struct new_session *request, struct hub_session **out, struct error *err);
@@ -80,6 +80,9 @@ void hub_add(struct hub_session *session); /* then hub_drop */
 void hub_discard(struct hub_session *session);
 const char *hub_session_id(const struct hub_session *session);
 bool hub_is_own(const struct hub_session *session); /* the service runs its trials, clients do not */
+
+/* The seed of the weather of its first trials; 0: it is on a quiet network. It is awake. */
+uint64_t hub_weather(const struct hub_session *session);
 
 /* A session by its whole id, in memory from now on; give it back with hub_drop. Fails: ST_NOT_FOUND. */
 enum status hub_find(struct hub *hub, const char *id, struct hub_session **out, struct error *err);
@@ -141,7 +144,8 @@ enum status hub_renew(struct hub_session *session, struct store *store, const st
 enum status hub_judge(struct hub_session *session, struct store *store, const struct holder *holder, size_t n,
                       const double *iterations_us, bool *stop, struct error *err);
 
-/* The trial has ended; `runner` as in assignment_end. Locked, in a transaction. Fails as hub_renew. */
+/* The trial has ended; `runner` as in assignment_end. Locked, in a transaction. Fails as hub_renew, ST_INVALID (its
+ * environment does not say that it ran in the weather that it was suggested for). */
 enum status hub_end_trial(struct hub_session *session, struct store *store, const struct holder *holder,
                           const char *runner, const struct tune_outcome *outcome, struct error *err);
 

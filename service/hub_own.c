@@ -64,6 +64,8 @@ enum status hub_own_options(struct hub_session *s, struct error *err) {
     s->options.space.algorithms = runner_algorithms(&runner);
     if (s->options.kept.allow_stale)
         st = runner_check_updates(&runner, err);
+    if (!st && s->options.kept.weather)
+        st = runner_check_weather(&runner, err);
     runner_release(&runner);
     return st;
 }

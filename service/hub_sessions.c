@@ -212,6 +212,10 @@ bool hub_is_own(const struct hub_session *s) {
     return s->mode == STORED_SESSION_OWN;
 }
 
+uint64_t hub_weather(const struct hub_session *s) {
+    return s->options.kept.weather;
+}
+
 const struct model *hub_model(const struct hub_session *s) {
     return &s->model;
 }
@@ -487,6 +491,7 @@ enum status hub_wake(struct hub_session *s, struct error *err) {
         st = session_options_read(&stored, &arena, &kept, err);
         s->options.kept.allow_lossy = !st && kept.allow_lossy;
         s->options.kept.allow_stale = st ? 0 : kept.allow_stale;
+        s->options.kept.weather = st ? 0 : kept.weather;
         if (!st && s->mode == STORED_SESSION_OWN)
             st = hub_own_options(s, err);
         if (!st)

@@ -235,18 +235,30 @@ enum status hub_judge(struct hub_session *s, struct store *store, const struct h
 
 static enum status tell_end(struct hub_session *s, struct store *store, const struct holder *holder,
                             const struct tune_outcome *outcome, struct error *err) {
-    struct summary summary;
+    struct summary summary = {0};
     enum status st = outcome->n ? summary_of_copy(outcome->n, outcome->iterations_us, &summary, err) : ST_OK;
     if (st)
         return st;
+    const double us = hub_weather(s) ? summary.mean_us : summary.median_us;
     cJSON *content = cJSON_CreateObject();
     const bool has_reason = outcome->reason && *outcome->reason;
     const bool whole = cJSON_AddNumberToObject(content, "number", (double)holder->number) &&
                        cJSON_AddNumberToObject(content, "attempt", (double)holder->attempt) &&
                        cJSON_AddStringToObject(content, "state", record_state_word(outcome->state)) &&
-                       (!outcome->n || cJSON_AddNumberToObject(content, "measured_us", summary.median_us)) &&
+                       (!outcome->n || cJSON_AddNumberToObject(content, "measured_us", us)) &&
                        (!has_reason || cJSON_AddStringToObject(content, "reason", outcome->reason));
     return hub_tell(s, store, "trial-ended", content, whole, err);
+}
+
+/* Trials of a round are compared because all of them met the same weather, so each must say that it did. */
+static enum status check_weather(const struct assignment *a, const struct tune_outcome *outcome, struct error *err) {
+    const unsigned long wanted = (unsigned long)a->suggestion.order.weather;
+    if (outcome->state != RECORD_COMPLETE || !wanted || trial_weather_said(outcome->environment) == wanted)
+        return ST_OK;
+    return error_set(err, ST_INVALID,
+                     "trial %lu is in weather %lu, and its environment must say so: {\"weather\":%lu}; a client that "
+                     "cannot play the weather reports the trial as failed",
+                     (unsigned long)a->number, wanted, wanted);
 }
 
 enum status hub_end_trial(struct hub_session *s, struct store *store, const struct holder *holder, const char *runner,
@@ -256,7 +268,9 @@ enum status hub_end_trial(struct hub_session *s, struct store *store, const stru
     if (st)
         return st;
     const struct holder known = {s->id, holder->client, holder->number, holder->attempt, a->row};
-    st = assignment_end(store, &known, runner, outcome, err);
+    st = check_weather(a, outcome, err);
+    if (!st)
+        st = assignment_end(store, &known, runner, outcome, err);
     return st ? st : tell_end(s, store, holder, outcome, err);
 }
 

@@ -17,19 +17,27 @@
 #include "dataset/describe.h"
 #include "dataset/query.h"
 #include "simulator/bound.h"
+#include "strategy/weather.h"
 #include "tuner/search/proposals.h"
 #include "tuner/session/session_internal.h"
 
 enum { LEAST_ITERATIONS = 6, LEARNING_ROUNDS = 60, WARMUP = 2, PUBLISHED_STARTS = 2, EARLIER = 120 };
+enum { CHANGES_A_TRIAL = 3 };
+static const double DEFAULT_TRIAL_US = 4e6, MOST_TRIAL_US = 60e6; /* the second is of the default in weather */
 
 /* A trial this much slower than the best is ended early. */
 static const double HOPELESS = 1.5;
 
 struct tune_options tune_default_options(void) {
     return (struct tune_options){.trials = 40,
-                                 .kept = {.earlier = EARLIER, .final_rounds = 3, .trial_us = 4e6},
+                                 .kept = {.earlier = EARLIER, .final_rounds = 3, .trial_us = DEFAULT_TRIAL_US},
                                  .seed = 1,
                                  .space = space_default_options()};
+}
+
+double session_default_trial_us(const struct cluster *cluster) {
+    const double varies_us = weather_shows_us(&cluster->variability, CHANGES_A_TRIAL);
+    return fmin(fmax(varies_us, DEFAULT_TRIAL_US), MOST_TRIAL_US);
 }
 
 /* ---- entries ---- */

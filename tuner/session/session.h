@@ -63,6 +63,9 @@ struct tune_options {
 
 struct tune_options tune_default_options(void);
 
+/* trial_us unless somebody says it: where the cluster has weather, long enough for a few changes of rates. */
+double session_default_trial_us(const struct cluster *cluster);
+
 /* A trial that was handed out. */
 struct suggestion {
     struct tune_order order; /* order.strategy, entry and proposer are borrowed from the session */

@@ -78,12 +78,16 @@ bool trial_ended_early(const struct record *record) {
     return early;
 }
 
-uint64_t trial_weather(const struct record *record) {
-    cJSON *json = record->environment_json ? cJSON_Parse(record->environment_json) : NULL;
+uint64_t trial_weather_said(const char *environment) {
+    cJSON *json = environment ? cJSON_Parse(environment) : NULL;
     const cJSON *seed = cJSON_GetObjectItemCaseSensitive(json, "weather");
     const uint64_t weather = cJSON_IsNumber(seed) && seed->valuedouble > 0 ? (uint64_t)seed->valuedouble : 0;
     cJSON_Delete(json);
     return weather;
+}
+
+uint64_t trial_weather(const struct record *record) {
+    return trial_weather_said(record->environment_json);
 }
 
 static double figure(const cJSON *from, const char *key) {

@@ -74,6 +74,7 @@ bool trial_ended_early(const struct record *record);
 /* The seed of the weather that it ran in, which its environment says ("weather": 3); 0: none. Trials of different
  * weather cannot be compared. */
 uint64_t trial_weather(const struct record *record);
+uint64_t trial_weather_said(const char *environment); /* the same of an environment, a JSON text or NULL */
 
 /* What the environment of a trial of updates says of them (trial-runner/trial_updates.h). What it does not say is NaN.
  */

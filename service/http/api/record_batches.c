@@ -321,19 +321,34 @@ enum status api_records_create(struct request *rq, struct response *rs, struct e
 
 /* ---- into a session ---- */
 
+/* Refuse times from which the search cannot learn. */
+static enum status check_times(const struct batch *batch, const struct record *r, struct error *err) {
+    const uint64_t weather = hub_weather(batch->live);
+    if (r->state != RECORD_COMPLETE)
+        return ST_OK;
+    if (!r->n_iterations)
+        return error_set(err, ST_INVALID, "needs iterations_us, from which a search learns");
+    if (weather && trial_weather(r) != weather)
+        return error_set(
+            err, ST_INVALID,
+            "needs environment_details with \"weather\":%lu, since the session compares trials in the same "
+            "weather",
+            (unsigned long)weather);
+    return ST_OK;
+}
+
 /* Refuse a record that the search cannot use: the session would fail whenever it is read. */
 static enum status check_record(const struct request *rq, const struct batch *batch, struct store *store, size_t i,
                                 struct error *err) {
     const struct record *r = &batch->records[i];
     struct strategy strategy = {0};
-    if (r->state == RECORD_COMPLETE && !r->n_iterations)
-        return request_fail_item(rq, batch->list, i,
-                                 error_set(err, ST_INVALID, "needs iterations_us, from which a search learns"), err);
+    enum status st = check_times(batch, r, err);
+    if (st)
+        return request_fail_item(rq, batch->list, i, st, err);
     for (size_t k = 0; k < i; k++)
         if (!strcmp(batch->records[k].strategy, r->strategy))
             return ST_OK;
-    enum status st =
-        store_get_strategy(store, r->strategy, hub_model(batch->live), hub_cluster(batch->live), &strategy, err);
+    st = store_get_strategy(store, r->strategy, hub_model(batch->live), hub_cluster(batch->live), &strategy, err);
     if (!st && !consistency_is_plain(&strategy.consistency))
         st = error_set(err, ST_INVALID, "%s has a \"consistency\"; a session searches strategies without one",
                        strategy.name);

@@ -236,7 +236,8 @@ static const struct schema schemas[] = {
      "{'type':'object','required':['id','href','model','cluster','mode','state','seed','budget','shared','started',"
      "'trials','complete'],'additionalProperties':false,'properties':{'id':" TEXT ",'href':" TEXT ",'model':" NAMED
      ",'cluster':" NAMED ",'mode':" MODE ",'state':{'enum':['running','done','stopped','failed','paused','cancelled']},"
-     "'reason':" TEXT ",'seed':" COUNT ",'budget':" BUDGET ",'team':" TEXT ",'shared':" SHARED ",'started':" STAMP
+     "'reason':" TEXT ",'seed':" COUNT ",'budget':" BUDGET ",'weather':{'const':true,'description':'it looks for the "
+     "least mean iteration in the weather of its cluster'},'team':" TEXT ",'shared':" SHARED ",'started':" STAMP
      ",'ended':" STAMP ",'trials':" COUNT ",'complete':" COUNT "}}"},
     {"NewSession",
      "{'type':'object','description':'mode own: the service runs the trials; ask: clients do, who take them by "
@@ -249,6 +250,9 @@ static const struct schema schemas[] = {
      "'allow_stale':{'type':'integer','minimum':1,'maximum':1000,'description':'try strategies of updates too, after "
      "the "
      "search: models are stale by at most so many versions, or iterations where workers wait for the slowest'},"
+     "'weather':{'type':'boolean','description':'look for the least mean iteration in the weather of the cluster, "
+     "which "
+     "must have variability; without it such a cluster is refused'},"
      "'ranker':" TEXT ",'runner':" TEXT ",'shared':" SHARED "}}"},
     {"SessionChange", "{'type':'object','minProperties':1,'additionalProperties':false,"
                       "'properties':{'budget':" BUDGET ",'shared':" SHARED "}}"},
@@ -337,7 +341,9 @@ static const struct schema schemas[] = {
      "session needs no more'},'trials':{'type':'array','items':{'type':'object','required':['number','attempt','round',"
      "'proposer','lease_s','iterations','warmup','strategy_id','strategy'],'additionalProperties':false,"
      "'properties':{'number':" SIZE ",'attempt':" SIZE ",'round':" COUNT ",'proposer':" TEXT ",'lease_s':" RATE
-     ",'iterations':" SIZE ",'warmup':" COUNT ",'predicted_us':" RATE ",'give_up_us':" RATE ",'strategy_id':" ID
+     ",'iterations':" SIZE ",'warmup':" COUNT ",'predicted_us':" RATE ",'give_up_us':" RATE
+     ",'weather':{'type':'integer','minimum':1,'description':'the seed of the weather that the trial must run in, and "
+     "that its environment must say: weather'},'strategy_id':" ID
      ",'strategy':{'$ref':'#/components/schemas/Strategy'}}}}}}"},
     {"Heartbeat", "{'type':'object','required':['client','attempt'],'additionalProperties':false,"
                   "'properties':{'client':" CLIENT ",'attempt':" SIZE ",'lease_s':" LEASE "}}"},

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/json.h"
+#include "dataset/describe.h"
 #include "dataset/events.h"
 #include "dataset/pages.h"
 #include "dataset/sharing.h"
@@ -15,6 +16,7 @@
 #include "service/http/api/lists.h"
 #include "service/http/api/quotas.h"
 #include "service/http/api/references.h"
+#include "trial-runner/launch.h"
 #include "tuner/session/session_options.h"
 
 enum { PAGE_SIZE = 100, PAGE_MAX = 1000, MOST_TRIALS = 100000, MOST_ROUNDS = 16 };
@@ -115,6 +117,12 @@ static bool add_shared(cJSON *to, const char *shared) {
     return false;
 }
 
+/* Whether it is in weather; not where its options are damaged. */
+static bool is_in_weather(struct request *rq, const struct stored_session *s) {
+    struct session_options kept = {0};
+    return !session_options_read(s, &rq->arena, &kept, NULL) && kept.weather;
+}
+
 static bool add_session(cJSON *to, struct request *rq, struct store *store, const struct stored_session *s) {
     char href[128];
     snprintf(href, sizeof href, "/api/v1/sessions/%s", s->id);
@@ -124,7 +132,8 @@ static bool add_session(cJSON *to, struct request *rq, struct store *store, cons
            cJSON_AddStringToObject(to, "mode", stored_session_mode_word(s->mode)) &&
            cJSON_AddStringToObject(to, "state", stored_session_state_word(s->state)) &&
            add_text(to, "reason", s->reason) && cJSON_AddNumberToObject(to, "seed", (double)s->seed) &&
-           add_budget(to, s) && add_text(to, "team", s->team) && add_shared(to, s->shared) &&
+           add_budget(to, s) && (!is_in_weather(rq, s) || cJSON_AddTrueToObject(to, "weather")) &&
+           add_text(to, "team", s->team) && add_shared(to, s->shared) &&
            cJSON_AddStringToObject(to, "started", s->started) && add_text(to, "ended", s->ended) &&
            cJSON_AddNumberToObject(to, "trials", (double)s->trials) &&
            cJSON_AddNumberToObject(to, "complete", (double)s->complete);
@@ -298,10 +307,62 @@ static enum status read_stored(struct request *rq, const struct json_at *body, e
     return st;
 }
 
+/* Whether this runner can play weather. Of one that is not ours nothing is known. */
+static bool may_play(const char *runner) {
+    enum launcher_kind place;
+    return !launcher_parse(runner, &place) || place == LAUNCHER_LAB;
+}
+
+/* Check what is said about weather against the cluster. */
+static enum status check_weather(const struct json_at *body, const struct cluster *cluster, bool wanted,
+                                 const struct new_session *read, struct error *err) {
+    struct json_at at;
+    if (!wanted && !cluster->variability.given)
+        return ST_OK;
+    json_has(body, "cluster", &at);
+    if (!wanted)
+        return json_fail(&at, err,
+                         "\"%s\" has \"variability\": \"weather\":true tunes in it; for the quiet network take it out",
+                         cluster->name);
+    if (!cluster->variability.given)
+        return json_fail(&at, err, "\"%s\" has no \"variability\", so there is no weather to tune in", cluster->name);
+    if (json_has(body, "ranker", &at) && strcmp(read->ranker, "none"))
+        return json_fail(&at, err, "rankers know no weather: leave it out, or say \"none\"");
+    if (json_has(body, "runner", &at) && !may_play(read->options.kept.launch.runner))
+        return json_fail(&at, err, "weather is played in the lab alone");
+    return ST_OK;
+}
+
+/* A session is in weather because the request says so, and where it is, its trials last longer unless told. */
+static enum status read_weather(struct request *rq, const struct json_at *body, struct new_session *out,
+                                struct error *err) {
+    struct session_options *kept = &out->options.kept;
+    struct cluster cluster;
+    struct json_at unused;
+    struct store *store;
+    bool wanted = false;
+    enum status st = json_get_bool(body, "weather", JSON_OPTIONAL, &wanted, err);
+    if (!st)
+        st = request_reader(rq, &store, err);
+    if (!st)
+        st = store_get_cluster(store, out->cluster, &cluster, err);
+    if (st)
+        return st;
+    st = check_weather(body, &cluster, wanted, out, err);
+    if (!st && wanted) {
+        kept->weather = out->options.seed ? out->options.seed : 1;
+        out->ranker = "none";
+        if (!json_has(body, "trial_us", &unused))
+            kept->trial_us = session_default_trial_us(&cluster);
+    }
+    cluster_release(&cluster);
+    return st;
+}
+
 static enum status read_new(struct request *rq, struct new_session *out, struct error *err) {
-    static const char *const known[] = {"model",        "cluster",  "mode",        "budget",      "seed",
-                                        "final_rounds", "trial_us", "least_gain",  "earlier",     "ranker",
-                                        "runner",       "shared",   "allow_lossy", "allow_stale", NULL};
+    static const char *const known[] = {"model",       "cluster",     "mode",    "budget", "seed",   "final_rounds",
+                                        "trial_us",    "least_gain",  "earlier", "ranker", "runner", "shared",
+                                        "allow_lossy", "allow_stale", "weather", NULL};
     static const char *const modes[] = {"own", "ask", NULL};
     const struct json_at body = request_body(rq);
     size_t mode = STORED_SESSION_ASK;
@@ -317,6 +378,8 @@ static enum status read_new(struct request *rq, struct new_session *out, struct 
         st = read_stored(rq, &body, STORE_CLUSTER, "cluster", &out->cluster, err);
     if (!st)
         st = read_options(&body, out, err);
+    if (!st)
+        st = read_weather(rq, &body, out, err);
     return st ? st : request_shared(rq, &body, &out->shared, err);
 }
 

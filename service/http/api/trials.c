@@ -174,6 +174,7 @@ static bool add_assignment(cJSON *trials, struct hub_session *live, const struct
            cJSON_AddNumberToObject(trial, "warmup", (double)order->warmup) &&
            (!(predicted_us > 0) || cJSON_AddNumberToObject(trial, "predicted_us", predicted_us)) &&
            (!(order->give_up_us > 0) || cJSON_AddNumberToObject(trial, "give_up_us", order->give_up_us)) &&
+           (!order->weather || cJSON_AddNumberToObject(trial, "weather", (double)order->weather)) &&
            cJSON_AddStringToObject(trial, "strategy_id", order->strategy->id.hex) &&
            cJSON_AddItemToObject(trial, "strategy", strategy);
 }

@@ -92,7 +92,8 @@ static void teach(struct request *rq, struct markup *m, const struct findings *f
         markup_leaf(m, "p", "The service runs the trials of this session itself; the first is about to begin.");
     } else {
         markup_leaf(m, "p", "Its trials wait for somebody who runs them. On the cluster, let an agent take them:");
-        html_command(m, "syncopate agent --server %s --session %s --runner mpirun --hosts HOSTFILE", origin, id);
+        html_command(m, "syncopate agent --server %s --session %s --runner %s", origin, id,
+                     f->outcome.weather.seed ? "lab" : "mpirun --hosts HOSTFILE");
         markup_leaf(m, "p", "or let a job of yours ask for one, run it, and tell what it measured:");
         html_command(m,
                      "%s -H 'Content-Type: application/json' --data '{\"client\":\"me\"}' "
@@ -127,7 +128,8 @@ static void compare_link(struct markup *m, const struct findings *f, const struc
 
 static void trial_row(struct html_table *t, const struct findings *f, const struct record *r) {
     char text[32], low[32], high[32];
-    const bool complete = r->state == RECORD_COMPLETE;
+    const bool complete = r->state == RECORD_COMPLETE, by_mean = f->outcome.weather.seed > 0;
+    const bool has_interval = complete && !by_mean; /* one trial is one sample of weather */
     t->row_class = f->outcome.best != SIZE_MAX && !strcmp(r->strategy, f->outcome.rows[f->outcome.best].strategy)
                        ? "best"
                    : complete ? NULL
@@ -138,9 +140,9 @@ static void trial_row(struct html_table *t, const struct findings *f, const stru
     html_cell_end(t);
     html_cell(t, r->proposer ? r->proposer : "");
     html_cell(t, page_time(r->predicted_us, text));
-    html_cell(t, complete ? page_time(r->median_us, text) : "");
-    html_cellf(t, "%s%s%s", complete ? page_time(r->low_us, low) : "", complete ? " to " : "",
-               complete ? page_time(r->high_us, high) : "");
+    html_cell(t, complete ? page_time(by_mean ? r->mean_us : r->median_us, text) : "");
+    html_cellf(t, "%s%s%s", has_interval ? page_time(r->low_us, low) : "", has_interval ? " to " : "",
+               has_interval ? page_time(r->high_us, high) : "");
     html_cellf(t, "%s%s%.200s", complete ? (r->round ? "final" : "") : record_state_word(r->state),
                r->reason ? ": " : "", r->reason ? r->reason : "");
     html_cell_begin(t);
@@ -168,7 +170,10 @@ static void trials(struct request *rq, struct markup *m, const struct findings *
     const size_t first = f->outcome.n_trials > TRIALS_SHOWN ? f->outcome.n_trials - TRIALS_SHOWN : 0;
     html_section(m, "all-trials", first ? "The latest trials" : "All trials");
     html_begin(m, "div", "rows");
-    html_table_begin(&t, m, "Newest first; times are medians of an iteration", heads);
+    html_table_begin(&t, m,
+                     f->outcome.weather.seed ? "Newest first; times are means of an iteration"
+                                             : "Newest first; times are medians of an iteration",
+                     heads);
     for (size_t i = f->outcome.n_trials; i-- > first;)
         trial_row(&t, f, &f->outcome.trials[i]);
     html_table_end(&t);

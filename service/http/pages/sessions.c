@@ -139,6 +139,17 @@ static void mode_choice(struct request *rq, struct markup *m) {
     markup_end(m);
 }
 
+static void weather_choice(struct request *rq, struct markup *m) {
+    const char *before = rq->body ? form_field(rq, "weather") : NULL;
+    page_label_begin(m, "Its network");
+    markup_begin(m, "select");
+    markup_attribute(m, "name", "weather");
+    page_option(m, "no", "is quiet", false);
+    page_option(m, "yes", "varies as the cluster says", before && !strcmp(before, "yes"));
+    markup_end(m);
+    markup_end(m);
+}
+
 static void open_form(struct request *rq, struct markup *m, const struct choices *models,
                       const struct choices *clusters, const char *trouble, bool open) {
     html_begin(m, "details", "opener");
@@ -150,6 +161,7 @@ static void open_form(struct request *rq, struct markup *m, const struct choices
     page_form_begin(m, "post", "/sessions", "fields unified");
     choice(rq, m, "Model", "model", models);
     choice(rq, m, "Cluster", "cluster", clusters);
+    weather_choice(rq, m);
     trials_input(rq, m);
     mode_choice(rq, m);
     page_button(m, "Open", NULL, NULL);
@@ -232,13 +244,14 @@ enum status page_home(struct request *rq, struct response *rs, struct error *err
 /* Make the body of POST /api/v1/sessions from the form. */
 static cJSON *form_body(struct request *rq) {
     const char *model = form_field(rq, "model"), *cluster = form_field(rq, "cluster"), *mode = form_field(rq, "mode");
-    const char *trials = form_field(rq, "trials");
+    const char *trials = form_field(rq, "trials"), *weather = form_field(rq, "weather");
     char *end = NULL;
     const double number = trials ? strtod(trials, &end) : 0;
     cJSON *body = cJSON_CreateObject(), *budget = body ? cJSON_AddObjectToObject(body, "budget") : NULL;
     const bool whole = budget && cJSON_AddStringToObject(body, "model", model ? model : "") &&
                        cJSON_AddStringToObject(body, "cluster", cluster ? cluster : "") &&
                        cJSON_AddStringToObject(body, "mode", mode ? mode : "ask") &&
+                       cJSON_AddBoolToObject(body, "weather", weather && !strcmp(weather, "yes")) &&
                        (end && *end ? cJSON_AddStringToObject(budget, "trials", trials)
                                     : cJSON_AddNumberToObject(budget, "trials", number));
     if (whole)

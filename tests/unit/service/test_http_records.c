@@ -815,6 +815,122 @@ static void a_session_tries_stale_models_where_it_is_asked_to(void **state) {
     cJSON_Delete(json);
 }
 
+/* ---- in weather ---- */
+
+#define STORMY                                                                                                         \
+    "{\"schema\":\"syncopate.cluster/1\",\"name\":\"stormy\",\"nodes\":[{\"name\":\"n\",\"count\":4,"                  \
+    "\"nic_gbit_per_s\":1,\"nic_latency_us\":50}],\"variability\":{\"network\":{\"every_us\":500000,\"rates\":["       \
+    "{\"gbit_per_s\":0.2,\"share\":0.3},{\"gbit_per_s\":1,\"share\":0.7}]}}}"
+
+static void weather_must_fit_the_cluster_the_ranker_and_the_runner(void **state) {
+    (void)state;
+    static const struct {
+        const char *cluster, *rest, *pointer;
+    } wrong[] = {{"stormy", "", "/cluster"},
+                 {"stormy", ",\"weather\":false", "/cluster"},
+                 {"stormy", ",\"weather\":1", "/weather"},
+                 {"stormy", ",\"weather\":true,\"ranker\":\"nearest\"", "/ranker"},
+                 {"stormy", ",\"weather\":true,\"runner\":\"local\"", "/runner"},
+                 {"four", ",\"weather\":true", "/cluster"}};
+    assert_int_equal(site_post(&site, "/api/v1/clusters", STORMY)->status, 201);
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+        char body[256];
+        snprintf(body, sizeof body, "{\"model\":\"toy\",\"cluster\":\"%s\"%s}", wrong[i].cluster, wrong[i].rest);
+        struct reply *r = site_post(&site, "/api/v1/sessions", body);
+        assert_problem(r, 422, "invalid");
+        assert_pointer(r, wrong[i].pointer);
+    }
+    assert_int_equal(items_of(site_get(&site, "/api/v1/sessions")), 0);
+}
+
+/* Open a session of 16 trials in weather 4; its path. */
+static void open_in_weather(char path[128]) {
+    assert_int_equal(site_post(&site, "/api/v1/clusters", STORMY)->status, 201);
+    cJSON *json = reply_json(site_post(&site, "/api/v1/sessions",
+                                       "{\"model\":\"toy\",\"cluster\":\"stormy\",\"weather\":true,\"seed\":4,"
+                                       "\"trial_us\":100000,\"budget\":{\"trials\":16},\"final_rounds\":2}"),
+                             201);
+    assert_true(cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(json, "weather")));
+    snprintf(path, 128, "%s", text_of(json, "href"));
+    cJSON_Delete(json);
+}
+
+/* Say that the trial took us, us and 4 us, whose mean is twice their median, in this weather (0: none is said). */
+static struct reply *finish_in_weather(const char *session, int number, double us, int weather) {
+    char tail[64], body[256], environment[64] = "";
+    snprintf(tail, sizeof tail, "/trials/%d:complete", number);
+    if (weather)
+        snprintf(environment, sizeof environment, ",\"environment\":{\"weather\":%d}", weather);
+    snprintf(body, sizeof body, "{\"client\":\"c\",\"attempt\":1,\"iterations_us\":[%g,%g,%g]%s}", us, us, 4 * us,
+             environment);
+    return post_to(session, tail, body);
+}
+
+/* The strategies that were suggested, in this order; one takes (10 + its place) ms. */
+static struct {
+    size_t n;
+    char ids[16][ID_LENGTH + 1];
+} suggested;
+
+static double us_of(const char *strategy) {
+    size_t place = 0;
+    while (place < suggested.n && strcmp(suggested.ids[place], strategy) != 0)
+        place++;
+    assert_true(place < 16);
+    if (place == suggested.n)
+        snprintf(suggested.ids[suggested.n++], sizeof *suggested.ids, "%s", strategy);
+    return 10000 + 1000 * (double)place;
+}
+
+/* Take the next trial and run it, after two answers that say no weather or that of another round. */
+static void run_in_weather(const char *session) {
+    cJSON *json = reply_json(post_to(session, "/trials:suggest", "{\"client\":\"c\"}"), 200);
+    const cJSON *trial = cJSON_GetObjectItemCaseSensitive(json, "trials")->child;
+    const int number = (int)number_of(trial, "number"), weather = 4 + (int)number_of(trial, "round");
+    const double us = us_of(text_of(trial, "strategy_id"));
+    assert_int_equal(number_of(trial, "weather"), weather);
+    assert_false(cJSON_HasObjectItem(trial, "give_up_us"));
+    cJSON_Delete(json);
+    for (int said = 0; said <= 1; said++) {
+        struct reply *r = finish_in_weather(session, number, us, said ? weather + 1 : 0);
+        assert_problem(r, 422, "invalid");
+        assert_contains(r->body, "its environment must say so");
+    }
+    assert_int_equal(finish_in_weather(session, number, us, weather)->status, 200);
+}
+
+static void a_session_in_weather_goes_by_means_of_trials_that_met_it(void **state) {
+    (void)state;
+    char session[128], path[256];
+    suggested.n = 0;
+    open_in_weather(session);
+    struct reply *r = import(session, 0, 50000, "");
+    assert_problem(r, 422, "invalid");
+    assert_pointer(r, "/trials/0");
+    assert_int_equal(import(session, 0, 50000, ",\"environment_details\":{\"weather\":4}")->status, 201);
+    for (int k = 0; k < 15; k++) {
+        run_in_weather(session);
+        if (k == 5)
+            restart();
+    }
+    snprintf(path, sizeof path, "%s/outcome", session);
+    cJSON *json = reply_json(site_get(&site, path), 200);
+    const cJSON *weather = cJSON_GetObjectItemCaseSensitive(json, "weather");
+    const cJSON *best = cJSON_GetObjectItemCaseSensitive(json, "best");
+    const cJSON *quiet = cJSON_GetObjectItemCaseSensitive(weather, "quiet_best");
+    const cJSON *loss = cJSON_GetObjectItemCaseSensitive(weather, "loss");
+    assert_string_equal(text_of(json, "state"), "done");
+    assert_int_equal(number_of(weather, "seed"), 4);
+    assert_string_equal(text_of(best, "strategy"), suggested.ids[0]);
+    assert_close(number_of(best, "measured_us"), 2 * 10000, 1e-9);
+    assert_close(number_of(best, "p95_us"), 4 * 10000, 1e-9);
+    assert_int_equal(number_of(loss, "rounds"), 2);
+    assert_close(number_of(loss, "mean"), us_of(text_of(quiet, "strategy")) / 10000, 1e-9);
+    cJSON_Delete(json);
+    snprintf(path, sizeof path, "/sessions/%s", strrchr(session, '/') + 1);
+    assert_contains(site_get(&site, path)->body, "times are means of an iteration");
+}
+
 static void a_session_takes_only_trials_of_its_own_domain(void **state) {
     (void)state;
     char session[128], body[2048];
@@ -1172,6 +1288,8 @@ int main(void) {
         OPEN(what_a_client_has_is_not_sent_again_while_it_is_there),
         OPEN(a_session_learns_from_trials_that_it_is_given),
         OPEN(a_session_tries_stale_models_where_it_is_asked_to),
+        OPEN(weather_must_fit_the_cluster_the_ranker_and_the_runner),
+        OPEN(a_session_in_weather_goes_by_means_of_trials_that_met_it),
         OPEN(a_session_takes_only_trials_of_its_own_domain),
         OPEN(a_ranker_is_trained_while_others_are_served),
         OPEN(training_that_cannot_be_is_refused_or_fails),
