@@ -15,7 +15,7 @@ static const double DELIVERY_TRY_US = 30e6, LAST_TRY_US = 10e6;
 
 struct held {
     const struct agent_place *place;
-    uint64_t number, attempt, iterations, warmup;
+    uint64_t number, attempt, iterations, warmup, weather;
     double predicted_us, give_up_us;
     struct strategy strategy;
 };
@@ -159,6 +159,7 @@ static enum status run_kept(const struct held *h, struct tune_outcome *outcome, 
                                      .expected_us = h->predicted_us,
                                      .number = h->number,
                                      .give_up_us = h->give_up_us,
+                                     .weather = h->weather,
                                      .learns = !consistency_is_plain(&h->strategy.consistency)};
     struct keeper *keeper;
     enum status st = keeper_start(&options, &keeper, err);
@@ -203,7 +204,8 @@ enum status agent_trial_run(const struct agent_place *place, const cJSON *sugges
                      .number = remote_count(suggestion, "number"),
                      .attempt = remote_count(suggestion, "attempt"),
                      .iterations = remote_count(suggestion, "iterations"),
-                     .warmup = remote_count(suggestion, "warmup")};
+                     .warmup = remote_count(suggestion, "warmup"),
+                     .weather = remote_count(suggestion, "weather")};
     const double predicted = remote_number(suggestion, "predicted_us"), bound = remote_number(suggestion, "give_up_us");
     h.predicted_us = predicted > 0 ? predicted : 0;
     h.give_up_us = bound > 0 ? bound : 0;

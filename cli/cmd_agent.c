@@ -76,6 +76,10 @@ static enum status get_ready(struct agent *a, const struct remote_session *s, st
     else if (!a->runner.job)
         runner_tell(&a->runner.place);
     a->ready = !st;
+    if (!st && a->inputs.cluster.variability.given)
+        st = runner_check_weather(&a->runner, err);
+    if (st)
+        let_go(a);
     return st;
 }
 

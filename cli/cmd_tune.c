@@ -24,15 +24,12 @@
 #include "cli/tuning_output.h"
 #include "dataset/describe.h"
 #include "dataset/query.h"
-#include "strategy/weather.h"
 #include "tuner/learn/rankers.h"
 #include "tuner/session/asking.h"
 #include "tuner/session/runners.h"
 #include "tuner/session/tune.h"
 
-static const double DEFAULT_TRIAL_US = 4e6, MOST_TRIAL_US = 60e6; /* the second is of the default in weather */
 static const uint64_t NOT_SAID = UINT64_MAX;
-enum { CHANGES_A_TRIAL = 3 };
 static const char DEFAULT_RANKER[] = "nearest";
 enum { DEFAULT_TRIALS = 40 };
 
@@ -204,6 +201,26 @@ static enum status tune(struct store *store, struct inputs *inputs, struct tune_
     return st;
 }
 
+/* A session is in weather because the user says so: it answers another question, and its trials take longer. Rankers
+ * have learned from quiet trials. */
+static enum status choose_weather(struct tune_command_options *words, const struct cluster *cluster,
+                                  struct error *err) {
+    struct session_options *kept = &words->options.kept;
+    const bool given = cluster->variability.given;
+    if (given != words->weather)
+        return error_set(err, ST_USAGE,
+                         given ? "%s has \"variability\": --weather tunes in it; for the quiet network take it out"
+                               : "--weather is about a cluster that varies, but %s has no \"variability\"",
+                         cluster->name);
+    if (given && strcmp(words->ranker, DEFAULT_RANKER) && strcmp(words->ranker, "none"))
+        return error_set(err, ST_USAGE, "--ranker and --weather: rankers know no weather; give one of them");
+    if (given) {
+        kept->weather = words->options.seed ? words->options.seed : 1;
+        words->ranker = "none";
+    }
+    return ST_OK;
+}
+
 /* ---- on a service ---- */
 
 static void tell_who_runs_it(const struct remote_session *s, const struct tune_command_options *words) {
@@ -225,7 +242,7 @@ static void tell_how_to_come_back(const struct remote_session *s, const char *ur
              s->id, url, s->id, url, s->id);
 }
 
-static enum status begin_remotely(struct client *client, const struct tune_command_options *words,
+static enum status begin_remotely(struct client *client, struct tune_command_options *words,
                                   const struct arguments *arguments, struct inputs *inputs,
                                   struct remote_session *session, struct error *err) {
     if (words->resume) {
@@ -233,6 +250,10 @@ static enum status begin_remotely(struct client *client, const struct tune_comma
         return st ? st : remote_inputs_of_ids(client, session->model, session->cluster, inputs, err);
     }
     enum status st = remote_inputs(client, arguments->items[0], arguments->items[1], inputs, err);
+    if (!st)
+        st = choose_weather(words, &inputs->cluster, err);
+    if (!st && !(words->options.kept.trial_us > 0))
+        words->options.kept.trial_us = session_default_trial_us(&inputs->cluster);
     return st ? st
               : remote_session_open(client, inputs, &words->options, words->ranker, words->options.kept.launch.runner,
                                     session, err);
@@ -245,8 +266,6 @@ static enum status tune_remotely(struct tune_command_options *words, const struc
     struct remote_session session;
     struct outcome outcome;
     words->options.kept.earlier = words->cold ? 0 : words->options.kept.earlier;
-    if (!(words->options.kept.trial_us > 0))
-        words->options.kept.trial_us = DEFAULT_TRIAL_US;
     enum status st = remote_open(&words->remote, REMOTE_TRIES, interrupt_flag(), &client, err);
     if (st)
         return st;
@@ -278,37 +297,9 @@ static enum status check_remote(const struct tune_command_options *words, struct
         return error_set(err, ST_USAGE, "--hosts is for who runs the trials: the service, or \"syncopate agent\"");
     if (words->options.kept.job.command)
         return error_set(err, ST_USAGE, "--command is for who runs the trials: \"syncopate agent\"");
-    if (words->weather)
-        return error_set(err, ST_USAGE, "--weather is for sessions here, not yet for a service's");
     if (words->options.kept.job.export_to || words->options.kept.job.accept)
         return error_set(err, ST_USAGE, "--export-to and --accept are for sessions here, not yet for a service's");
     return ST_OK;
-}
-
-/* A session is in weather because the user says so: it answers another question, and its trials take longer. Rankers
- * have learned from quiet trials. */
-static enum status choose_weather(struct tune_command_options *words, const struct cluster *cluster,
-                                  struct error *err) {
-    struct session_options *kept = &words->options.kept;
-    const bool given = cluster->variability.given;
-    if (given != words->weather)
-        return error_set(err, ST_USAGE,
-                         given ? "%s has \"variability\": --weather tunes in it; for the quiet network take it out"
-                               : "--weather is about a cluster that varies, but %s has no \"variability\"",
-                         cluster->name);
-    if (given && strcmp(words->ranker, DEFAULT_RANKER) && strcmp(words->ranker, "none"))
-        return error_set(err, ST_USAGE, "--ranker and --weather: rankers know no weather; give one of them");
-    if (given) {
-        kept->weather = words->options.seed ? words->options.seed : 1;
-        words->ranker = "none";
-    }
-    return ST_OK;
-}
-
-/* In weather a trial sees a few changes of rates. */
-static double default_trial_us(const struct cluster *cluster) {
-    const double varies_us = weather_shows_us(&cluster->variability, CHANGES_A_TRIAL);
-    return fmin(fmax(varies_us, DEFAULT_TRIAL_US), MOST_TRIAL_US);
 }
 
 static void set_defaults(struct tune_command_options *words) {
@@ -365,7 +356,7 @@ static enum status begin_or_resume(struct tune_command_options *words, const str
     if (!st && !words->resume)
         st = session_check_stale(&words->options.kept, &inputs.cluster, NULL, err);
     if (!(words->options.kept.trial_us > 0))
-        words->options.kept.trial_us = default_trial_us(&inputs.cluster);
+        words->options.kept.trial_us = session_default_trial_us(&inputs.cluster);
     if (!st && !words->resume)
         st = runs_init(&runs, words, &inputs, err);
     if (!st)

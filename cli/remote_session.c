@@ -43,6 +43,7 @@ static cJSON *new_session(const struct inputs *inputs, const struct tune_options
              cJSON_AddNumberToObject(root, "earlier", (double)o->kept.earlier) &&
              (!o->kept.allow_lossy || cJSON_AddTrueToObject(root, "allow_lossy")) &&
              (!o->kept.allow_stale || cJSON_AddNumberToObject(root, "allow_stale", (double)o->kept.allow_stale)) &&
+             (!o->kept.weather || cJSON_AddTrueToObject(root, "weather")) &&
              cJSON_AddStringToObject(root, "ranker", ranker) &&
              (!runner || cJSON_AddStringToObject(root, "runner", runner));
     return root;
@@ -111,9 +112,10 @@ static double left_us(const struct follow *f, uint64_t number, double elapsed_us
 static void show(struct follow *f, const struct record *r, bool ended) {
     const double elapsed_us = clock_now_us() - f->begin_us;
     const struct tune_outcome outcome = {.state = r->state, .early = trial_ended_early(r), .reason = r->reason};
+    const double us = trial_weather(r) ? r->mean_us : r->median_us;
     f->ended += ended;
-    if (ended && r->state == RECORD_COMPLETE && r->median_us < f->best_us)
-        f->best_us = r->median_us;
+    if (ended && r->state == RECORD_COMPLETE && us < f->best_us)
+        f->best_us = us;
     const struct tune_event event = {.phase = phase_of(r),
                                      .number = r->number,
                                      .budget = f->session->trials,
@@ -121,7 +123,7 @@ static void show(struct follow *f, const struct record *r, bool ended) {
                                      .proposer = r->proposer,
                                      .predicted_us = r->predicted_us,
                                      .outcome = ended ? &outcome : NULL,
-                                     .median_us = r->median_us,
+                                     .median_us = us,
                                      .best_us = f->best_us,
                                      .elapsed_us = elapsed_us,
                                      .left_us = left_us(f, r->number, elapsed_us)};

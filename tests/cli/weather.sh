@@ -1,13 +1,18 @@
 #!/bin/bash
 # syncopate weather and simulations in weather: the picture, the trace that can be played again, and what is refused.
-# Also a session in weather in the lab. Needs OUT; prints ok, not ok and skip lines (tests/README.md).
-# Plan: 46
+# Also sessions in weather in the lab, here and on a service. Needs OUT; prints ok, not ok and skip lines (tests/README.md).
+# Plan: 57
 set -u
 cd "$(dirname "$0")/../.."
 source tests/cli/check.bash
+source tests/cli/service.bash
 syncopate=$PWD/${OUT:-build/release}/bin/syncopate
 dir=$(mktemp -d)
-trap 'rm -rf "$dir"' EXIT
+finish() {
+    [ -z "$service" ] || stop
+    rm -rf "$dir"
+}
+trap finish EXIT
 cd "$dir"
 
 check a_picture_has_every_nic_both_ways 0 'n4           in ' "$syncopate" weather lab-4x1g-weather
@@ -179,3 +184,51 @@ check nothing_that_varies_is_refused 2 'has nothing that varies' "$syncopate" we
 check rankers_leave_it_out 2 'rankers know no weather' "$syncopate" train-ranker --dataset w.db
 check a_lab_plays_flows 0 'in weather 3' "$syncopate" trial "$tiny" drawn-flows.json --baseline wfbp --seed 3 --iterations 5
 check its_answer_runs_in_any_weather 0 'in weather 9' "$syncopate" trial "$tiny" fast.json --strategy best.json --seed 9 --iterations 5
+
+# On a service: an agent runs the trials, and the service is killed and comes back meanwhile.
+mkdir served
+cd served || exit 2
+start 127.0.0.1:0 --open
+tune_there() { "$syncopate" --server "$url" tune "$tiny" ../fast.json --seed 4 --trials 10 --rounds 1 --trial-time 300ms "$@"; }
+check a_service_s_session_in_weather_is_asked_for 2 '--weather tunes in it' tune_there
+check a_service_s_session_in_weather_needs_some 2 'lab-4x1g has no "variability"' \
+    "$syncopate" --server "$url" tune "$tiny" lab-4x1g --weather
+check other_runners_are_refused_there_too 2 'weather is played in the lab alone' tune_there --weather --runner local
+tune_there --weather --runner lab >tuned 2>tune.err &
+tuning=$!
+until_true 20 eval '[ -n "$(session_of tune.err)" ]'
+session=$(session_of tune.err)
+check an_agent_that_plays_no_weather_takes_no_trial 2 'weather is played in the lab alone' \
+    "$syncopate" --server "$url" agent --session "$session" --runner local
+"$syncopate" agent --server "$url" --session "$session" --runner lab >agent.out 2>agent.err &
+agent=$!
+until_true 60 grep -q '^trial 3:' agent.err
+kill -9 "$service"
+wait "$service" 2>/dev/null
+start "${url#http://}" --open
+wait $agent
+verdict an_agent_runs_its_trials_in_weather $? "$(tail -n 1 agent.err)"
+wait $tuning
+verdict a_service_s_session_in_weather_answers $? "$(tail -n 1 tune.err)"
+check it_says_mean_and_95th_percentile 0 'In this weather 95 of 100 iterations of it were shorter than' cat tuned
+check and_what_the_quiet_best_does_there 0 'n the quiet network' cat tuned
+weather_of() { # SESSION: how many trials of which round were in which weather
+    "$syncopate" dataset query --server "$url" --session "$1" --json 2>/dev/null | python3 -c 'import collections, json, sys
+trials = (json.loads(line) for line in sys.stdin)
+print(sorted(collections.Counter((t["round"], t["environment_details"]["weather"]) for t in trials).items()))'
+}
+[ "$(weather_of "$session")" = "[((0, 4), 6), ((1, 5), 4)]" ]
+verdict its_trials_say_their_weather_there $? "$(weather_of "$session")"
+
+# And the service itself does.
+stop
+cp ../fast.json .
+echo '{"launchers":[{"file":"fast.json","runner":"lab"}]}' >launchers.json
+start 127.0.0.1:0 --open --launchers launchers.json
+check a_service_plays_weather_itself 0 'In this weather 95 of 100 iterations' tune_there --weather --cold
+[ "$(weather_of "$(session_of err)")" = "[((0, 4), 6), ((1, 5), 4)]" ]
+verdict and_its_trials_say_so $? "$(weather_of "$(session_of err)")"
+stop
+echo '{"launchers":[{"file":"fast.json","runner":"local"}]}' >launchers.json
+start 127.0.0.1:0 --open --launchers launchers.json
+check a_launcher_that_plays_none_is_refused 2 'weather is played in the lab alone' tune_there --weather
