@@ -52,6 +52,9 @@ static void print_best(const struct findings *f) {
         text_print(stdout, ", %s to %s (95%%)", time_text(best->measured.low_us, low),
                    time_text(best->measured.high_us, high));
     text_print(stdout, "\n");
+    if (f->outcome.weather.seed)
+        text_print(stdout, "  in the mean over its weather, in which 95 of 100 iterations were shorter than %s\n",
+                   time_text(best->p95_us, high));
     if (f->outcome.baseline != SIZE_MAX && f->outcome.baseline != f->outcome.best)
         text_print(stdout, "  %.2f times as fast as the best baseline, %s%s\n", f->outcome.speedup,
                    f->outcome.rows[f->outcome.baseline].name,

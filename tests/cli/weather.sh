@@ -1,7 +1,7 @@
 #!/bin/bash
 # syncopate weather and simulations in weather: the picture, the trace that can be played again, and what is refused.
 # Also sessions in weather in the lab, here and on a service. Needs OUT; prints ok, not ok and skip lines (tests/README.md).
-# Plan: 57
+# Plan: 58
 set -u
 cd "$(dirname "$0")/../.."
 source tests/cli/check.bash
@@ -212,6 +212,8 @@ wait $tuning
 verdict a_service_s_session_in_weather_answers $? "$(tail -n 1 tune.err)"
 check it_says_mean_and_95th_percentile 0 'In this weather 95 of 100 iterations of it were shorter than' cat tuned
 check and_what_the_quiet_best_does_there 0 'n the quiet network' cat tuned
+check sessions_show_says_that_it_was_in_weather 0 'in which 95 of 100 iterations were shorter than' \
+    "$syncopate" --server "$url" sessions show "$session"
 weather_of() { # SESSION: how many trials of which round were in which weather
     "$syncopate" dataset query --server "$url" --session "$1" --json 2>/dev/null | python3 -c 'import collections, json, sys
 trials = (json.loads(line) for line in sys.stdin)

@@ -289,6 +289,32 @@ static void what_a_form_says_wrong_is_told_beside_it(void **state) {
     assert_int_equal(send_own("/sessions", "")->status, 422);
 }
 
+#define STORMY                                                                                                         \
+    "{\"schema\":\"syncopate.cluster/1\",\"name\":\"stormy\",\"nodes\":[{\"name\":\"n\",\"count\":2,"                  \
+    "\"nic_gbit_per_s\":1}],\"variability\":{\"compute\":{\"share\":0.1,\"factor\":3}}}"
+
+static void a_form_asks_for_weather_where_the_cluster_has_some(void **state) {
+    (void)state;
+    char form[256], stormy[ID_LENGTH + 1], path[160];
+    put_domain();
+    member_of(site_post(&site, "/api/v1/clusters", STORMY), "id", stormy, sizeof stormy);
+    snprintf(form, sizeof form, "model=%s&cluster=%s&trials=7&mode=ask&weather=yes", model, cluster);
+    const struct reply *r = send_own("/sessions", form);
+    assert_int_equal(r->status, 422);
+    assert_contains(r->body, "has no &quot;variability&quot;");
+    assert_contains(r->body, "<option value=\"yes\" selected=\"\">");
+    snprintf(form, sizeof form, "model=%s&cluster=%s&trials=7&mode=ask&weather=no", model, stormy);
+    assert_int_equal(send_own("/sessions", form)->status, 422);
+    snprintf(form, sizeof form, "model=%s&cluster=%s&trials=7&mode=ask&weather=yes", model, stormy);
+    r = send_own("/sessions", form);
+    assert_int_equal(r->status, 303);
+    assert_int_equal(sscanf(reply_header(r, "Location"), "/sessions/%60s", session), 1);
+    snprintf(path, sizeof path, "/api/v1/sessions/%s", session);
+    assert_contains(site_get(&site, path)->body, "\"weather\":true");
+    snprintf(path, sizeof path, "/sessions/%s", session);
+    assert_contains(get_page(path, 200)->body, "--runner lab<");
+}
+
 static void buttons_steer_a_session(void **state) {
     (void)state;
     char path[160], page[128];
@@ -453,6 +479,7 @@ int main(void) {
         OPEN(a_page_of_trials_leads_to_the_next),
         OPEN(a_form_of_another_origin_changes_nothing),
         OPEN(what_a_form_says_wrong_is_told_beside_it),
+        OPEN(a_form_asks_for_weather_where_the_cluster_has_some),
         OPEN(buttons_steer_a_session),
         CLOSED(without_a_token_a_page_is_a_form_to_sign_in),
         CLOSED(signing_in_sets_a_cookie_that_no_script_reads),
