@@ -1,7 +1,7 @@
 #!/bin/bash
 # syncopate weather and simulations in weather: the picture, the trace that can be played again, and what is refused.
 # Also sessions in weather in the lab, here and on a service. Needs OUT; prints ok, not ok and skip lines (tests/README.md).
-# Plan: 58
+# Plan: 59
 set -u
 cd "$(dirname "$0")/../.."
 source tests/cli/check.bash
