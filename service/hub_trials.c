@@ -252,7 +252,8 @@ static enum status tell_end(struct hub_session *s, struct store *store, const st
 
 /* Trials of a round are compared because all of them met the same weather, so each must say that it did. */
 static enum status check_weather(const struct assignment *a, const struct tune_outcome *outcome, struct error *err) {
-    const unsigned long wanted = (unsigned long)a->suggestion.order.weather;
+    const double in_json = (double)a->suggestion.order.weather; /* which has fewer digits than the largest seeds */
+    const unsigned long wanted = (unsigned long)in_json;
     if (outcome->state != RECORD_COMPLETE || !wanted || trial_weather_said(outcome->environment) == wanted)
         return ST_OK;
     return error_set(err, ST_INVALID,

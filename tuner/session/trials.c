@@ -10,6 +10,7 @@
 #include "dataset/describe.h"
 
 static const char ENDED_EARLY[] = "ended_early";
+static const double MOST_SEED = 0x1p63; /* above it a number is no seed: clients write environments too */
 
 enum status trial_record_start(struct store *store, const struct trial_start *start, int64_t *trial,
                                struct error *err) {
@@ -81,9 +82,10 @@ bool trial_ended_early(const struct record *record) {
 uint64_t trial_weather_said(const char *environment) {
     cJSON *json = environment ? cJSON_Parse(environment) : NULL;
     const cJSON *seed = cJSON_GetObjectItemCaseSensitive(json, "weather");
-    const uint64_t weather = cJSON_IsNumber(seed) && seed->valuedouble > 0 ? (uint64_t)seed->valuedouble : 0;
+    const double said = cJSON_IsNumber(seed) ? seed->valuedouble : 0;
+    const bool is_seed = said >= 1 && said <= MOST_SEED && !(fmod(said, 1) > 0);
     cJSON_Delete(json);
-    return weather;
+    return is_seed ? (uint64_t)said : 0;
 }
 
 uint64_t trial_weather(const struct record *record) {

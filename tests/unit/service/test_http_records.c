@@ -855,14 +855,12 @@ static void open_in_weather(char path[128]) {
     cJSON_Delete(json);
 }
 
-/* Say that the trial took us, us and 4 us, whose mean is twice their median, in this weather (0: none is said). */
-static struct reply *finish_in_weather(const char *session, int number, double us, int weather) {
-    char tail[64], body[256], environment[64] = "";
+/* Say that the trial took us, us and 4 us, whose mean is twice their median; `environment` is JSON. */
+static struct reply *finish_in_weather(const char *session, int number, double us, const char *environment) {
+    char tail[64], body[256];
     snprintf(tail, sizeof tail, "/trials/%d:complete", number);
-    if (weather)
-        snprintf(environment, sizeof environment, ",\"environment\":{\"weather\":%d}", weather);
-    snprintf(body, sizeof body, "{\"client\":\"c\",\"attempt\":1,\"iterations_us\":[%g,%g,%g]%s}", us, us, 4 * us,
-             environment);
+    snprintf(body, sizeof body, "{\"client\":\"c\",\"attempt\":1,\"iterations_us\":[%g,%g,%g],\"environment\":%s}", us,
+             us, 4 * us, environment);
     return post_to(session, tail, body);
 }
 
@@ -882,8 +880,11 @@ static double us_of(const char *strategy) {
     return 10000 + 1000 * (double)place;
 }
 
-/* Take the next trial and run it, after two answers that say no weather or that of another round. */
+/* Take the next trial and run it, after answers that do not say its weather. */
 static void run_in_weather(const char *session) {
+    static const char *const wrong[] = {
+        "{}", "{\"weather\":3}", "{\"weather\":4.5}", "{\"weather\":\"4\"}", "{\"weather\":1e300}", "{\"weather\":-4}"};
+    char right[64];
     cJSON *json = reply_json(post_to(session, "/trials:suggest", "{\"client\":\"c\"}"), 200);
     const cJSON *trial = cJSON_GetObjectItemCaseSensitive(json, "trials")->child;
     const int number = (int)number_of(trial, "number"), weather = 4 + (int)number_of(trial, "round");
@@ -891,12 +892,13 @@ static void run_in_weather(const char *session) {
     assert_int_equal(number_of(trial, "weather"), weather);
     assert_false(cJSON_HasObjectItem(trial, "give_up_us"));
     cJSON_Delete(json);
-    for (int said = 0; said <= 1; said++) {
-        struct reply *r = finish_in_weather(session, number, us, said ? weather + 1 : 0);
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+        struct reply *r = finish_in_weather(session, number, us, wrong[i]);
         assert_problem(r, 422, "invalid");
         assert_contains(r->body, "its environment must say so");
     }
-    assert_int_equal(finish_in_weather(session, number, us, weather)->status, 200);
+    snprintf(right, sizeof right, "{\"weather\":%d}", weather);
+    assert_int_equal(finish_in_weather(session, number, us, right)->status, 200);
 }
 
 static void a_session_in_weather_goes_by_means_of_trials_that_met_it(void **state) {
