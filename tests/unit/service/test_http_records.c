@@ -4,6 +4,7 @@
 #include <sys/resource.h>
 
 #include "base/rng.h"
+#include "dataset/events.h"
 #include "dataset/operations.h"
 #include "tests/support/dataset/put.h"
 #include "tests/unit/service/http_site.h"
@@ -901,6 +902,28 @@ static void run_in_weather(const char *session) {
     assert_int_equal(finish_in_weather(session, number, us, right)->status, 200);
 }
 
+/* The event of a trial's end tells the mean: 20 ms for the first, whose median is 10 ms, and more for others. */
+static void assert_events_tell_means(const char *session) {
+    struct error err;
+    struct store *store;
+    struct arena arena = {0};
+    struct stored_event *events;
+    size_t n, ends = 0;
+    assert_ok(store_open(site.dataset, STORE_READ_ONLY, &store, &err));
+    assert_ok(event_list(store, session, 0, 0, &arena, &n, &events, &err));
+    for (size_t i = 0; i < n; i++) {
+        if (strcmp(events[i].kind, "trial-ended") != 0)
+            continue;
+        cJSON *json = cJSON_Parse(events[i].content);
+        assert_true(number_of(json, "measured_us") >= 20000);
+        ends++;
+        cJSON_Delete(json);
+    }
+    assert_int_equal(ends, 15);
+    arena_release(&arena);
+    store_close(store);
+}
+
 static void a_session_in_weather_goes_by_means_of_trials_that_met_it(void **state) {
     (void)state;
     char session[128], path[256];
@@ -929,6 +952,7 @@ static void a_session_in_weather_goes_by_means_of_trials_that_met_it(void **stat
     assert_int_equal(number_of(loss, "rounds"), 2);
     assert_close(number_of(loss, "mean"), us_of(text_of(quiet, "strategy")) / 10000, 1e-9);
     cJSON_Delete(json);
+    assert_events_tell_means(strrchr(session, '/') + 1);
     snprintf(path, sizeof path, "/sessions/%s", strrchr(session, '/') + 1);
     assert_contains(site_get(&site, path)->body, "times are means of an iteration");
 }
