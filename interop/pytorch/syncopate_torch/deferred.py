@@ -27,6 +27,7 @@ class Deferred:
         self.optimizer, self.exchange = optimizer, exchange
         self.plain_step = optimizer.step
         self.waiting = set()  # parameters whose update is due
+        self.unread = set()  # those that no rank's forward pass read: DDP leaves their gradients alone
         self.settings = []  # of the parameter groups when step() was called
         optimizer.step = types.MethodType(self._step_of(optimizer.step), optimizer)
         self._settle_before(optimizer, "state_dict")
@@ -40,7 +41,8 @@ class Deferred:
         """A `step` for the optimizer, with the attributes that learning rate schedulers put on its own `step`."""
 
         def step(optimizer, closure=None):
-            optimizer._step_count = getattr(optimizer, "_step_count", 0) + 1  # they ask that there was one
+            optimizer._step_count = getattr(optimizer, "_step_count", 0) + 1  # they ask that there was one,
+            optimizer._opt_called = True  # PyTorch 2 by this
             return self.step(closure)
 
         step.__dict__.update(getattr(plain, "__dict__", {}))
@@ -63,6 +65,7 @@ class Deferred:
         variables = self.exchange.variables
         every = [p for group in self.optimizer.param_groups for p in group["params"]]
         self.waiting = {p for p in every if p in variables and variables[p].sent}
+        self.unread = {p for p in self.waiting if p.grad is None}  # zeros were sent for these
         self._update([p for p in every if p not in self.waiting], summed=False)
 
     def finish(self):
@@ -89,7 +92,8 @@ class Deferred:
             self.optimizer.param_groups = [group for group in chosen if group["params"]]
             if summed:
                 for parameter in parameters:
-                    parameter.grad = self.exchange.sum_of(self.exchange.variables[parameter])
+                    there = parameter not in self.unread
+                    parameter.grad = self.exchange.sum_of(self.exchange.variables[parameter]) if there else None
             if self.optimizer.param_groups:
                 self.plain_step()
         finally:
