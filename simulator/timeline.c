@@ -649,9 +649,10 @@ static void start_all_reduce(struct timeline *tl, uint32_t m, double began_us) {
 }
 
 static void tree_goes_on(struct timeline *tl, const struct transfer *sent, enum timer_kind kind, double after_us) {
-    timer_push(
-        tl, (struct timer){
-                .time_us = tl->now_us + after_us, .began_us = sent->began_us, .message = sent->message, .kind = kind});
+    timer_push(tl, (struct timer){.time_us = tl->now_us + after_us,
+                                  .began_us = sent->began_us,
+                                  .message = sent->message,
+                                  .kind = (uint16_t)kind});
 }
 
 /* What send_all_reduce sent has come. The root adds before it sends back, so requests that are there are answered
