@@ -22,7 +22,7 @@ struct update_copies {
     struct gone *list; /* [n] all updates that have gone, in order; the first `taken` were asked for */
     size_t n, room, taken, allowed;
     size_t arrived;      /* copies */
-    double taken_step;   /* a bound on the replica's last step when it has applied what was taken */
+    double taken_step;   /* the replica's last step at most, if each update that was taken is one: for plans alone */
     size_t replica;      /* steps that it has applied */
     double replica_step; /* likewise, with these */
     double *norms;       /* of steps, as replica_divergence wants them */
