@@ -3,6 +3,7 @@
 
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 
 #include "base/json.h"
 #include "base/log.h"
@@ -21,8 +22,9 @@ static void add_updates(const struct trial_updates *u, struct compare_measured *
     m->dropped += trial_updates_dropped(u);
 }
 
+/* *mean_us is NaN where the trial did not complete. */
 static enum status run_one(struct runner *runner, const struct strategy *strategy, uint64_t round,
-                           struct compare_measured *m, struct error *err) {
+                           struct compare_measured *m, double *mean_us, struct error *err) {
     const struct tune_runner run = runner_for_session(runner);
     const struct tune_order order = {.strategy = strategy,
                                      .iterations = ITERATIONS,
@@ -31,6 +33,7 @@ static enum status run_one(struct runner *runner, const struct strategy *strateg
                                      .weather = runner->cluster->variability.given ? round : 0};
     struct tune_outcome outcome;
     struct summary summary;
+    *mean_us = NAN;
     enum status st = run.run(run.context, &order, &outcome, err);
     if (st)
         return st;
@@ -43,7 +46,7 @@ static enum status run_one(struct runner *runner, const struct strategy *strateg
     if (st)
         return st;
     m->complete++;
-    m->mean_us += summary.mean_us;
+    m->mean_us += *mean_us = summary.mean_us;
     if (runner->last.updates)
         add_updates(runner->last.updates, m);
     return ST_OK;
@@ -54,6 +57,26 @@ static void finish(struct compare_measured *m) {
     m->mean_us /= n;
     m->delay_mean /= n;
     m->dropped /= n;
+}
+
+/* Of logarithms, so that a ratio and its inverse weigh the same. times_us[round][n]. */
+static void find_ratio(size_t n, size_t i, uint64_t rounds, const double *times_us, struct compare_measured *m) {
+    double mean = 0, squares = 0;
+    size_t pairs = 0;
+    for (uint64_t round = 0; round < rounds; round++) {
+        const double off = log(times_us[round * n + i] / times_us[round * n]) - mean;
+        if (isnan(off))
+            continue;
+        mean += off / (double)++pairs;
+        squares += off * off * (1 - 1 / (double)pairs);
+    }
+    m->ratio = m->ratio_low = m->ratio_high = NAN;
+    if (i == 0 || pairs < 2)
+        return;
+    const double half = student_quantile(pairs - 1) * sqrt(squares / (double)(pairs - 1) / (double)pairs);
+    m->ratio = exp(mean);
+    m->ratio_low = exp(mean - half);
+    m->ratio_high = exp(mean + half);
 }
 
 static enum status check(const struct runner *runner, size_t n, const struct strategy *strategies, struct error *err) {
@@ -71,19 +94,24 @@ enum status compare_trials_run(const struct inputs *inputs, const struct runner_
     enum status st = runner_init(&runner, launch, &inputs->model, &inputs->cluster, interrupt_flag(), err);
     if (st)
         return st;
-    st = check(&runner, n, strategies, err);
+    double *times_us = calloc(n * trials + 1, sizeof *times_us);
+    st = times_us ? check(&runner, n, strategies, err) : error_no_memory(err);
     for (size_t i = 0; i < n; i++) {
         out[i] = (struct compare_measured){.has_updates = !consistency_is_plain(&strategies[i].consistency)};
         snprintf(out[i].name, sizeof out[i].name, "%s", strategies[i].name);
     }
     for (uint64_t round = 1; round <= trials && !st; round++)
         for (size_t i = 0; i < n && !st; i++) {
-            st = run_one(&runner, &strategies[i], round, &out[i], err);
+            st = run_one(&runner, &strategies[i], round, &out[i], &times_us[(round - 1) * n + i], err);
             if (!st)
                 log_info("round %lu of %lu: %s", (unsigned long)round, (unsigned long)trials, out[i].name);
         }
-    for (size_t i = 0; i < n; i++)
+    for (size_t i = 0; i < n; i++) {
         finish(&out[i]);
+        if (!st)
+            find_ratio(n, i, trials, times_us, &out[i]);
+    }
+    free(times_us);
     runner_release(&runner);
     return st;
 }
@@ -91,13 +119,18 @@ enum status compare_trials_run(const struct inputs *inputs, const struct runner_
 void compare_trials_print(size_t n, const struct compare_measured *measured) {
     struct table table;
     char text[32];
-    table_init(&table, (const char *const[]){"MEASURED", ">TRIALS", ">MEAN", ">DELAY", ">MOST", ">DROPPED", "", NULL});
+    table_init(&table, (const char *const[]){"MEASURED", ">TRIALS", ">MEAN", "OF THE FIRST'S", ">DELAY", ">MOST",
+                                             ">DROPPED", "", NULL});
     for (size_t i = 0; i < n; i++) {
         const struct compare_measured *m = &measured[i];
         const bool known = m->has_updates && m->complete;
         table_cell(&table, "%s", m->name);
         table_cell(&table, "%zu", m->complete);
         table_cell(&table, "%s", m->complete ? units_format_time(m->mean_us, text, sizeof text) : "-");
+        if (isnan(m->ratio))
+            table_cell(&table, "%s", "-");
+        else
+            table_cell(&table, "%.3f (%.3f .. %.3f)", m->ratio, m->ratio_low, m->ratio_high);
         if (known) {
             table_cell(&table, "%.1f", m->delay_mean);
             table_cell(&table, "%.0f", m->delay_largest);
@@ -109,12 +142,17 @@ void compare_trials_print(size_t n, const struct compare_measured *measured) {
     }
     table_print(&table, stdout);
     table_release(&table);
-    text_print(stdout, "\nMeans of the trials' iterations, or rounds of updates; trials took turns.\n\n");
+    text_print(
+        stdout,
+        "\nMeans of the trials' iterations, or rounds of updates, and over the first strategy's of the same turn, "
+        "with a 95%% interval; trials took turns.\n\n");
 }
 
 static bool add_row(cJSON *to, const struct compare_measured *m) {
     return cJSON_AddStringToObject(to, "name", m->name) && cJSON_AddNumberToObject(to, "trials", (double)m->trials) &&
            cJSON_AddNumberToObject(to, "complete", (double)m->complete) && json_add_known(to, "mean_us", m->mean_us) &&
+           json_add_known(to, "ratio", m->ratio) && json_add_known(to, "ratio_low", m->ratio_low) &&
+           json_add_known(to, "ratio_high", m->ratio_high) &&
            (!m->has_updates || (json_add_known(to, "delay_mean", m->delay_mean) &&
                                 json_add_known(to, "delay_largest", m->complete ? m->delay_largest : NAN) &&
                                 json_add_known(to, "dropped_share", m->dropped))) &&

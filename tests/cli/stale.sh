@@ -106,6 +106,8 @@ python3 - <<'PY' 2>err
 import json
 ssp, wfbp = json.load(open("out"))["measured"]
 assert ssp["complete"] == wfbp["complete"] == 2 and ssp["mean_us"] > 0 < wfbp["mean_us"], (ssp, wfbp)
+assert wfbp["ratio_low"] <= wfbp["ratio"] <= wfbp["ratio_high"] and "ratio" not in ssp, (ssp, wfbp)
+assert abs(wfbp["ratio"] * ssp["mean_us"] / wfbp["mean_us"] - 1) < 0.2, (ssp, wfbp)
 assert ssp["delay_largest"] >= ssp["delay_mean"] > 0 == ssp["dropped_share"] and "delay_mean" not in wfbp, (ssp, wfbp)
 PY
 verdict and_tells_of_updates_what_trials_told $? "$(tail -n 1 err)"
