@@ -181,12 +181,17 @@ static enum status parse_number(const char *text, double *out, struct error *err
     return ST_OK;
 }
 
+/* JSON has larger ones only approximately, and what is asked for is also written, or sent, as JSON. */
+#define MOST_INTEGER ((1ULL << 53) - 1)
+
 static enum status parse_integer(const char *text, uint64_t *out, struct error *err) {
     char *end;
     errno = 0;
     unsigned long long value = strtoull(text, &end, 10);
-    if (!isdigit((unsigned char)*text) || *end || errno)
+    if (!isdigit((unsigned char)*text) || *end)
         return error_set(err, ST_USAGE, "\"%s\" is not a whole number", text);
+    if (errno || value > MOST_INTEGER)
+        return error_set(err, ST_USAGE, "%s is too large; the most is %llu", text, MOST_INTEGER);
     *out = value;
     return ST_OK;
 }

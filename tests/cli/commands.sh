@@ -2,7 +2,7 @@
 # The commands as a person types them: help, output formats, and what bad input gets for an answer.
 # Needs OUT; prints ok, not ok and skip lines (tests/README.md).
 # Alone: real trials are timed.
-# Plan: 149
+# Plan: 150
 set -u
 cd "$(dirname "$0")/../.."
 source tests/cli/check.bash
@@ -25,6 +25,8 @@ done < <(tail -n +2 commands)
 check unknown_command 2 'no command "tnue"' "$syncopate" tnue
 check unknown_option 2 'unknown option --trails' "$syncopate" tune resnet50 lab-4x1g --trails 3
 check option_without_value 2 '--trials needs a value' "$syncopate" tune resnet50 lab-4x1g --trials
+check option_too_large 2 '18446744073709551615 is too large; the most is 9007199254740991' \
+    "$syncopate" tune resnet50 lab-4x1g --seed 18446744073709551615
 check option_of_wrong_kind 2 'not a whole number' "$syncopate" tune resnet50 lab-4x1g --trials many
 check missing_argument 2 'usage: syncopate simulate' "$syncopate" simulate resnet50
 check extra_argument 2 'one argument too many' "$syncopate" simulate a b c
