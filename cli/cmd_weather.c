@@ -42,16 +42,16 @@ static enum status print_trace(const struct cluster *cluster, uint64_t seed, dou
 
 /* ---- as a picture ---- */
 
-static void print_port(const struct cluster *cluster, const struct layout *layout, size_t port, const double *mean) {
+static void print_port(const struct cluster *cluster, const struct layout *layout, size_t port, const double *mean,
+                       double least) {
     const struct node *node = &cluster->nodes[port / DIRECTION_COUNT];
     const size_t n = layout->cells;
-    double sum = 0, least = INFINITY;
+    double sum = 0;
     text_print(stdout, "%-*.*s %-4s ", layout->name, layout->name, node->name,
                direction_name((enum direction)(port % DIRECTION_COUNT)));
     for (size_t k = 0; k < n; k++) {
         text_print(stdout, "%s", picture_column(mean[k] / node->nic_gbit_per_s));
         sum += mean[k];
-        least = fmin(least, mean[k]);
     }
     text_print(stdout, "  %6.3g %6.3g\n", sum / (double)n, least);
 }
@@ -98,16 +98,39 @@ static void print_slowness(const struct cluster *cluster, const struct layout *l
     }
 }
 
+/* Of each NIC and direction, as long as it lasts at all. */
+static enum status find_least(const struct cluster *cluster, uint64_t seed, double until_us, double *least,
+                              struct error *err) {
+    const size_t ports = (size_t)cluster->n_nodes * DIRECTION_COUNT;
+    double *rates = calloc((size_t)cluster->n_nodes * WEATHER_NUMBERS, sizeof *rates), at_us = 0, next_us;
+    struct weather w = {.cluster = cluster, .seed = seed, .gbit_per_s = rates};
+    if (!rates)
+        return error_no_memory(err);
+    for (size_t port = 0; port < ports; port++)
+        least[port] = INFINITY;
+    for (weather_begin(&w); at_us < until_us; at_us = next_us) {
+        next_us = fmin(weather_next_us(&w), until_us);
+        for (size_t port = 0; port < ports && next_us > at_us; port++)
+            least[port] = fmin(least[port], rates[port]);
+        if (next_us < until_us)
+            weather_advance(&w);
+    }
+    free(rates);
+    return ST_OK;
+}
+
 static enum status print_rates(const struct cluster *cluster, const struct layout *layout, uint64_t seed,
                                double until_us, struct error *err) {
     const size_t ports = (size_t)cluster->n_nodes * DIRECTION_COUNT, n = layout->cells;
-    double *mean = calloc(ports * n, sizeof *mean);
+    double *mean = calloc(ports * (n + 1), sizeof *mean), *least = mean ? mean + ports * n : NULL;
     enum status st = mean ? weather_means(cluster, seed, 0, until_us, n, mean, err) : error_no_memory(err);
+    if (!st)
+        st = find_least(cluster, seed, until_us, least, err);
     if (!st) {
         text_print(stdout, "%-*s %-4s 0 s %*.3g s  %6s %6s  Gbit/s\n", layout->name, "NODE", "WAY", (int)n - 6,
                    until_us / 1e6, "MEAN", "LEAST");
         for (size_t port = 0; port < ports; port++)
-            print_port(cluster, layout, port, mean + port * n);
+            print_port(cluster, layout, port, mean + port * n, least[port]);
     }
     free(mean);
     return st;
@@ -126,12 +149,14 @@ static enum status print_picture(const struct cluster *cluster, uint64_t seed, d
     return st;
 }
 
-/* Fails: ST_USAGE (no time), ST_INVALID (no weather), ST_TOO_LARGE (more changes than fit into memory). */
-static enum status check(const struct inputs *inputs, double until_us, struct error *err) {
+/* Fails: ST_USAGE (no time, no seed), ST_INVALID (no weather), ST_TOO_LARGE (more changes than fit into memory). */
+static enum status check(const struct inputs *inputs, uint64_t seed, double until_us, struct error *err) {
     const double changes = weather_changes(&inputs->cluster, until_us);
     const struct variability *v = &inputs->cluster.variability;
     if (!(until_us > 0))
         return error_set(err, ST_USAGE, "--time must be above 0");
+    if (seed == 0)
+        return error_set(err, ST_USAGE, "--seed must be above 0: no simulation and no trial meets the weather 0");
     if (!v->given || (weather_shows_us(v, 1) <= 0 && v->slow_share <= 0))
         return error_set(
             err, ST_INVALID,
@@ -180,7 +205,7 @@ enum status cmd_weather(int argc, char **argv, struct error *err) {
         st = cluster_read_file(inputs.cluster_path, &inputs.cluster, err);
     if (st)
         return st;
-    st = check(&inputs, until_us, err);
+    st = check(&inputs, seed, until_us, err);
     if (!st)
         st = (json ? print_trace : print_picture)(&inputs.cluster, seed, until_us, err);
     cluster_release(&inputs.cluster);

@@ -1,7 +1,7 @@
 #!/bin/bash
 # syncopate weather and simulations in weather: the picture, the trace that can be played again, and what is refused.
 # Also sessions in weather in the lab, here and on a service. Needs OUT; prints ok, not ok and skip lines (tests/README.md).
-# Plan: 59
+# Plan: 61
 set -u
 cd "$(dirname "$0")/../.."
 source tests/cli/check.bash
@@ -55,6 +55,9 @@ PY
 verdict a_picture_wraps_in_no_terminal_of_50_columns_or_more $? "$(tail -n 1 err)"
 check no_picture_is_in_the_json 1 '' grep -q '[#█]' <("$syncopate" weather lab-4x1g-weather --json)
 check a_quiet_cluster_has_none 2 'has no "variability": nothing varies there' "$syncopate" weather lab-4x1g
+"$syncopate" weather lab-4x1g-weather --seed 2 --time 3m >least 2>err
+check the_least_is_a_rate_and_no_mean 0 '' test "$(awk '$2 == "in" || $2 == "out" { print $NF }' least | sort -u | tr '\n' ' ')" = '0.25 0.33 '
+check no_weather_has_the_seed_0 2 '--seed must be above 0' "$syncopate" weather lab-4x1g-weather --seed 0
 check too_much_weather_is_refused 2 'give a shorter --time' "$syncopate" weather lab-4x1g-weather --time 10000000s
 check one_cluster_is_needed 2 'weather CLUSTER' "$syncopate" weather
 
