@@ -53,6 +53,7 @@ struct progress {
     struct svg_axis x, y;
     struct svg_unit unit;
     double best_us;
+    bool updates; /* of a trial, at least */
 };
 
 static const double PROGRESS_WIDTH = 720, PROGRESS_HEIGHT = 400, PROGRESS_TOP = 34, PROGRESS_BOTTOM = 336,
@@ -68,6 +69,7 @@ static struct progress progress_of(const struct chart_progress *chart) {
         if (!is_measured(&chart->trials[i]))
             continue;
         svg_axis_include(&p.y, chart->trials[i].measured_us);
+        p.updates |= chart->trials[i].updates;
         if (!chart->trials[i].updates)
             p.best_us = fmin(p.best_us, chart->trials[i].measured_us);
     }
@@ -144,8 +146,9 @@ static void progress_begin(struct markup *m, const char *id, const struct progre
     const struct chart_progress *c = p->chart;
     if (isfinite(p->best_us))
         snprintf(words, sizeof words,
-                 "%zu trials; the fastest took %s an iteration. No strategy can take less than %s.", c->n,
-                 units_format_time(p->best_us, best, sizeof best), units_format_time(c->bound_us, bound, sizeof bound));
+                 "%zu trials; the fastest%s took %s an iteration. No strategy can take less than %s.", c->n,
+                 p->updates ? " without updates" : "", units_format_time(p->best_us, best, sizeof best),
+                 units_format_time(c->bound_us, bound, sizeof bound));
     else
         snprintf(words, sizeof words, "%zu trials; none has completed.", c->n);
     svg_begin(m, id, "chart wide", PROGRESS_WIDTH, PROGRESS_HEIGHT, "Measured time of each trial", words);

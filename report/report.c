@@ -255,6 +255,23 @@ static void accuracy_words(struct markup *m, const struct outcome_accuracy *a) {
     markup_end(m);
 }
 
+static void progress_words(struct markup *m, const struct findings *f, const struct chart_trial *trials) {
+    bool updates = false;
+    for (size_t i = 0; i < f->outcome.n_trials; i++)
+        updates |= trials[i].updates;
+    markup_begin(m, "figcaption");
+    markup_text(m, f->outcome.weather.seed
+                       ? "Mean iteration time of each trial, in the weather of its round. Repeats of the finalists are "
+                         "small and dark; they decide."
+                   : f->outcome.collection
+                       ? "Median iteration time of each trial, of strategies drawn over the whole space."
+                       : "Median iteration time of each trial. Repeats of the finalists are small and dark; they "
+                         "decide.");
+    if (updates)
+        markup_text(m, " Of strategies of updates it is the time of a round; the line leaves them out.");
+    markup_end(m);
+}
+
 void report_progress(struct markup *m, const struct findings *f, const struct chart_trial *trials) {
     struct chart_progress progress = {
         .n = f->outcome.n_trials, .trials = trials, .baseline_us = NAN, .bound_us = f->outcome.lower_bound_us};
@@ -266,14 +283,7 @@ void report_progress(struct markup *m, const struct findings *f, const struct ch
     html_begin(m, "div", "pair");
     markup_begin(m, "figure");
     chart_progress(m, "chart-progress", &progress);
-    markup_leaf(m, "figcaption",
-                f->outcome.weather.seed
-                    ? "Mean iteration time of each trial, in the weather of its round. Repeats of the finalists are "
-                      "small and dark; they decide."
-                : f->outcome.collection
-                    ? "Median iteration time of each trial, of strategies drawn over the whole space."
-                    : "Median iteration time of each trial. Repeats of the finalists are small and dark; they "
-                      "decide.");
+    progress_words(m, f, trials);
     records_table(m, f->outcome.n_trials, trials);
     markup_end(m);
     if (f->outcome.accuracy.n) {

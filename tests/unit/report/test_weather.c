@@ -460,6 +460,8 @@ static void a_session_that_tried_stale_models_shows_their_lanes_and_delays(void 
     assert_true(f.delays[0].predicted.of_delay[0] + f.delays[0].predicted.of_delay[1] > 0);
     char *text = report_of(&f);
     assert_contains(text, "Where the time goes with models that may be stale");
+    assert_contains(text, "the fastest without updates took");
+    assert_contains(text, "it is the time of a round; the line leaves them out.");
     assert_contains(text, "Simulated. Measured, a round of updates in the mean: 100 ms.");
     assert_contains(text, "20.0% were dropped in 2 trials.");
     free(text);
