@@ -107,7 +107,7 @@ static void print_updates(const struct simulation *s, const struct row *rows, si
     table_print(&table, stdout);
     table_release(&table);
     text_print(stdout,
-               "\nTheir ITERATION above is a round: the time in which %u updates, one for each worker, are applied.\n"
+               "\nTheir time above is a round's: the time in which %u updates, one for each worker, are applied.\n"
                "DELAY: versions of the model between the one an update was computed from and its own. DROPPED: at the\n"
                "worker, by the scheduler; LATE: by the server. Bytes are those of a round. What they compute is not\n"
                "what a synchronous strategy computes: a round may do less for the loss than an iteration.\n",
