@@ -46,7 +46,8 @@ struct queue {
 struct update_schedule {
     const struct update_run *run;
     const struct consistency *consistency;
-    uint32_t n, server; /* workers; the first server's node */
+    uint32_t n;        /* workers */
+    uint32_t *servers; /* [n_servers] nodes: run->servers, but that this rank is the first, also after a takeover */
     struct sender *senders;
     struct queue *queues;         /* [n_servers] */
     double bytes, *parts, *share; /* of an update; of its parts [n_servers], and over all of it */
@@ -98,6 +99,8 @@ static void begin_rates(struct update_schedule *s) {
 
 static void begin_parts(struct update_schedule *s) {
     const struct update_run *run = s->run;
+    memcpy(s->servers, run->servers, run->n_servers * sizeof *s->servers);
+    s->servers[0] = run->world->node;
     for (uint32_t m = 0; m < run->plan->n_messages; m++) {
         s->parts[update_server_of(run, m)] += (double)run->plan->messages[m].bytes;
         s->bytes += (double)run->plan->messages[m].bytes;
@@ -117,7 +120,7 @@ struct update_schedule *update_schedule_new(const struct update_run *run) {
     *s = (struct update_schedule){.run = run,
                                   .consistency = &run->plan->consistency,
                                   .n = n,
-                                  .server = run->world->node,
+                                  .servers = report_alloc(run->n_servers, sizeof *s->servers),
                                   .senders = report_alloc(n, sizeof *s->senders),
                                   .began_us = clock_now_us(),
                                   .due_us = INFINITY,
@@ -161,6 +164,7 @@ void update_schedule_free(struct update_schedule *s) {
     for (uint32_t i = 0; i < s->run->n_servers; i++)
         queue_release(&s->queues[i]);
     free(s->queues);
+    free(s->servers);
     free(s->parts);
     free(s->share);
     free(s->reported.gbit_per_s);
@@ -250,7 +254,7 @@ static void reserve_turn(const struct update_schedule *s, uint32_t server, uint3
     double ready_us = now_us;
     for (uint32_t k = 0; k < what->n && !turn->ready; k++)
         ready_us = fmax(ready_us, calendar_reserve(out, node_of(s, what->workers[k]), what->via, s->bytes, now_us));
-    calendar_reserve(out, turn->node, s->run->servers[server], left_of(s, server, t, now_us), ready_us);
+    calendar_reserve(out, turn->node, s->servers[server], left_of(s, server, t, now_us), ready_us);
 }
 
 /* The calendar begins with what has a turn. */
@@ -298,7 +302,7 @@ static enum status add_turns(struct update_schedule *s, uint32_t n, struct calen
     enum status st = ST_OK;
     list_fastest_first(s, s->consistency->aggregators.n, s->consistency->aggregators.nodes);
     if (s->consistency->aggregators.n > 0)
-        st = aggregate_updates(calendar, s->server, n, s->order, s->updates, s->consistency->aggregators.n,
+        st = aggregate_updates(calendar, s->servers[0], n, s->order, s->updates, s->consistency->aggregators.n,
                                s->aggregators, &groups, err);
     *last_us = s->consistency->aggregators.n > 0 ? groups.end_us : n > 0 ? s->end_us[n - 1] : calendar->now_us;
     for (uint32_t i = 0; i < groups.direct && !st; i++)
@@ -316,7 +320,7 @@ static enum status add_turns(struct update_schedule *s, uint32_t n, struct calen
 static enum status order_batch(struct update_schedule *s, uint64_t version, struct calendar *calendar, double *last_us,
                                struct error *err) {
     const double now_us = clock_now_us();
-    const struct update_servers servers = {.n = s->run->n_servers, .nodes = s->run->servers, .share = s->share};
+    const struct update_servers servers = {.n = s->run->n_servers, .nodes = s->servers, .share = s->share};
     struct update_order order = {.order = s->order, .end_us = s->end_us, .dropped = s->dropped};
     const uint32_t n = gather(s, version, now_us);
     enum status st = begin_calendar(s, now_us, calendar, err);
@@ -393,7 +397,7 @@ const struct update_turn *update_schedule_take_next(struct update_schedule *s, u
         if (q->n_turns == 0)
             continue;
         follow_weather(s);
-        const uint32_t t = turns_next(q->n_turns, q->turns, s->run->servers[i], q->version, s->rates);
+        const uint32_t t = turns_next(q->n_turns, q->turns, s->servers[i], q->version, s->rates);
         if (t == q->n_turns)
             continue;
         q->turns[t].goes = true;
@@ -439,7 +443,7 @@ static enum status begin_reversed(struct update_schedule *s, struct calendar *ou
     enum status st = calendar_init(out, n_nodes, s->reversed, now_us, err);
     for (uint32_t node = 0; node < n_nodes && !st; node++)
         for (uint32_t i = 0; i < s->leaving[node]; i++)
-            calendar_reserve(out, node, s->server, s->bytes, now_us);
+            calendar_reserve(out, node, s->servers[0], s->bytes, now_us);
     return st;
 }
 
@@ -447,7 +451,7 @@ void update_schedule_models(struct update_schedule *s, uint32_t n, uint32_t *nod
     struct calendar calendar = {0};
     struct error err = {.status = ST_OK};
     if (begin_reversed(s, &calendar, &err) ||
-        spread_model(&calendar, s->server, s->bytes, n, nodes, first, s->consistency->distributors, s->rates, &err))
+        spread_model(&calendar, s->servers[0], s->bytes, n, nodes, first, s->consistency->distributors, s->rates, &err))
         report_abort(err.status, "%s", ERROR_TEXT(&err));
     calendar_release(&calendar);
 }
@@ -456,7 +460,7 @@ bool update_schedule_model_goes(struct update_schedule *s, uint32_t node) {
     double taken = 0;
     for (uint32_t i = 0; i < s->run->world->cluster->n_nodes; i++)
         taken += s->leaving[i] * rate_of(s, i, DIRECTION_IN);
-    if (taken >= rate_of(s, s->server, DIRECTION_OUT))
+    if (taken >= rate_of(s, s->servers[0], DIRECTION_OUT))
         return false;
     s->leaving[node]++;
     return true;
