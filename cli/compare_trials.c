@@ -3,7 +3,6 @@
 
 #include <math.h>
 #include <stdio.h>
-#include <stdlib.h>
 
 #include "base/json.h"
 #include "base/log.h"
@@ -52,31 +51,22 @@ static enum status run_one(struct runner *runner, const struct strategy *strateg
     return ST_OK;
 }
 
+/* Against the first strategy's trial of the same round. */
+static void add_ratio(double us, double first_us, struct compare_measured *m) {
+    const double log_ratio = log(us / first_us);
+    if (isnan(log_ratio))
+        return;
+    m->pairs++;
+    m->log_sum += log_ratio;
+    m->log_squares += log_ratio * log_ratio;
+}
+
 static void finish(struct compare_measured *m) {
     const double n = m->complete ? (double)m->complete : NAN;
     m->mean_us /= n;
     m->delay_mean /= n;
     m->dropped /= n;
-}
-
-/* Of logarithms, so that a ratio and its inverse weigh the same. times_us[round][n]. */
-static void find_ratio(size_t n, size_t i, uint64_t rounds, const double *times_us, struct compare_measured *m) {
-    double mean = 0, squares = 0;
-    size_t pairs = 0;
-    for (uint64_t round = 0; round < rounds; round++) {
-        const double off = log(times_us[round * n + i] / times_us[round * n]) - mean;
-        if (isnan(off))
-            continue;
-        mean += off / (double)++pairs;
-        squares += off * off * (1 - 1 / (double)pairs);
-    }
-    m->ratio = m->ratio_low = m->ratio_high = NAN;
-    if (i == 0 || pairs < 2)
-        return;
-    const double half = student_quantile(pairs - 1) * sqrt(squares / (double)(pairs - 1) / (double)pairs);
-    m->ratio = exp(mean);
-    m->ratio_low = exp(mean - half);
-    m->ratio_high = exp(mean + half);
+    m->ratio = outcome_ratio_of_logs(m->pairs, m->log_sum, m->log_squares);
 }
 
 static enum status check(const struct runner *runner, size_t n, const struct strategy *strategies, struct error *err) {
@@ -94,24 +84,24 @@ enum status compare_trials_run(const struct inputs *inputs, const struct runner_
     enum status st = runner_init(&runner, launch, &inputs->model, &inputs->cluster, interrupt_flag(), err);
     if (st)
         return st;
-    double *times_us = calloc(n * trials + 1, sizeof *times_us);
-    st = times_us ? check(&runner, n, strategies, err) : error_no_memory(err);
+    st = check(&runner, n, strategies, err);
     for (size_t i = 0; i < n; i++) {
         out[i] = (struct compare_measured){.has_updates = !consistency_is_plain(&strategies[i].consistency)};
         snprintf(out[i].name, sizeof out[i].name, "%s", strategies[i].name);
     }
+    double first_us = NAN, us;
     for (uint64_t round = 1; round <= trials && !st; round++)
         for (size_t i = 0; i < n && !st; i++) {
-            st = run_one(&runner, &strategies[i], round, &out[i], &times_us[(round - 1) * n + i], err);
+            st = run_one(&runner, &strategies[i], round, &out[i], &us, err);
+            if (i == 0)
+                first_us = us;
+            else
+                add_ratio(us, first_us, &out[i]);
             if (!st)
                 log_info("round %lu of %lu: %s", (unsigned long)round, (unsigned long)trials, out[i].name);
         }
-    for (size_t i = 0; i < n; i++) {
+    for (size_t i = 0; i < n; i++)
         finish(&out[i]);
-        if (!st)
-            find_ratio(n, i, trials, times_us, &out[i]);
-    }
-    free(times_us);
     runner_release(&runner);
     return st;
 }
@@ -127,10 +117,10 @@ void compare_trials_print(size_t n, const struct compare_measured *measured) {
         table_cell(&table, "%s", m->name);
         table_cell(&table, "%zu", m->complete);
         table_cell(&table, "%s", m->complete ? units_format_time(m->mean_us, text, sizeof text) : "-");
-        if (isnan(m->ratio))
+        if (m->ratio.n < 2)
             table_cell(&table, "%s", "-");
         else
-            table_cell(&table, "%.3f (%.3f .. %.3f)", m->ratio, m->ratio_low, m->ratio_high);
+            table_cell(&table, "%.3f (%.3f .. %.3f)", m->ratio.mean, m->ratio.low, m->ratio.high);
         if (known) {
             table_cell(&table, "%.1f", m->delay_mean);
             table_cell(&table, "%.0f", m->delay_largest);
@@ -151,8 +141,8 @@ void compare_trials_print(size_t n, const struct compare_measured *measured) {
 static bool add_row(cJSON *to, const struct compare_measured *m) {
     return cJSON_AddStringToObject(to, "name", m->name) && cJSON_AddNumberToObject(to, "trials", (double)m->trials) &&
            cJSON_AddNumberToObject(to, "complete", (double)m->complete) && json_add_known(to, "mean_us", m->mean_us) &&
-           json_add_known(to, "ratio", m->ratio) && json_add_known(to, "ratio_low", m->ratio_low) &&
-           json_add_known(to, "ratio_high", m->ratio_high) &&
+           json_add_known(to, "ratio", m->ratio.n > 1 ? m->ratio.mean : NAN) &&
+           json_add_known(to, "ratio_low", m->ratio.low) && json_add_known(to, "ratio_high", m->ratio.high) &&
            (!m->has_updates || (json_add_known(to, "delay_mean", m->delay_mean) &&
                                 json_add_known(to, "delay_largest", m->complete ? m->delay_largest : NAN) &&
                                 json_add_known(to, "dropped_share", m->dropped))) &&

@@ -11,17 +11,18 @@
 
 #include "base/error.h"
 #include "cli/inputs.h"
+#include "tuner/session/outcome.h"
 #include "tuner/session/runners.h"
 
 struct compare_measured {
     char name[64], reason[160]; /* reason: why the last one that did not complete did not */
     size_t trials, complete;
-    double mean_us; /* of an iteration, or a round of updates; NaN: none completed */
-    double ratio, ratio_low,
-        ratio_high;   /* to the first strategy's, of trials of the same round: their geometric mean and
-                       * its 95% interval; NaN with less than two rounds, and of the first itself */
-    bool has_updates; /* the strategy has a consistency: then the next are known */
+    double mean_us;                            /* of an iteration, or a round of updates; NaN: none completed */
+    struct outcome_ratio ratio;                /* over the first strategy, trial by trial; of the first itself none */
+    bool has_updates;                          /* the strategy has a consistency: then the next are known */
     double delay_mean, delay_largest, dropped; /* dropped: share of its updates */
+    size_t pairs;                              /* trials that both completed, as the next two while they run */
+    double log_sum, log_squares;
 };
 
 /* Run each of the n strategies `trials` times. Fails: as runner_init, runner_check_updates, runner_check_weather

@@ -79,6 +79,10 @@ struct outcome_ratio {
     double low, high; /* its 95% interval; NaN of one round */
 };
 
+/* The geometric mean of n values and its interval (Student's t), from the sums of their logarithms and of the squares
+ * of these. */
+struct outcome_ratio outcome_ratio_of_logs(size_t n, double sum, double squares);
+
 /* What a session in weather says besides. */
 struct outcome_weather {
     uint64_t seed; /* of the first trials; the final's rounds have the next ones; 0: it is in no weather */

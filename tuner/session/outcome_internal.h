@@ -10,10 +10,6 @@ struct outcome;
 struct outcome_ratio;
 struct record;
 
-/* The geometric mean of n values and its interval (Student's t), from the sums of their logarithms and of the squares
- * of these. */
-struct outcome_ratio outcome_ratio_of_logs(size_t n, double sum, double squares);
-
 /* The trial of the row in this round that has iterations; NULL: none. */
 const struct record *outcome_trial(const struct outcome *o, size_t row, uint64_t round);
 
