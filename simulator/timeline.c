@@ -622,8 +622,11 @@ static void add_arrivals(struct timeline *tl) {
 /* Send something of an all-reduce: all of it (way 0) or of one way of a tree (way 1 to the root, way 2 back). The
  * transfer keeps the way in `chain`. An answer goes against its way. */
 static void send_all_reduce(struct timeline *tl, uint32_t m, uint32_t way, enum timer_kind kind, double began_us) {
-    struct all_reduce_cost cost = timeline_message_cost(tl, &tl->plan->messages[m]);
-    double hold_us = kind != TIMER_ALL_REDUCE ? 0 : way == 2 ? cost.back_us : cost.hold_us;
+    double hold_us = 0;
+    if (kind == TIMER_ALL_REDUCE) {
+        struct all_reduce_cost cost = timeline_message_cost(tl, &tl->plan->messages[m]);
+        hold_us = way == 2 ? cost.back_us : cost.hold_us;
+    }
     uint32_t class = tl->all_reduce_class + (kind == TIMER_TREE_ANSWER ? 3 - way : way);
     struct transfer transfer = {
         .began_us = began_us, .message = m, .chain = (uint16_t)way, .kind = (uint16_t)kind, .weight = 1};
@@ -666,7 +669,7 @@ static void all_reduce_came(struct timeline *tl, const struct transfer *sent) {
     else if (way == 1)
         tree_goes_on(tl, sent, TIMER_TREE_BACK, 0);
     else {
-        double rest_us = timeline_message_cost(tl, &tl->plan->messages[m]).rest_us;
+        double rest_us = way == 2 ? timeline_message_cost(tl, &tl->plan->messages[m]).rest_us : 0;
         add_traffic_everywhere(tl, 0, -1);
         if (rest_us > 0)
             tree_goes_on(tl, sent, TIMER_TREE_END, rest_us);
