@@ -10,9 +10,9 @@
  * The lines "# Rank 0 Pid 43 on HOST device 0 [..] NAME" tell the nodes. One pass.
  *
  * Such a line, or the heading of a table, begins another run if rows came before it. Runs of one log must be of the
- * same cluster: as many ranks on the same nodes, and times that agree. If at a quarter of the sizes that a run shares
- * with the first one their times are over a quarter apart, something differed that the log does not tell, such as
- * NCCL_ALGO, and the median of the two would be the time of neither. */
+ * same cluster: as many ranks on the same nodes, and times that agree. A run is refused if a quarter of the sizes that
+ * it shares with the first run took over 1.25 times as long in one of the two. Then something differed that the log
+ * does not tell, such as NCCL_ALGO, and the median would be the time of neither. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>

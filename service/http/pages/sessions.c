@@ -128,24 +128,19 @@ static void trials_input(struct request *rq, struct markup *m) {
     markup_end(m);
 }
 
-static void mode_choice(struct request *rq, struct markup *m) {
-    const char *before = rq->body ? form_field(rq, "mode") : NULL;
-    page_label_begin(m, "Trials are run by");
-    markup_begin(m, "select");
-    markup_attribute(m, "name", "mode");
-    page_option(m, "ask", "agents and clients that ask for them", false);
-    page_option(m, "own", "this service, on a registered cluster", before && !strcmp(before, "own"));
-    markup_end(m);
-    markup_end(m);
-}
+struct option {
+    const char *value, *text;
+};
 
-static void weather_choice(struct request *rq, struct markup *m) {
-    const char *before = rq->body ? form_field(rq, "weather") : NULL;
-    page_label_begin(m, "Its network");
+/* The usual one, unless the other was chosen before. */
+static void choice_of_two(struct request *rq, struct markup *m, const char *label, const char *name,
+                          struct option usual, struct option other) {
+    const char *before = rq->body ? form_field(rq, name) : NULL;
+    page_label_begin(m, label);
     markup_begin(m, "select");
-    markup_attribute(m, "name", "weather");
-    page_option(m, "no", "is quiet", false);
-    page_option(m, "yes", "varies as the cluster says", before && !strcmp(before, "yes"));
+    markup_attribute(m, "name", name);
+    page_option(m, usual.value, usual.text, false);
+    page_option(m, other.value, other.text, before && !strcmp(before, other.value));
     markup_end(m);
     markup_end(m);
 }
@@ -161,9 +156,11 @@ static void open_form(struct request *rq, struct markup *m, const struct choices
     page_form_begin(m, "post", "/sessions", "fields unified");
     choice(rq, m, "Model", "model", models);
     choice(rq, m, "Cluster", "cluster", clusters);
-    weather_choice(rq, m);
+    choice_of_two(rq, m, "Its network", "weather", (struct option){"no", "is quiet"},
+                  (struct option){"yes", "varies as the cluster says"});
     trials_input(rq, m);
-    mode_choice(rq, m);
+    choice_of_two(rq, m, "Trials are run by", "mode", (struct option){"ask", "agents and clients that ask for them"},
+                  (struct option){"own", "this service, on a registered cluster"});
     page_button(m, "Open", NULL, NULL);
     markup_end(m);
     markup_end(m);

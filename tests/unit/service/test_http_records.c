@@ -856,7 +856,7 @@ static void open_in_weather(char path[128]) {
     cJSON_Delete(json);
 }
 
-/* Say that the trial took us, us and 4 us, whose mean is twice their median; `environment` is JSON. */
+/* Report three iterations of us, us and 4 * us: their mean is twice their median. `environment` is JSON. */
 static struct reply *finish_in_weather(const char *session, int number, double us, const char *environment) {
     char tail[64], body[256];
     snprintf(tail, sizeof tail, "/trials/%d:complete", number);

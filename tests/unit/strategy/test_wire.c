@@ -6,19 +6,21 @@
 
 #define EXACT 1e-12
 
-static void expect(struct handmade *h, enum algorithm algorithm, double messages) {
+static void count(struct handmade *h, double wire[ALGORITHM_COUNT], double *back) {
     struct error err;
-    double wire[ALGORITHM_COUNT], back;
     handmade_number_devices(h);
-    assert_ok(wire_per_byte_us(&h->cluster, wire, &back, &err));
+    assert_ok(wire_per_byte_us(&h->cluster, wire, back, &err));
+}
+
+static void expect(struct handmade *h, enum algorithm algorithm, double messages) {
+    double wire[ALGORITHM_COUNT], back;
+    count(h, wire, &back);
     assert_close(wire[algorithm] * 1000, messages, EXACT);
 }
 
 static void expect_back(struct handmade *h, double messages) {
-    struct error err;
     double wire[ALGORITHM_COUNT], back;
-    handmade_number_devices(h);
-    assert_ok(wire_per_byte_us(&h->cluster, wire, &back, &err));
+    count(h, wire, &back);
     assert_close(back * 1000, messages, EXACT);
 }
 

@@ -113,14 +113,14 @@ static void tell_workers(const struct update_run *run, const struct update_worke
  * passes them on. A server that died at the very end gives nothing. */
 static void gather_learned(const struct update_run *run, const struct learned *own) {
     const int tag = run->control + 2, teller = run->world->worker_rank[0];
-    const double until_us = clock_now_us() + UPDATE_LOST_US;
+    const double until_us = clock_now_us() + limit_us(run);
     int found = 0;
     MPI_Status status;
     if (own->of.training)
         learned_send(own, teller, tag, run->world->pushes, limit_us(run));
     if (run->world->rank != teller)
         return;
-    while (!found && (run->replica < 0 || clock_now_us() < until_us)) {
+    while (!found && clock_now_us() < until_us) {
         MPI_Iprobe(MPI_ANY_SOURCE, tag, run->world->pushes, &found, &status);
         pause_for_us(PAUSE_US);
     }
