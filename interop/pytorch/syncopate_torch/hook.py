@@ -21,7 +21,7 @@ import threading
 
 import torch
 import torch.distributed
-from torch.futures import Future, collect_all
+from torch.futures import Future
 from torch.nn.parallel import DistributedDataParallel
 
 from .deferred import Deferred
@@ -101,8 +101,29 @@ class Variable:
         self.messages = []  # indices
         self.left = 0  # messages that are not back; 0: the sum is there, or nothing was sent
         self.sent = False  # the gradient was taken, and nobody has used the sum
-        self.gradient = None  # with a barrier: where the sum goes
-        self.future = None
+        self.gradient = self.bucket = None  # with a barrier: where the sum goes, and what waits for it
+
+
+class Bucket:
+    """What DDP waits for: a future with the buffer, once the sums of its `left` variables are in it. On a GPU DDP's stream
+    waits for what is on the current stream of the thread that sets the result, and only because the result has a tensor
+    there. Variables can come back in several threads, so the last one's stream waits for the others."""
+
+    def __init__(self, buffer, variables):
+        self.buffer, self.left, self.copied = buffer, variables, []
+        self.future = Future(devices=[buffer.device] if buffer.is_cuda else None)
+
+    def has(self):
+        """The sum of one more variable is being copied on the current stream; the lock is held. Whether it was the last."""
+        self.left -= 1
+        if self.buffer.is_cuda:
+            self.copied.append(torch.cuda.current_stream().record_event())
+        return self.left == 0
+
+    def done(self):
+        for event in self.copied:
+            torch.cuda.current_stream().wait_event(event)
+        self.future.set_result(self.buffer)
 
 
 class Message:
@@ -214,16 +235,14 @@ class Exchange:
         if bucket.buffer().is_sparse:
             raise RuntimeError("a sparse gradient, which the hook cannot send")
         variables = [self.variables[p] for p in bucket.parameters()]
-        futures = [self._put(variable, gradient) for variable, gradient in zip(variables, bucket.gradients())]
-        buffer = bucket.buffer()
+        waits = Bucket(bucket.buffer(), len(variables))
+        for variable, gradient in zip(variables, bucket.gradients()):
+            self._put(variable, gradient, waits)
         if self.cross:
-            done = Future(devices=[buffer.device] if buffer.is_cuda else None)
-            done.set_result(buffer)
-            return done
-        return collect_all(futures).then(lambda all_done: all_done.value() and buffer)
+            waits.done()
+        return waits.future
 
-    def _put(self, variable, gradient):
-        """Returns a future that is done when the sum is in the gradient; None without a barrier."""
+    def _put(self, variable, gradient, bucket):
         if variable.sent:
             raise RuntimeError(
                 "two backward passes without a step of the optimizer between them: put the first one into no_sync(); "
@@ -233,11 +252,11 @@ class Exchange:
         torch.div(gradient, self.world, out=place)
         variable.left = len(variable.messages)
         variable.sent = self.cross
-        future = None if self.cross else Future(devices=[gradient.device] if gradient.is_cuda else None)
         with self.came_back:
             if self.error:
                 raise self.error
-            variable.gradient, variable.future = gradient, future
+            if not self.cross:
+                variable.gradient, variable.bucket = gradient, bucket
         for i in variable.messages:
             message = self.messages[i]
             message.missing -= 1
@@ -245,7 +264,6 @@ class Exchange:
                 message.missing = len(message.variables)
                 message.written = torch.cuda.current_stream().record_event() if gradient.is_cuda else None
                 self.line.ready(i)
-        return future
 
     # ---- messages ----
 
@@ -297,15 +315,20 @@ class Exchange:
             self._give_back(variable)
 
     def _give_back(self, variable):
-        """Once the future has its result the next iteration may begin, in another thread."""
+        """Once the bucket's future has its result the next iteration may begin, in another thread."""
         with self.came_back:
-            gradient, future = variable.gradient, variable.future
-            variable.gradient = variable.future = None
-        if future and self.error:
-            future.set_exception(self.error)
-        elif future:
+            gradient, bucket = variable.gradient, variable.bucket
+            variable.gradient = variable.bucket = None
+        if not bucket:
+            return
+        if not self.error:
             gradient.copy_(self.sum_of(variable))
-            future.set_result(None)
+        with self.came_back:
+            last = bucket.has()
+        if last and self.error:
+            bucket.future.set_exception(self.error)
+        elif last:
+            bucket.done()
 
     # ---- for updates that wait ----
 
