@@ -121,6 +121,10 @@ static enum status take(struct device *device, int count, int number, struct sea
         result = kernels_load();
     if (result == cudaSuccess)
         result = cudaDeviceGetStreamPriorityRange(&device->idle, &device->urgent);
+    if (result == cudaErrorMemoryAllocation && device_has_mps())
+        return error_set(err, ST_ENVIRONMENT,
+                         "GPU %d cannot be used: %s: MPS has queues for about 12 ranks, let fewer share the GPU",
+                         device->index, cudaGetErrorString(result));
     if (result != cudaSuccess)
         return error_set(err, ST_ENVIRONMENT, "GPU %d cannot be used: %s", device->index, cudaGetErrorString(result));
     device->blocks = properties.multiProcessorCount;

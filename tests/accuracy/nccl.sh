@@ -1,0 +1,74 @@
+#!/bin/bash
+# The NCCL worker on a real GPU: are sums right, and do predictions come true? `make accuracy-nccl`. Needs one GPU, root
+# for the lab, and three minutes. All ranks share the GPU, under MPS (which this starts and ends, if none runs), and talk by
+# NCCL's sockets: on this machine's loopback for the sums, through a lab of 4 nodes at 1 Gbit/s for the times.
+#
+#   OUT=build/release WORKER=nccl tests/accuracy/nccl.sh     (WORKER: the path of another worker)
+set -u
+cd "$(dirname "$0")/../.." || exit 1
+syncopate=${OUT:-build/release}/bin/syncopate worker=${WORKER:-nccl}
+dir=$(mktemp -d)
+mkdir "$dir/mps" "$dir/log"
+finish() {
+    [ -z "${started:-}" ] || echo quit | nvidia-cuda-mps-control >/dev/null 2>&1
+    rm -rf "$dir"
+}
+trap finish EXIT
+if [ "$worker" = nccl ]; then
+    said=$("${OUT:-build/release}/bin/syncopate-worker-nccl" probe) || { echo "accuracy-nccl: $said" >&2; exit 1; }
+    echo "$said"
+    if [[ $said == *'"mps":false'* ]] && command -v nvidia-cuda-mps-control >/dev/null; then
+        export CUDA_MPS_PIPE_DIRECTORY=$dir/mps CUDA_MPS_LOG_DIRECTORY=$dir/log
+        nvidia-cuda-mps-control -d && started=1
+    fi
+fi
+options="--share-gpu --worker $worker"
+
+# cluster NODES DEVICES: a cluster file's path
+cluster() {
+    cat >"$dir/$1x$2.json" <<END
+{"schema":"syncopate.cluster/1","name":"gpu-$1x$2","nodes":[{"name":"n","count":$1,"devices":$2,"device":"gpu",
+ "nic_gbit_per_s":10,"nic_latency_us":50,"device_link_gbyte_per_s":25}]}
+END
+    echo "$dir/$1x$2.json"
+}
+
+# ended STATUS: what is left of a run's last lines
+ended() {
+    [ "$1" = 0 ] && echo "every sum right" || echo "FAILED ($1): $(grep -m 1 error "$dir/said" || echo "no end in a minute")"
+}
+
+failed=0
+echo "Sums, on loopback:"
+while read -r model nodes devices baseline; do
+    NCCL_SOCKET_IFNAME=lo timeout 60 "$syncopate" trial "$model" "$(cluster "$nodes" "$devices")" $options --runner local \
+        --baseline "$baseline" --iterations 4 >"$dir/said" 2>&1
+    status=$?
+    [ $status = 0 ] || failed=1
+    printf '%-12s %s nodes of %s  %-26s %s\n' "$model" "$nodes" "$devices" "$baseline" "$(ended $status)"
+done <<'END'
+cnn-small 2 1 pytorch-ddp
+cnn-small 8 1 pytorch-ddp
+cnn-small 4 1 bytescheduler-all-reduce
+cnn-small 2 2 horovod-tuned
+cnn-small 4 1 ps
+cnn-small 4 1 ps-load-balanced
+cnn-small 2 2 ps-load-balanced
+mlp-small 2 1 ps-partitioned
+ncf-sparse 2 1 parallax
+END
+
+echo "Times, in the lab:"
+"$syncopate" bench lab-4x1g $options --time 20s --max-bytes 8M --out "$dir/lab.json" || exit 1
+for model in cnn-small resnet18; do
+    for baseline in pytorch-ddp horovod wfbp mg-wfbp pace bytescheduler-all-reduce ps ps-load-balanced; do
+        if timeout 60 "$syncopate" trial "$model" "$dir/lab.json" $options --baseline $baseline --iterations 6 --warmup 2 \
+            >"$dir/said" 2>/dev/null; then
+            printf '%-10s %s\n' "$model" "$(tail -n 1 "$dir/said")"
+        else
+            printf '%-10s %s: no end in a minute\n' "$model" $baseline
+            failed=1
+        fi
+    done
+done
+exit $failed
