@@ -452,6 +452,35 @@ struct all_reduce_cost timeline_message_cost(struct timeline *tl, const struct m
     return tl->last_cost;
 }
 
+/* All chains have joined; the startup passes, and then the bytes move. */
+static void begin_all_reduce(struct timeline *tl, uint32_t m) {
+    struct timer timer = {.time_us = fmax(tl->begin_us[m], tl->now_us), .message = m, .kind = TIMER_STARTUP};
+    if (!tl->interferes) {
+        timer.time_us += timeline_message_cost(tl, &tl->plan->messages[m]).startup_us;
+        timer.kind = TIMER_ALL_REDUCE;
+    }
+    timer_push(tl, timer);
+}
+
+static void line_up(struct timeline *tl, uint32_t m) {
+    if (tl->under_way)
+        tl->line[(tl->line_first + tl->in_line++) % tl->plan->n_messages] = m;
+    else
+        begin_all_reduce(tl, m);
+    tl->under_way = true;
+}
+
+/* The one under way has ended. */
+static void begin_next_in_line(struct timeline *tl) {
+    tl->under_way = tl->in_line > 0;
+    if (!tl->under_way)
+        return;
+    const uint32_t m = tl->line[tl->line_first];
+    tl->line_first = (tl->line_first + 1) % tl->plan->n_messages;
+    tl->in_line--;
+    begin_all_reduce(tl, m);
+}
+
 static void join(struct timeline *tl, uint32_t c, uint32_t m, double at_us) {
     const struct message *message = &tl->plan->messages[m];
     double joined = occupy_launcher(tl, &tl->chains[c], message, at_us);
@@ -459,12 +488,10 @@ static void join(struct timeline *tl, uint32_t c, uint32_t m, double at_us) {
     if (++tl->joined[m] < tl->n_chains)
         return;
     tl->joined[m] = 0;
-    struct timer timer = {.time_us = tl->begin_us[m], .message = m, .kind = TIMER_STARTUP};
-    if (!tl->interferes) {
-        timer.time_us += timeline_message_cost(tl, message).startup_us;
-        timer.kind = TIMER_ALL_REDUCE;
-    }
-    timer_push(tl, timer);
+    if (tl->cost->in_order)
+        line_up(tl, m);
+    else
+        begin_all_reduce(tl, m);
 }
 
 static void launch(struct timeline *tl, uint32_t c, uint32_t m) {
@@ -545,6 +572,8 @@ static void all_reduce_done(struct timeline *tl, uint32_t m, double began_us) {
     double usable = tl->now_us + pack_us(tl, message);
     emit(tl, INTERVAL_ALL_REDUCE, UINT32_MAX, m, began_us, tl->now_us);
     tl->begin_us[m] = 0;
+    if (tl->cost->in_order)
+        begin_next_in_line(tl);
     tl->active -= tl->coordinated ? 1 : tl->n_chains;
     for (uint32_t c = 0; c < tl->n_chains; c++) {
         return_credit(&tl->chains[c], message->bytes);

@@ -117,8 +117,11 @@ struct timeline {
     uint64_t *words;
     uint32_t *n_ready, *joined; /* by message: chains that have it ready / joined or pushed it */
     double *begin_us;           /* by message: latest join of an all-reduce */
-    double *server_us;          /* by node: when its summing processor is free */
-    double *reduced, *raw;      /* by node, of timeline_load_us: bytes served there, a copy a node or a device */
+    uint32_t *line;             /* ring of n_messages: all-reduces behind the one under way, where they go in order */
+    uint32_t line_first, in_line;
+    bool under_way;        /* an all-reduce, where they go in order */
+    double *server_us;     /* by node: when its summing processor is free */
+    double *reduced, *raw; /* by node, of timeline_load_us: bytes served there, a copy a node or a device */
 
     struct timer *timers; /* heap */
     size_t n_timers;

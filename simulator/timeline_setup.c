@@ -172,9 +172,10 @@ static struct sizes joined_sizes(const struct sizes *a, const struct sizes *b) {
 static bool take_compute(struct timeline *tl, const struct sizes *s) {
     return TAKE(tl->chains, s->chains) && TAKE(tl->left, s->chains * s->steps) &&
            TAKE(tl->opened_us, s->chains * s->steps) && TAKE(tl->words, s->words) && TAKE(tl->n_ready, s->messages) &&
-           TAKE(tl->joined, s->messages) && TAKE(tl->begin_us, s->messages) && TAKE(tl->server_us, s->nodes) &&
-           TAKE(tl->weather.gbit_per_s, s->nodes * WEATHER_NUMBERS) && TAKE(tl->reduced, s->nodes) &&
-           TAKE(tl->raw, s->nodes) && TAKE(tl->timers, s->timers) && TAKE(tl->arrived, s->timers);
+           TAKE(tl->joined, s->messages) && TAKE(tl->begin_us, s->messages) && TAKE(tl->line, s->messages) &&
+           TAKE(tl->server_us, s->nodes) && TAKE(tl->weather.gbit_per_s, s->nodes * WEATHER_NUMBERS) &&
+           TAKE(tl->reduced, s->nodes) && TAKE(tl->raw, s->nodes) && TAKE(tl->timers, s->timers) &&
+           TAKE(tl->arrived, s->timers);
 }
 
 static bool take_network(struct timeline *tl, const struct sizes *s) {
@@ -507,6 +508,8 @@ enum status timeline_prepare(struct timeline *tl, const struct plan *plan, const
     memset(tl->begin_us, 0, plan->n_messages * sizeof *tl->begin_us);
     memset(tl->server_us, 0, cost->cluster->n_nodes * sizeof *tl->server_us);
     tl->n_timers = tl->n_arrived = 0;
+    tl->line_first = tl->in_line = 0;
+    tl->under_way = false;
     tl->timers_set = 0;
     tl->now_us = tl->busy_us = tl->queue_us = tl->mean_us = tl->squares = 0;
     tl->queued = 0;

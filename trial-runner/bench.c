@@ -115,7 +115,16 @@ static enum status write_and_launch(struct bench *bench, const struct cluster *c
     return status;
 }
 
-/* Put the measurements, the runtime and the shares into a copy of the description, which takes them. */
+/* What is not measured shall be typical of what did the measuring. */
+static bool name_transport(const struct bench *bench, cJSON *cluster) {
+    const enum trial_worker worker = bench->options->launcher.worker;
+    cJSON_DeleteItemFromObjectCaseSensitive(cluster, "transport");
+    return cJSON_AddStringToObject(cluster, "transport",
+                                   transport_name(worker == TRIAL_WORKER_NCCL ? TRANSPORT_nccl : TRANSPORT_mpi)) !=
+           NULL;
+}
+
+/* Put the measurements, the runtime, the shares and the transport into a copy of the description, which takes them. */
 static enum status merge(struct bench *bench, const cJSON *json, const char *name, cJSON **out, struct error *err) {
     cJSON *copy = cJSON_Duplicate(json, true);
     if (!copy)
@@ -128,7 +137,8 @@ static enum status merge(struct bench *bench, const cJSON *json, const char *nam
     bench->measurements = bench->runtime = NULL;
     bench->shares = shares_fit(&bench->rounds);
     struct cluster check;
-    enum status status = shares_write(&bench->shares, copy) ? ST_OK : error_no_memory(err);
+    enum status status =
+        shares_write(&bench->shares, copy) && name_transport(bench, copy) ? ST_OK : error_no_memory(err);
     if (!status)
         status = cluster_read(copy, name, &check, err);
     if (status) {

@@ -161,6 +161,7 @@ static void find_figures(struct cost *cost) {
                             ? cost->all_reduce.burst_us * cost->narrowest_bytes_per_us
                             : measured_burst(cluster);
     cost->eager_bytes = eager_bytes(cluster);
+    cost->in_order = transport_is_in_order(cluster);
     find_interference(cost);
 }
 

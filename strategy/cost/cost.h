@@ -42,6 +42,7 @@ struct cost {
     double burst_bytes, eager_bytes;
     struct interference in_startup, in_transfer; /* shares of speed; 1 where nothing was measured */
     bool interferes;                             /* some share is below 1 */
+    bool in_order;                               /* all-reduces follow one another (transport_is_in_order) */
     /* What no transport can beat: the same without profiles, and never above the cost that the timeline charges.
      * simulator/bound.h rests on these. */
     const double *limit_nic_bytes_per_us;

@@ -93,6 +93,10 @@ enum transport transport_of(const struct cluster *cluster) {
     return TRANSPORT_mpi;
 }
 
+bool transport_is_in_order(const struct cluster *cluster) {
+    return transport_of(cluster) == TRANSPORT_nccl;
+}
+
 static const struct figures *figures_of(const struct cluster *cluster) {
     return &profiles[transport_of(cluster)];
 }

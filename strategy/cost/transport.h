@@ -23,6 +23,11 @@
 /* The transport that the description names, else `mpi` where every device is a "cpu", else `nccl`. */
 enum transport transport_of(const struct cluster *cluster);
 
+/* An all-reduce begins when the one before it has ended, as NCCL's kernels do on the stream of a communicator.
+ * Frameworks use one communicator for all gradients (PyTorch's ProcessGroupNCCL; Horovod, HOROVOD_NUM_NCCL_STREAMS=1 by
+ * default). Elsewhere those in flight move side by side. */
+bool transport_is_in_order(const struct cluster *cluster);
+
 /* The figures of the description, and the profile's where it has none and there is more than one device. */
 struct runtime transport_runtime(const struct cluster *cluster);
 

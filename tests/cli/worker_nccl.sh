@@ -50,10 +50,10 @@ PYTHON
 )
 verdict a_run_tells_ready_iterations_trace_and_done $? "$why"
 
-# Ranks that share the GPU of 132 multiprocessors have a fifth of their part of it for each of NCCL's kernels, and what the
+# Ranks that share the GPU of 132 multiprocessors have a quarter of their part of it for each of NCCL's kernels, and what the
 # user's variables say of communicators does not let calls come back too soon.
 said=$(NCCL_COMM_BLOCKING=0 SYNCOPATE_SHARE_GPU=1 run 3 "$double" strategy.json --iterations 1 --warmup 1 --verify)
-[[ $? = 0 && $said == *'"shared_gpu":true'*'"max_ctas":8'* && $said == *'"event":"done"'* ]]
+[[ $? = 0 && $said == *'"shared_gpu":true'*'"max_ctas":11'* && $said == *'"event":"done"'* ]]
 verdict ranks_that_share_a_gpu_fit_on_it_together $? "$said $(cat "$dir/stderr")"
 
 # Hosts may be one machine's, as a lab's are; the GPU is the same, and so is each rank's part of it.
@@ -70,7 +70,7 @@ if unshare --uts true 2>"$dir/stderr"; then
         --mca btl_tcp_if_include lo --mca oob_tcp_if_include lo --mca mpi_yield_when_idle 1 "$double" run \
         --model "$dir/model.json" --cluster "$dir/cluster.json" --strategy "$dir/strategy.json" --iterations 1 \
         2>"$dir/stderr")
-    [[ $? = 0 && $said == *'"host":"n1"'*'"max_ctas":8'* && $said == *'"event":"done"'* ]]
+    [[ $? = 0 && $said == *'"host":"n1"'*'"max_ctas":11'* && $said == *'"event":"done"'* ]]
     verdict hosts_of_one_machine_share_its_gpu $? "$said $(cat "$dir/stderr")"
 else
     echo "skip hosts_of_one_machine_share_its_gpu: needs root, for host names of their own"
@@ -78,8 +78,8 @@ fi
 
 mkdir "$dir/mps"
 touch "$dir/mps/control"
-said=$(CUDA_MPS_PIPE_DIRECTORY=$dir/mps SYNCOPATE_DOUBLE_MULTIPROCESSORS=12 SYNCOPATE_SHARE_GPU=1 run 3 "$double" strategy.json)
-[[ $? = 1 && $said == *'"status":"environment"'*'3 ranks on a GPU of 12 multiprocessors under MPS'*'at most 2 are sure'* ]]
+said=$(CUDA_MPS_PIPE_DIRECTORY=$dir/mps SYNCOPATE_DOUBLE_MULTIPROCESSORS=11 SYNCOPATE_SHARE_GPU=1 run 3 "$double" strategy.json)
+[[ $? = 1 && $said == *'"status":"environment"'*'3 ranks on a GPU of 11 multiprocessors under MPS'*'at most 2 are sure'* ]]
 verdict more_ranks_than_fit_under_mps_are_refused $? "$said"
 
 refuses_a_wrong_number_of_ranks "$double"
@@ -94,12 +94,12 @@ cat >"$dir/waits.json" <<'END'
  "layers":[{"name":"1","forward_us":25000,"backward_us":25000,"variables":["a"]},
            {"name":"2","forward_us":0,"backward_us":0,"variables":["c"]}]}
 END
-cat >"$dir/lanes.json" <<'END'
+cat >"$dir/waits-strategy.json" <<'END'
 {"schema":"syncopate.strategy/1","name":"s","schedule":{"policy":"fifo","cross_iteration":true},
  "groups":[{"id":0,"algorithm":"ring"},{"id":1,"algorithm":"ring"}],
  "variables":[{"name":"a","sync":{"kind":"all_reduce","group":0}},{"name":"c","sync":{"kind":"all_reduce","group":1}}]}
 END
-ranks 2 "$double" run --model "$dir/waits.json" --cluster "$dir/cluster.json" --strategy "$dir/lanes.json" --iterations 3 \
+ranks 2 "$double" run --model "$dir/waits.json" --cluster "$dir/cluster.json" --strategy "$dir/waits-strategy.json" --iterations 3 \
     --warmup 1 >"$dir/lines"
 why=$(python3 - "$dir/lines" 2>&1 <<'PYTHON'
 import json, sys

@@ -23,7 +23,7 @@ enum {
     REF_ITERATIONS = 80
 };
 
-enum ref_stage { REF_IDLE, REF_READY, REF_LATENCY, REF_MOVING, REF_SERVING };
+enum ref_stage { REF_IDLE, REF_READY, REF_IN_LINE, REF_LATENCY, REF_MOVING, REF_SERVING };
 /* What a connection carries; those from REF_PULL on come from the server, but REF_ASKED goes to it. And all-reduces: at
  * once, or of a tree first to the root and then away from it. A way of a large tree is requested along the way and
  * granted against it. */
@@ -96,6 +96,7 @@ struct ref {
     struct ref_wait waits[REF_WAITS];
     int n_waits;
     int n_begun;
+    int under_way;        /* all-reduces that have begun and not ended; others wait in line where they go in order */
     double saved[4 * 64]; /* by resource; of ports alone */
     double started_us[REF_NODES][REF_ITERATIONS + 1];
     int wanted;
@@ -306,7 +307,28 @@ static inline int ref_copies(const struct ref *r, int c, int m) {
     return r->plan->messages[m].local_reduction ? 1 : (int)ref_node(r, c)->devices;
 }
 
+static inline void ref_start_up(struct ref *r, int m) {
+    struct ref_message *at = &r->at[m][0];
+    at->stage = REF_LATENCY;
+    at->begin_us = fmax(at->begin_us, r->now_us);
+    at->until_us = at->begin_us + at->left_us;
+    r->under_way++;
+}
+
+/* The all-reduce that came into line first. */
+static inline int ref_first_in_line(const struct ref *r) {
+    int first = -1;
+    for (int m = 0; m < (int)r->plan->n_messages; m++)
+        if (r->at[m][0].stage == REF_IN_LINE && (first < 0 || r->at[m][0].begun < r->at[first][0].begun))
+            first = m;
+    return first;
+}
+
 static inline void ref_all_reduce_done(struct ref *r, int m) {
+    int next = ref_first_in_line(r);
+    r->under_way--;
+    if (next >= 0)
+        ref_start_up(r, next);
     for (int c = 0; c < r->n_nodes; c++) {
         r->in_flight[c]--;
         r->in_flight_bytes[c] -= r->plan->messages[m].bytes;
@@ -541,11 +563,13 @@ static inline void ref_join(struct ref *r, int c, int m, double at_us) {
     }
     for (int d = 0; d < r->n_nodes; d++)
         r->at[m][d].joined = false;
-    r->at[m][0].stage = REF_LATENCY;
     r->at[m][0].begun = r->n_begun++;
     r->at[m][0].begin_us = latest;
     r->at[m][0].left_us = all_reduce_cost(&r->cost->all_reduce, message->algorithm, message->bytes).startup_us;
-    r->at[m][0].until_us = latest + r->at[m][0].left_us;
+    if (r->cost->in_order && r->under_way > 0)
+        r->at[m][0].stage = REF_IN_LINE;
+    else
+        ref_start_up(r, m);
 }
 
 static inline void ref_start(struct ref *r, int c, int m) {

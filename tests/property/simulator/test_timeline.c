@@ -95,6 +95,8 @@ static void random_cluster_into(struct rng *rng, struct fixture *f, bool bursts)
         f->site.cluster.in_startup = (struct interference){maybe(rng, 0.2, 1), maybe(rng, 0.2, 1)};
         f->site.cluster.in_transfer = (struct interference){maybe(rng, 0.2, 1), maybe(rng, 0.2, 1)};
     }
+    if (rng_below(rng, 3) == 0)
+        f->site.cluster.transport = TRANSPORT_nccl; /* all-reduces follow one another */
     double startup = rng_between(rng, 0, 300), per_byte = rng_between(rng, 0, 0.01);
     if (rng_below(rng, 4) == 0)
         handmade_fix(&f->site, startup, per_byte);

@@ -75,6 +75,23 @@ static void credit_overlaps_startups_and_stop_and_wait_does_not(void **state) {
 }
 
 /* Two of 1000 bytes fit a credit of 2000, the third waits for one to come back. */
+static void all_reduces_of_nccl_follow_one_another(void **state) {
+    (void)state;
+    struct fixture f;
+    fixture_cluster(&f, 2);
+    f.site.cluster.transport = TRANSPORT_nccl;
+    f.site.cluster.runtime.coordination_us = f.site.cluster.runtime.message_us = 1e-9; /* 0 takes the typical ones */
+    handmade_fix(&f.site, 100, 0.001);
+    fixture_steps(&f, 1, 3, (double[]){10, 10, 10});
+    fixture_message(&f, 1000, 2, 0); /* the most urgent one is ready last */
+    for (int i = 0; i < 3; i++)
+        fixture_message(&f, 1000, 1, 0);
+    fixture_finish(&f, POLICY_fifo, CREDIT_UNLIMITED);
+    assert_close(fixture_iteration_us(&f), 20 + 4 * 101, 1e-6);
+    f.plan.policy = POLICY_priority; /* nothing is overtaken that is in flight */
+    assert_close(fixture_iteration_us(&f), 20 + 4 * 101, 1e-6);
+}
+
 static void credit_holds_back_what_does_not_fit(void **state) {
     (void)state;
     struct fixture f;
@@ -608,6 +625,7 @@ int main(void) {
         cmocka_unit_test(wait_free_backpropagation_meets_the_published_recursion),
         cmocka_unit_test(communication_shorter_than_the_rest_of_the_backward_pass_is_hidden),
         cmocka_unit_test(credit_overlaps_startups_and_stop_and_wait_does_not),
+        cmocka_unit_test(all_reduces_of_nccl_follow_one_another),
         cmocka_unit_test(credit_holds_back_what_does_not_fit),
         cmocka_unit_test(priority_overtakes_and_runs_into_the_next_forward_pass),
         cmocka_unit_test(messages_that_share_the_network_take_turns_fairly),

@@ -31,8 +31,7 @@ static void init_events(struct exchange *x) {
 
 static void init_streams(struct exchange *x) {
     const struct device *device = &x->network->device;
-    for (int i = 0; i < NETWORK_LANES; i++)
-        stream_init(&x->lanes[i], device->urgent + i < device->idle ? device->urgent + i : device->idle);
+    stream_init(&x->collectives, device->urgent);
     stream_init(&x->push, device->urgent);
     stream_init(&x->pull, device->urgent);
     stream_init(&x->back, device->urgent);
@@ -44,15 +43,11 @@ static bool is_gathered(const struct message *message) {
 }
 
 static void init_slices(struct exchange *x) {
-    uint64_t most[NETWORK_LANES] = {0};
-    for (uint32_t m = 0; m < x->plan->n_messages; m++) {
-        const struct message *message = &x->plan->messages[m];
-        uint64_t *lane = &most[network_lane(x->plan, m)];
-        if (is_gathered(message) && message->bytes > *lane)
-            *lane = message->bytes;
-    }
-    for (int i = 0; i < NETWORK_LANES; i++)
-        x->slices[i] = device_alloc(most[i] * x->world->cluster->n_devices);
+    uint64_t most = 0;
+    for (uint32_t m = 0; m < x->plan->n_messages; m++)
+        if (is_gathered(&x->plan->messages[m]) && x->plan->messages[m].bytes > most)
+            most = x->plan->messages[m].bytes;
+    x->slices = device_alloc(most * x->world->cluster->n_devices);
 }
 
 void exchange_init(struct exchange *x, const struct plan *plan, const struct world *world, bool verify, bool timed) {
@@ -87,12 +82,13 @@ static void enqueue_end(struct exchange *x, uint32_t m, struct stream *stream) {
     stream_mark(&x->checks, transfer->checked, MARK_CHECKED, m);
 }
 
-static void reduce_in_node(struct exchange *x, uint32_t m, const struct stream *lane) {
+static void reduce_in_node(struct exchange *x, uint32_t m, const struct stream *collectives) {
     const struct message *message = &x->plan->messages[m];
     void *run = gradients_run(&x->gradients, m);
-    ncclComm_t node = network_comm(x->network, NETWORK_NODE, network_lane(x->plan, m), ALGORITHM_auto);
-    check_call(x, ncclReduce(run, run, count_of(message), network_type(message->dtype), ncclSum, 0, node, lane->cuda),
-               "ncclReduce");
+    ncclComm_t node = network_comm(x->network, NETWORK_NODE, ALGORITHM_auto);
+    check_call(
+        x, ncclReduce(run, run, count_of(message), network_type(message->dtype), ncclSum, 0, node, collectives->cuda),
+        "ncclReduce");
 }
 
 static void broadcast(struct exchange *x, uint32_t m, ncclComm_t node, const struct stream *stream) {
@@ -102,34 +98,33 @@ static void broadcast(struct exchange *x, uint32_t m, ncclComm_t node, const str
                "ncclBroadcast");
 }
 
-static void all_reduce(struct exchange *x, uint32_t m, const struct stream *lane) {
+static void all_reduce(struct exchange *x, uint32_t m, const struct stream *collectives) {
     const struct message *message = &x->plan->messages[m];
     const bool in_nodes = world_sums_in_nodes(x->world, message);
     void *run = gradients_run(&x->gradients, m);
-    ncclComm_t comm = network_comm(x->network, in_nodes ? NETWORK_LEADERS : NETWORK_WORKERS, network_lane(x->plan, m),
-                                   message->algorithm);
+    ncclComm_t comm = network_comm(x->network, in_nodes ? NETWORK_LEADERS : NETWORK_WORKERS, message->algorithm);
     if (in_nodes)
-        reduce_in_node(x, m, lane);
+        reduce_in_node(x, m, collectives);
     if (comm)
-        check_call(x,
-                   ncclAllReduce(run, run, count_of(message), network_type(message->dtype), ncclSum, comm, lane->cuda),
-                   "ncclAllReduce");
+        check_call(
+            x,
+            ncclAllReduce(run, run, count_of(message), network_type(message->dtype), ncclSum, comm, collectives->cuda),
+            "ncclAllReduce");
     if (in_nodes)
-        broadcast(x, m, network_comm(x->network, NETWORK_NODE, network_lane(x->plan, m), ALGORITHM_auto), lane);
+        broadcast(x, m, network_comm(x->network, NETWORK_NODE, ALGORITHM_auto), collectives);
 }
 
 /* All devices add the slices in one order, so that all have the same sum. */
-static void all_gather(struct exchange *x, uint32_t m, const struct stream *lane) {
+static void all_gather(struct exchange *x, uint32_t m, const struct stream *collectives) {
     const struct message *message = &x->plan->messages[m];
-    const int at = network_lane(x->plan, m);
-    char *run = gradients_run(&x->gradients, m), *slices = x->slices[at];
-    ncclComm_t comm = network_comm(x->network, NETWORK_WORKERS, at, message->algorithm);
-    check_call(x, ncclAllGather(run, slices, count_of(message), network_type(message->dtype), comm, lane->cuda),
+    char *run = gradients_run(&x->gradients, m), *slices = x->slices;
+    ncclComm_t comm = network_comm(x->network, NETWORK_WORKERS, message->algorithm);
+    check_call(x, ncclAllGather(run, slices, count_of(message), network_type(message->dtype), comm, collectives->cuda),
                "ncclAllGather");
-    device_check(cudaMemcpyAsync(run, slices, message->bytes, cudaMemcpyDeviceToDevice, lane->cuda), "copying");
+    device_check(cudaMemcpyAsync(run, slices, message->bytes, cudaMemcpyDeviceToDevice, collectives->cuda), "copying");
     for (uint32_t device = 1; device < x->world->cluster->n_devices; device++)
         device_check(kernels_sum(run, slices + device * message->bytes, count_of(message),
-                                 (enum kernel_type)message->dtype, lane->cuda),
+                                 (enum kernel_type)message->dtype, collectives->cuda),
                      "summing");
 }
 
@@ -141,24 +136,24 @@ static void start(void *context, uint32_t m) {
     struct exchange *x = context;
     const struct message *message = &x->plan->messages[m];
     struct transfer *transfer = &x->transfers[m];
-    struct stream *lane = &x->lanes[network_lane(x->plan, m)];
+    struct stream *collectives = &x->collectives;
     transfer->iteration = transfer->started++;
     transfer->ready_us = transfer->next_ready_us;
     if (message->kind == SYNC_PARAMETER_SERVER && !world_sums_in_nodes(x->world, message)) {
         queue_push(x, m);
         return;
     }
-    device_check(cudaEventRecord(transfer->start, lane->cuda), "recording an event");
-    gradients_gather(&x->gradients, m, lane);
+    device_check(cudaEventRecord(transfer->start, collectives->cuda), "recording an event");
+    gradients_gather(&x->gradients, m, collectives);
     if (message->kind == SYNC_ALL_REDUCE) {
         if (is_gathered(message))
-            all_gather(x, m, lane);
+            all_gather(x, m, collectives);
         else
-            all_reduce(x, m, lane);
-        enqueue_end(x, m, lane);
+            all_reduce(x, m, collectives);
+        enqueue_end(x, m, collectives);
     } else {
-        reduce_in_node(x, m, lane);
-        stream_mark(lane, transfer->summed, MARK_SUMMED, m);
+        reduce_in_node(x, m, collectives);
+        stream_mark(collectives, transfer->summed, MARK_SUMMED, m);
     }
 }
 
@@ -178,7 +173,7 @@ static void send_group(struct exchange *x) {
         check_call(x,
                    ncclSend(gradients_run(&x->gradients, x->pushing[i]), count_of(message),
                             network_type(message->dtype), server,
-                            network_comm(x->network, NETWORK_PUSH, 0, ALGORITHM_auto), x->push.cuda),
+                            network_comm(x->network, NETWORK_PUSH, ALGORITHM_auto), x->push.cuda),
                    "ncclSend");
     }
     check_call(x, ncclGroupEnd(), "ncclGroupEnd");
@@ -213,7 +208,7 @@ static void group_pushed(struct exchange *x) {
 }
 
 static void enqueue_return(struct exchange *x, uint32_t m) {
-    broadcast(x, m, network_comm(x->network, NETWORK_RETURN, 0, ALGORITHM_auto), &x->back);
+    broadcast(x, m, network_comm(x->network, NETWORK_RETURN, ALGORITHM_auto), &x->back);
     enqueue_end(x, m, &x->back);
 }
 
@@ -224,7 +219,7 @@ static void pull(struct exchange *x, const struct note *note) {
     const struct node *node = world_node(x->world);
     check_call(x,
                ncclRecv(gradients_run(&x->gradients, m), count_of(message), network_type(message->dtype), note->rank,
-                        network_comm(x->network, NETWORK_PULL, 0, ALGORITHM_auto), x->pull.cuda),
+                        network_comm(x->network, NETWORK_PULL, ALGORITHM_auto), x->pull.cuda),
                "ncclRecv");
     if (!world_sums_in_nodes(x->world, message)) {
         enqueue_end(x, m, &x->pull);
@@ -281,7 +276,7 @@ static void handle_mark(struct exchange *x, const struct mark *mark) {
 }
 
 static bool take_marks(struct exchange *x) {
-    struct stream *streams[] = {&x->lanes[0], &x->lanes[1], &x->push, &x->pull, &x->back, &x->checks};
+    struct stream *streams[] = {&x->collectives, &x->push, &x->pull, &x->back, &x->checks};
     struct mark mark;
     bool any = false;
     for (size_t i = 0; i < sizeof streams / sizeof *streams; i++)
@@ -365,12 +360,11 @@ static void release_events(struct exchange *x) {
 }
 
 void exchange_release(struct exchange *x) {
-    struct stream *streams[] = {&x->lanes[0], &x->lanes[1], &x->push, &x->pull, &x->back, &x->checks};
+    struct stream *streams[] = {&x->collectives, &x->push, &x->pull, &x->back, &x->checks};
     requests_end(&x->requests);
     for (size_t i = 0; i < sizeof streams / sizeof *streams; i++)
         stream_release(streams[i]);
-    for (int i = 0; i < NETWORK_LANES; i++)
-        device_free(x->slices[i]);
+    device_free(x->slices);
     release_events(x);
     coordinator_release(&x->coordinator);
     schedule_release(&x->schedule);

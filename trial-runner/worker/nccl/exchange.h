@@ -7,8 +7,8 @@
  *
  * The host starts a message when its gradients are there and the schedule lets it go (under priority device 0 decides
  * for all collectives). It then enqueues on one stream all stages up to the next one that waits for another rank's
- * note. Credit comes back when an event behind these stages is reached. Collectives of a lane are on one stream and one
- * communicator, in one order on all ranks. Pushes go one group at a time, announced to their servers by notes, so that
+ * note. Credit comes back when an event behind these stages is reached. Collectives are on one stream, in one order on
+ * all ranks. Pushes go one group at a time, announced to their servers by notes, so that
  * every transfer that is posted is at the head of the streams of both sides. So there is no deadlock.
  *
  * The compute stream waits for a message on the GPU: exchange_gate makes it wait for the message's event. This is
@@ -49,9 +49,9 @@ struct exchange {
     struct requests requests;
     struct schedule schedule;
     struct coordinator coordinator;
-    struct stream lanes[NETWORK_LANES], push, pull, back, checks;
-    struct transfer *transfers;  /* [n_messages] */
-    char *slices[NETWORK_LANES]; /* device memory: what all devices send in the largest all-gather of the lane */
+    struct stream collectives, push, pull, back, checks;
+    struct transfer *transfers; /* [n_messages] */
+    char *slices;               /* device memory: what all devices send in the largest all-gather */
     struct backlog backlog;
     uint32_t pushing[NETWORK_GROUP], n_pushing; /* the group under way */
     cudaEvent_t pushed;

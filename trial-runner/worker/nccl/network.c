@@ -11,7 +11,6 @@
 struct network_link {
     struct network_link *next;
     enum network_kind kind;
-    int lane;
     enum algorithm algorithm;
     ncclComm_t comm;
     unsigned warm; /* a bit for each dtype that it has moved */
@@ -146,32 +145,23 @@ static ncclComm_t make(struct network *network, enum network_kind kind, MPI_Comm
 }
 
 /* NULL at a rank that it leaves out. */
-static struct network_link *find_link(struct network *network, enum network_kind kind, int lane,
-                                      enum algorithm algorithm) {
+static struct network_link *find_link(struct network *network, enum network_kind kind, enum algorithm algorithm) {
     const MPI_Comm ranks = ranks_of(network, kind);
     const char *word = nccl_word(algorithm);
     if (ranks == MPI_COMM_NULL || !word)
         return NULL;
     for (struct network_link *link = network->links; link; link = link->next)
-        if (link->kind == kind && link->lane == lane && strcmp(nccl_word(link->algorithm), word) == 0)
+        if (link->kind == kind && strcmp(nccl_word(link->algorithm), word) == 0)
             return link;
     struct network_link *link = report_alloc(1, sizeof *link);
-    *link = (struct network_link){network->links, kind, lane, algorithm, make(network, kind, ranks, word), 0};
+    *link = (struct network_link){network->links, kind, algorithm, make(network, kind, ranks, word), 0};
     network->links = link;
     return link;
 }
 
-ncclComm_t network_comm(struct network *network, enum network_kind kind, int lane, enum algorithm algorithm) {
-    const struct network_link *link = find_link(network, kind, lane, algorithm);
+ncclComm_t network_comm(struct network *network, enum network_kind kind, enum algorithm algorithm) {
+    const struct network_link *link = find_link(network, kind, algorithm);
     return link ? link->comm : NULL;
-}
-
-int network_lane(const struct plan *plan, uint32_t message) {
-    if (plan->credit_bytes == 0)
-        return 0;
-    if (plan->policy == POLICY_priority)
-        return (int)((uint64_t)message * NETWORK_LANES / plan->n_messages);
-    return (int)(message % NETWORK_LANES);
 }
 
 ncclDataType_t network_type(enum dtype dtype) {
@@ -249,7 +239,7 @@ static void warm_up_pairs(struct network *network, ncclComm_t comm, bool pushes,
 
 void network_connect_pair(struct network *network, int sender, int receiver, enum network_kind kind, void *scratch) {
     const int rank = network->world->rank;
-    ncclComm_t comm = network_comm(network, kind, 0, ALGORITHM_auto);
+    ncclComm_t comm = network_comm(network, kind, ALGORITHM_auto);
     if (rank == sender)
         network_check(network, ncclSend(scratch, 1, ncclUint8, receiver, comm, NULL), "a first message");
     if (rank == receiver)
@@ -261,23 +251,21 @@ static void connect_message(struct network *network, const struct plan *plan, ui
     const struct message *message = &plan->messages[m];
     const enum dtype dtype = message->dtype;
     const bool in_nodes = world_sums_in_nodes(network->world, message), sums = message->kind == SYNC_ALL_REDUCE;
-    const int lane = network_lane(plan, m);
     if (in_nodes)
-        warm_up_node(network, find_link(network, NETWORK_NODE, lane, ALGORITHM_auto), dtype, scratch);
+        warm_up_node(network, find_link(network, NETWORK_NODE, ALGORITHM_auto), dtype, scratch);
     if (sums)
-        warm_up_sums(network,
-                     find_link(network, in_nodes ? NETWORK_LEADERS : NETWORK_WORKERS, lane, message->algorithm), dtype,
-                     plan->max_bytes, scratch);
+        warm_up_sums(network, find_link(network, in_nodes ? NETWORK_LEADERS : NETWORK_WORKERS, message->algorithm),
+                     dtype, plan->max_bytes, scratch);
     else if (in_nodes)
-        warm_up_node(network, find_link(network, NETWORK_RETURN, 0, ALGORITHM_auto), dtype, scratch);
+        warm_up_node(network, find_link(network, NETWORK_RETURN, ALGORITHM_auto), dtype, scratch);
 }
 
 void network_connect(struct network *network, const struct plan *plan, void *scratch) {
     for (uint32_t m = 0; !network->world->is_server && m < plan->n_messages; m++)
         connect_message(network, plan, m, scratch);
     if (plan->any_server) {
-        warm_up_pairs(network, network_comm(network, NETWORK_PUSH, 0, ALGORITHM_auto), true, scratch);
-        warm_up_pairs(network, network_comm(network, NETWORK_PULL, 0, ALGORITHM_auto), false, scratch);
+        warm_up_pairs(network, network_comm(network, NETWORK_PUSH, ALGORITHM_auto), true, scratch);
+        warm_up_pairs(network, network_comm(network, NETWORK_PULL, ALGORITHM_auto), false, scratch);
     }
     settle(network);
 }

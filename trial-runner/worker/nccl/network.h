@@ -1,8 +1,8 @@
 /* The NCCL communicators of a job: made when first asked for, kept to the end, watched for failures.
  *
  * An all-reduce's algorithm belongs to its communicator: NCCL's configuration of a communicator has no such member, but
- * NCCL reads NCCL_ALGO while it makes one, so that each is made with a value of its own. Messages on one communicator
- * run one after another; so that two can be in flight there are two lanes of them.
+ * NCCL reads NCCL_ALGO while it makes one, so that each is made with a value of its own. Collectives follow one
+ * another, as in frameworks, which have one communicator for them (strategy/cost/transport.h, transport_is_in_order).
  *
  * Every call that makes a communicator is collective over its ranks, in one order on all. Notes are small words between
  * hosts by MPI: what is about to be sent, so that nobody posts a receive that blocks others. */
@@ -18,7 +18,7 @@
 #include "trial-runner/worker/requests.h"
 #include "trial-runner/worker/world.h"
 
-enum { NETWORK_LANES = 2, NETWORK_GROUP = 8 }; /* GROUP: sends or receives that go together at most */
+enum { NETWORK_GROUP = 8 }; /* sends or receives that go together at most */
 
 enum network_kind {
     NETWORK_WORKERS, /* all devices, ranked by device */
@@ -50,7 +50,7 @@ static inline struct network *network_of(const struct world *world) {
 bool network_has(enum algorithm algorithm);
 
 /* The communicator for it; NULL at a rank that it leaves out. Algorithms that NCCL does not tell apart share one. */
-ncclComm_t network_comm(struct network *network, enum network_kind kind, int lane, enum algorithm algorithm);
+ncclComm_t network_comm(struct network *network, enum network_kind kind, enum algorithm algorithm);
 
 /* Make all communicators that the plan needs, and use each once for every type and for sizes up to the largest, one
  * after the other, so that connections are there before a run is timed. `scratch`: zeroed device memory, at least
@@ -59,10 +59,6 @@ void network_connect(struct network *network, const struct plan *plan, void *scr
 
 /* The same for one way between two ranks, for the others nothing. Collective over the kind's ranks. */
 void network_connect_pair(struct network *network, int sender, int receiver, enum network_kind kind, void *scratch);
-
-/* The lane of a message's collectives: by urgency under priority, by turns otherwise; always the first where only one
- * message may be in flight. */
-int network_lane(const struct plan *plan, uint32_t message);
 
 /* Ask every communicator for failures that came after its calls, now and then. One ends the job. */
 void network_watch(struct network *network);

@@ -80,7 +80,7 @@ void operations_free(struct operations *o) {
 }
 
 void operations_all_reduce(struct operations *o, uint64_t bytes, enum algorithm algorithm) {
-    ncclComm_t comm = network_comm(o->network, NETWORK_WORKERS, 0, algorithm);
+    ncclComm_t comm = network_comm(o->network, NETWORK_WORKERS, algorithm);
     network_check(o->network,
                   ncclAllReduce(o->data, o->data, bytes / sizeof(float), ncclFloat32, ncclSum, comm, o->stream.cuda),
                   "ncclAllReduce");
@@ -93,7 +93,7 @@ static void send(struct operations *o, enum network_kind kind, uint64_t bytes, u
     note_send(&o->requests, o->world, kind == NETWORK_PUSH ? NOTE_PUSH : NOTE_SUM, rank, 0);
     network_check(
         o->network,
-        ncclSend(o->data, bytes, ncclUint8, rank, network_comm(o->network, kind, 0, ALGORITHM_auto), o->stream.cuda),
+        ncclSend(o->data, bytes, ncclUint8, rank, network_comm(o->network, kind, ALGORITHM_auto), o->stream.cuda),
         "ncclSend");
     wait_all(o);
 }
@@ -106,10 +106,10 @@ static void receive(struct operations *o, enum network_kind kind, uint64_t bytes
         device_rest(&o->network->device);
         network_watch(o->network);
     }
-    network_check(o->network,
-                  ncclRecv(o->data, bytes, ncclUint8, note.rank, network_comm(o->network, kind, 0, ALGORITHM_auto),
-                           o->stream.cuda),
-                  "ncclRecv");
+    network_check(
+        o->network,
+        ncclRecv(o->data, bytes, ncclUint8, note.rank, network_comm(o->network, kind, ALGORITHM_auto), o->stream.cuda),
+        "ncclRecv");
     wait_all(o);
 }
 

@@ -127,7 +127,7 @@ static void *receive(struct server *server, const struct note *note, struct slot
     slot->arrived++;
     network_check(server->network,
                   ncclRecv(to, count_of(message), network_type(message->dtype), note->rank,
-                           network_comm(server->network, NETWORK_PUSH, 0, ALGORITHM_auto), server->push.cuda),
+                           network_comm(server->network, NETWORK_PUSH, ALGORITHM_auto), server->push.cuda),
                   "ncclRecv");
     return to;
 }
@@ -213,7 +213,7 @@ static bool answer_next(struct server *server) {
         note_send(&server->requests, server->world, NOTE_SUM, rank, answer->message);
         network_check(server->network,
                       ncclSend(sum, count_of(message), network_type(message->dtype), rank,
-                               network_comm(server->network, NETWORK_PULL, 0, ALGORITHM_auto), server->pull.cuda),
+                               network_comm(server->network, NETWORK_PULL, ALGORITHM_auto), server->pull.cuda),
                       "ncclSend");
     }
     network_check(server->network, ncclGroupEnd(), "ncclGroupEnd");
