@@ -26,9 +26,9 @@ static const struct {
     import_recognise *is;
     import_model_reader *read;
     bool binary; /* or UTF-8 text, and all of it read */
-} model_readers[] = {{pipedream_is, pipedream_read, false},     {espresso_is, espresso_read, false},
-                     {safetensors_is, safetensors_read, true},  {onnx_is, onnx_read, true},
-                     {torch_trace_is, torch_trace_read, false}, {graph_item_is, graph_item_read, true}};
+} model_readers[] = {{pipedream_is, pipedream_read, false},    {espresso_is, espresso_read, false},
+                     {safetensors_is, safetensors_read, true}, {onnx_is, onnx_read, true},
+                     {torch_trace_is, torch_trace_read, true}, {graph_item_is, graph_item_read, true}};
 
 static const struct import_kind cluster_kinds[] = {
     {"syncopate", "a cluster file of ours, to which the others add measurements", 0},

@@ -16,8 +16,6 @@
 #include "base/text.h"
 #include "base/utf8.h"
 
-static const char STANDARD_INPUT[] = "standard input";
-
 static enum status read_all(FILE *f, const char *path, struct arena *arena, struct source *out, struct error *err) {
     size_t n = 0, room = 1 << 16;
     char *bytes = malloc(room + 1);
@@ -34,7 +32,8 @@ static enum status read_all(FILE *f, const char *path, struct arena *arena, stru
     if (!bytes)
         return error_no_memory(err);
     enum status st = ferror(f) ? error_at(err, ST_ENVIRONMENT, path, "%s", strerror(errno)) : ST_OK;
-    struct source source = {.n = n, .cut = n == SOURCE_MAX_BYTES && fgetc(f) != EOF};
+    const int next = n == SOURCE_MAX_BYTES ? fgetc(f) : EOF;
+    struct source source = {.n = n, .cut = next != EOF && ungetc(next, f) != EOF};
     if (!st) {
         source.name = arena_strdup(arena, path);
         source.text = arena_copy(arena, bytes, n);
@@ -48,7 +47,7 @@ static enum status read_all(FILE *f, const char *path, struct arena *arena, stru
 
 enum status source_read(const char *path, struct arena *arena, struct source *out, struct error *err) {
     if (!strcmp(path, "-"))
-        return read_all(stdin, STANDARD_INPUT, arena, out, err);
+        return read_all(stdin, SOURCE_STANDARD_INPUT, arena, out, err);
     FILE *f = fopen(path, "rb");
     if (!f)
         return error_at(err, errno == ENOENT ? ST_NOT_FOUND : ST_ENVIRONMENT, path, "%s", strerror(errno));
@@ -94,7 +93,7 @@ enum status source_check_text(const struct source *source, struct error *err) {
 }
 
 bool source_is_standard_input(const struct source *source) {
-    return !strcmp(source->name, STANDARD_INPUT);
+    return !strcmp(source->name, SOURCE_STANDARD_INPUT);
 }
 
 struct source source_behind_mark(const struct source *source) {

@@ -22,7 +22,8 @@ struct source {
 enum { SOURCE_MAX_BYTES = 64 << 20, SOURCE_MAX_WORDS = 64 };
 
 /* Read a file, "-" being standard input; name and text live in `arena`. Of a file over SOURCE_MAX_BYTES the beginning
- * is read and `cut` set: the headers of some formats stand before gigabytes of data.
+ * is read and `cut` set: the headers of some formats stand before gigabytes of data. What follows stays in standard
+ * input.
  * Fails: ST_NOT_FOUND, ST_ENVIRONMENT, ST_NO_MEMORY. */
 enum status source_read(const char *path, struct arena *arena, struct source *out, struct error *err);
 
@@ -40,7 +41,8 @@ size_t text_valid_bytes(const char *text, size_t n);
 
 /* The file's name without its folders and without everything from its first dot on: the default name of a description.
  * A name that begins with a dot stays whole. SOURCE_NAMELESS for standard input and where there is no name. */
-#define SOURCE_NAMELESS "imported"
+#define SOURCE_NAMELESS       "imported"
+#define SOURCE_STANDARD_INPUT "standard input"
 const char *source_stem(const struct source *source, struct arena *arena);
 bool source_is_standard_input(const struct source *source);
 

@@ -14,8 +14,8 @@
  *
  * A trace has no names of parameters, and has shapes only with record_shapes=True, as the input of AccumulateGrad. So
  * the forward operator that reads a parameter is found by numbers: the parameter's gradient follows the step of
- * autograd that made it, and this step has the sequence number of the forward operator that it differentiates. O(n log
- * n) in the events.
+ * autograd that made it, and this step has the sequence number of the forward operator that it differentiates. The file
+ * may be of any size: of each event a few numbers are kept. O(n log n) in the events.
  */
 #include <math.h>
 #include <stdlib.h>
@@ -64,10 +64,10 @@ struct import {
 static const double SLACK_US = 0.5;
 
 bool torch_trace_is(const struct source *source) {
-    const size_t blank = strspn(source->text, " \t\r\n");
-    const char first = source->text[blank];
-    return (first == '{' && strstr(source->text, "\"traceEvents\"")) ||
-           (first == '[' && strstr(source->text, "\"ph\"") && strstr(source->text, "\"ts\""));
+    const char *text = source_behind_mark(source).text;
+    const char first = text[strspn(text, " \t\r\n")];
+    return (first == '{' && strstr(text, "\"traceEvents\"")) ||
+           (first == '[' && strstr(text, "\"ph\"") && strstr(text, "\"ts\""));
 }
 
 /* ---- iterations ---- */
@@ -531,8 +531,8 @@ static bool add_notes(const struct import *import, const struct import_settings 
     return ok;
 }
 
-static enum status read_import(struct import *import, const cJSON *json, struct error *err) {
-    enum status st = trace_read(json, import->source->name, import->arena, &import->trace, err);
+static enum status read_import(struct import *import, struct error *err) {
+    enum status st = trace_read(import->source, import->arena, &import->trace, err);
     if (!st)
         st = read_passes(import, err);
     import->device = !st && first_of(&import->trace, TRACE_KERNEL);
@@ -547,16 +547,12 @@ static enum status read_import(struct import *import, const cJSON *json, struct 
 
 enum status torch_trace_read(const struct source *source, const struct import_settings *settings, struct notes *notes,
                              cJSON **out, struct error *err) {
-    cJSON *json;
     struct import import = {.source = source, .arena = notes->arena};
     struct model_draft draft;
     const char *name = import_name(source, settings, false, notes->arena);
     if (!name)
         return error_no_memory(err);
-    enum status st = json_parse(source->text, source->n, source->name, &json, err);
-    if (st)
-        return st;
-    st = read_import(&import, json, err);
+    enum status st = read_import(&import, err);
     if (!st && !add_notes(&import, settings, notes))
         st = error_no_memory(err);
     if (!st) {
@@ -566,6 +562,6 @@ enum status torch_trace_read(const struct source *source, const struct import_se
         draft_backward(&import, &draft);
         st = model_draft_finish(&draft, source, out, err);
     }
-    cJSON_Delete(json);
+    trace_release(&import.trace);
     return st;
 }

@@ -6,7 +6,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/json.h"
+#include "base/grow.h"
+#include "interop/import/text_set.h"
+#include "interop/import/trace_stream.h"
 
 static const char EVALUATE[] = "autograd::engine::evaluate_function: ";
 static const double MAX_US = 1e18;
@@ -48,6 +50,10 @@ static bool kind_of(const char *name, const char *category, enum trace_kind *out
     static const char *const launches[] = {"cuda_runtime", "cuda_driver", "runtime", "driver", "hip_runtime", NULL};
     static const char *const labels[] = {"user_annotation", "cpu_op", "operator", "", NULL};
     const bool kernel = is_one_of(category, device);
+    if (!strcasecmp(category, "gpu_user_annotation") && begins(name, "ProfilerStep#")) {
+        *out = TRACE_DEVICE_STEP;
+        return true;
+    }
     if (!kernel && !is_one_of(category, launches))
         return is_one_of(category, labels) && kind_of_label(name, category, out);
     *out = !kernel ? TRACE_LAUNCH : strstr(name, "nccl") ? TRACE_COLLECTIVE : TRACE_KERNEL;
@@ -72,14 +78,13 @@ static const char *text_of(const struct json_at *at, const char *key) {
     return json_has(at, key, &member) && cJSON_IsString(member.node) ? member.node->valuestring : "";
 }
 
-/* *kept tells whether the event is one of those that matter. */
-static enum status read_event(const struct json_at *at, struct trace_event *out, bool *kept, struct error *err) {
+enum status trace_event_read(const struct json_at *at, struct trace_event *out, bool *kept, struct error *err) {
     struct json_at args;
     double start, length;
     *kept = false;
     if (!cJSON_IsObject(at->node))
         return json_fail(at, err, "an event is an object");
-    *out = (struct trace_event){.place = at->index, .node = at->node, .name = text_of(at, "name")};
+    *out = (struct trace_event){.place = at->index, .name = text_of(at, "name")};
     if (strcmp(text_of(at, "ph"), "X") != 0 || !kind_of(out->name, text_of(at, "cat"), &out->kind))
         return ST_OK;
     enum status st = json_get_number(at, "ts", JSON_REQUIRED, -MAX_US, MAX_US, &start, err);
@@ -104,27 +109,70 @@ static int compare_events(const void *a, const void *b) {
     return x->end != y->end ? (x->end < y->end) - (x->end > y->end) : (x->place > y->place) - (x->place < y->place);
 }
 
-enum status trace_read(const cJSON *json, const char *name, struct arena *arena, struct trace *out, struct error *err) {
-    const struct json_at root = json_root(json, name);
-    struct json_at list = root;
-    struct trace trace = {.name = name, .in_object = cJSON_IsObject(json)};
-    enum status st = trace.in_object ? json_member(&root, "traceEvents", &list, err) : ST_OK;
-    if (!st && !cJSON_IsArray(list.node))
-        st = json_fail(&list, err, "the events of a trace are a list");
-    if (st)
-        return st;
-    trace.events = arena_alloc(arena, (size_t)cJSON_GetArraySize(list.node), sizeof *trace.events);
-    if (!trace.events)
-        return error_no_memory(err);
-    for (struct json_at e = json_first(&list); e.node; e = json_next(&e)) {
-        bool kept;
-        if ((st = read_event(&e, &trace.events[trace.n], &kept, err)))
-            return st;
-        trace.n += kept;
+struct reading {
+    struct trace trace;
+    struct text_set texts;
+};
+
+/* What the arguments say of the first input: the first sizes, and the first type if there is one, as they stand there.
+ * NULL: nothing, or memory is out, which *ok tells. */
+static const char *input_of(struct text_set *texts, const struct json_at *event, bool *ok) {
+    static const char *const keys[] = {"Input Dims", "Input dims", "Input type"};
+    struct json_at args, list;
+    cJSON *input = NULL;
+    if (!json_has(event, "args", &args) || !cJSON_IsObject(args.node))
+        return NULL;
+    for (size_t i = 0; i < sizeof keys / sizeof *keys && *ok; i++) {
+        if (!json_has(&args, keys[i], &list) || !cJSON_IsArray(list.node) || !list.node->child)
+            continue;
+        input = input ? input : cJSON_CreateObject();
+        cJSON *first = cJSON_AddArrayToObject(input, keys[i]);
+        *ok = first && cJSON_AddItemToArray(first, cJSON_Duplicate(list.node->child, true));
     }
-    qsort(trace.events, trace.n, sizeof *trace.events, compare_events);
-    *out = trace;
+    char *line = *ok && input ? json_line(input) : NULL;
+    const char *kept = line ? text_set_add(texts, line) : NULL;
+    *ok = *ok && (kept || !input);
+    free(line);
+    cJSON_Delete(input);
+    return kept;
+}
+
+static enum status keep_event(void *context, const char *member, const struct json_at *at, struct error *err) {
+    struct reading *r = context;
+    struct trace *trace = &r->trace;
+    struct trace_event event;
+    bool kept = false, ok = true;
+    enum status st = member ? ST_OK : trace_event_read(at, &event, &kept, err);
+    if (st || !kept)
+        return st;
+    if (trace->n == TRACE_MAX_EVENTS)
+        return error_at(err, ST_TOO_LARGE, trace->name, "more than %d events; profile fewer iterations",
+                        TRACE_MAX_EVENTS);
+    trace->in_object = at->parent->parent;
+    event.input = event.kind == TRACE_OPERATOR || event.kind == TRACE_GRADIENT ? input_of(&r->texts, at, &ok) : NULL;
+    event.name = text_set_add(&r->texts, event.name);
+    if (!ok || !event.name || !GROW(&trace->events, &trace->room, trace->n + 1))
+        return error_no_memory(err);
+    trace->events[trace->n++] = event;
     return ST_OK;
+}
+
+enum status trace_read(const struct source *source, struct arena *arena, struct trace *out, struct error *err) {
+    struct reading r = {.trace = {.name = source->name}, .texts = {.arena = arena}};
+    enum status st = trace_stream(source, keep_event, &r, err);
+    text_set_release(&r.texts);
+    if (!st && r.trace.n)
+        qsort(r.trace.events, r.trace.n, sizeof *r.trace.events, compare_events);
+    if (st)
+        trace_release(&r.trace);
+    else
+        *out = r.trace;
+    return st;
+}
+
+void trace_release(struct trace *trace) {
+    free(trace->events);
+    *trace = (struct trace){0};
 }
 
 /* ---- shapes ---- */
@@ -171,19 +219,32 @@ static enum status read_shape(const struct json_at *sizes, struct shape *out, st
     return st;
 }
 
+/* `args` has the first input's sizes and type alone. */
+static enum status read_input(const struct json_at *args, struct shape *shape, enum dtype *dtype, enum trace_input *out,
+                              struct error *err) {
+    struct json_at dims;
+    if (!json_has(args, "Input Dims", &dims) && !json_has(args, "Input dims", &dims))
+        return ST_OK;
+    const struct json_at first = json_first(&dims);
+    if (!cJSON_IsArray(first.node))
+        return ST_OK;
+    *out = is_undefined(args, &first) ? TRACE_INPUT_UNDEFINED : TRACE_INPUT_TENSOR;
+    enum status st = read_shape(&first, shape, err);
+    return st ? st : read_dtype(args, dtype, err);
+}
+
 enum status trace_input(const struct trace *trace, const struct trace_event *event, struct shape *shape,
                         enum dtype *dtype, enum trace_input *out, struct error *err) {
     const struct json_at root = json_root(NULL, trace->name), list = {NULL, &root, "traceEvents", 0};
-    const struct json_at at = {event->node, trace->in_object ? &list : &root, NULL, event->place};
-    struct json_at args, dims;
+    const struct json_at at = {NULL, trace->in_object ? &list : &root, NULL, event->place};
+    cJSON *input;
     *out = TRACE_INPUT_NONE;
-    if (!json_has(&at, "args", &args) || !cJSON_IsObject(args.node) ||
-        !(json_has(&args, "Input Dims", &dims) || json_has(&args, "Input dims", &dims)) || !cJSON_IsArray(dims.node))
+    if (!event->input)
         return ST_OK;
-    const struct json_at first = json_first(&dims);
-    if (!first.node || !cJSON_IsArray(first.node))
-        return ST_OK;
-    *out = is_undefined(&args, &first) ? TRACE_INPUT_UNDEFINED : TRACE_INPUT_TENSOR;
-    enum status st = read_shape(&first, shape, err);
-    return st ? st : read_dtype(&args, dtype, err);
+    enum status st = json_parse(event->input, strlen(event->input), trace->name, &input, err);
+    if (st)
+        return st;
+    st = read_input(&(struct json_at){input, &at, "args", 0}, shape, dtype, out, err);
+    cJSON_Delete(input);
+    return st;
 }
