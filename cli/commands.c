@@ -19,6 +19,7 @@ static const struct command commands[] = {
     {"baselines", cmd_baselines, "list what published systems and framework defaults would do"},
     {"strategy", cmd_strategy, "show, check and compare strategy files"},
     {"import", cmd_import, "read models and clusters from the files of other tools"},
+    {"explain", cmd_explain, "say where an iteration's time went, from PyTorch profiler traces of all ranks"},
     {"dataset", cmd_dataset, "query, export, check, merge and back up recorded measurements"},
     {"report", cmd_report, "write a session as one HTML file: the answer, charts, timelines, every trial"},
     {"serve", cmd_serve, "serve a team's models, sessions and measurements over HTTP"},

@@ -35,6 +35,7 @@ static const char *kind_of(const char *word) {
                                            {"FOLDER", "file"},
                                            {"FILE[,FILE]", "file"},
                                            {"PATH", "file"},
+                                           {"TRACE", "file"},
                                            {"OTHER", "file"},
                                            {"MODEL", "model"},
                                            {"MODELS", "model,"},

@@ -40,6 +40,12 @@ const char *picture_column(double share) {
     return is_utf8() ? blocks[k] : letters[k];
 }
 
+const char *picture_shade(unsigned shade) {
+    static const char *const blocks[PICTURE_SHADES] = {" ", "░", "▒", "█"};
+    static const char *const letters[PICTURE_SHADES] = {" ", ".", "=", "#"};
+    return is_utf8() ? blocks[shade] : letters[shade];
+}
+
 const char *picture_bar(double share, size_t cells, char *out) {
     static const char *const blocks[EIGHTHS] = {" ", "▏", "▎", "▍", "▌", "▋", "▊", "▉"};
     const bool fine = is_utf8();

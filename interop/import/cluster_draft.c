@@ -51,16 +51,21 @@ bool cluster_draft_take(struct cluster_draft *draft, const struct draft_nodes *n
     return true;
 }
 
-bool cluster_draft_all_reduce(struct cluster_draft *draft, uint64_t devices, uint64_t bytes, double time_us) {
+bool cluster_draft_measurement(struct cluster_draft *draft, const struct measurement *measured) {
     struct draft_measurements *all = &draft->measurements;
     if (!GROW(&all->items, &all->room, all->n + 1))
         return false;
-    all->items[all->n++] = (struct measurement){.operation = OPERATION_all_reduce,
-                                                .algorithm = ALGORITHM_auto,
-                                                .devices = (uint32_t)devices,
-                                                .bytes = bytes,
-                                                .time_us = time_us};
+    all->items[all->n++] = *measured;
     return true;
+}
+
+bool cluster_draft_all_reduce(struct cluster_draft *draft, uint64_t devices, uint64_t bytes, double time_us) {
+    const struct measurement m = {.operation = OPERATION_all_reduce,
+                                  .algorithm = ALGORITHM_auto,
+                                  .devices = (uint32_t)devices,
+                                  .bytes = bytes,
+                                  .time_us = time_us};
+    return cluster_draft_measurement(draft, &m);
 }
 
 static int compare_times(const void *a, const void *b) {
@@ -201,7 +206,9 @@ static bool add_measurement(cJSON *array, const struct measurement *m) {
             cJSON_AddStringToObject(object, "algorithm", algorithm_name(m->algorithm))) &&
            cJSON_AddNumberToObject(object, "devices", m->devices) &&
            cJSON_AddNumberToObject(object, "bytes", (double)m->bytes) &&
-           cJSON_AddNumberToObject(object, "time_us", m->time_us);
+           cJSON_AddNumberToObject(object, "time_us", m->time_us) &&
+           (m->low_us <= 0 || cJSON_AddNumberToObject(object, "low_us", m->low_us)) &&
+           (m->high_us <= 0 || cJSON_AddNumberToObject(object, "high_us", m->high_us));
 }
 
 static bool add_measurements(const struct cluster_draft *draft, cJSON *root) {

@@ -56,7 +56,10 @@ struct draft_node *cluster_draft_node(struct cluster_draft *draft, const char *n
 enum draft_origin { DRAFT_LISTED, DRAFT_MET };
 bool cluster_draft_take(struct cluster_draft *draft, const struct draft_nodes *nodes, enum draft_origin origin);
 
-/* Add the measurement of one all-reduce; false when memory is out. */
+/* Add a measurement of an all-reduce of algorithm auto; false when memory is out. */
+bool cluster_draft_measurement(struct cluster_draft *draft, const struct measurement *measured);
+
+/* The same of a time without an interval. */
 bool cluster_draft_all_reduce(struct cluster_draft *draft, uint64_t devices, uint64_t bytes, double time_us);
 
 /* The description, checked as every cluster is; *out is the caller's. Notes say what was worked out. Fails: ST_USAGE

@@ -245,3 +245,19 @@ enum status import_cluster(size_t n, const struct source *sources, const char *k
     st = cluster_draft_finish(&draft, &sources[0], settings, notes, &json, err);
     return st ? st : finish(&sources[0], settings, json, notes, out, err);
 }
+
+enum status import_measurements(const struct source *cluster, size_t n, const struct measurement *measured,
+                                struct notes *notes, cJSON **out, struct error *err) {
+    const struct import_settings none = {0};
+    struct cluster_draft draft;
+    cluster_draft_init(&draft, notes->arena);
+    enum status st = source_check_text(cluster, err);
+    if (!st)
+        st = cluster_file_read(cluster, &none, notes, &draft, err);
+    for (size_t i = 0; i < n && !st; i++)
+        st = cluster_draft_measurement(&draft, &measured[i]) ? ST_OK : error_no_memory(err);
+    if (!st)
+        return cluster_draft_finish(&draft, cluster, &none, notes, out, err);
+    cluster_draft_release(&draft);
+    return st;
+}

@@ -16,6 +16,8 @@
 #include "interop/import/settings.h"
 #include "interop/import/source.h"
 
+struct measurement; /* strategy/cluster.h */
+
 struct import_kind {
     const char *name, *summary;
     unsigned options; /* a set of enum import_option: those that this kind takes */
@@ -36,5 +38,10 @@ enum status import_model(const struct source *source, const char *kind, const st
  * and failures as import_model. */
 enum status import_cluster(size_t n, const struct source *sources, const char *kind,
                            const struct import_settings *settings, struct notes *notes, cJSON **out, struct error *err);
+
+/* A cluster file of ours with n all-reduces added to it, of algorithm auto; those of that algorithm among as many
+ * devices are replaced. *out and failures as import_model. */
+enum status import_measurements(const struct source *cluster, size_t n, const struct measurement *measured,
+                                struct notes *notes, cJSON **out, struct error *err);
 
 #endif

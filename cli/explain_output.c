@@ -1,0 +1,216 @@
+/* The picture shows one iteration, of the length that is typical of the first rank; every rank has its own line and
+ * clock. Everything else is means over all iterations. */
+#include "cli/explain_output.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/text.h"
+#include "base/units.h"
+#include "cli/output.h"
+#include "cli/picture.h"
+#include "cli/table.h"
+
+enum { LABEL = 12, TIME_ROOM = 32 };
+
+static const char *time_text(double us, char out[TIME_ROOM]) {
+    return units_format_time(us, out, TIME_ROOM);
+}
+
+static unsigned shade_of(enum time_kind kind) {
+    static const unsigned shades[TIME_COUNT] = {
+        [TIME_compute] = 3, [TIME_exposed] = 2, [TIME_waiting] = 1, [TIME_idle] = 0};
+    return shades[kind];
+}
+
+/* ---- the picture ---- */
+
+/* The step of that number, or else that of the same place. */
+static size_t step_like(const struct rank_trace *trace, int64_t number, size_t place) {
+    for (size_t i = 0; i < trace->n_steps; i++)
+        if (trace->steps[i].number == number)
+            return i;
+    return place < trace->n_steps ? place : trace->n_steps - 1;
+}
+
+static void print_legend(void) {
+    text_print(stdout, "%*s", LABEL, "");
+    for (int k = 0; k < TIME_COUNT; k++)
+        text_print(stdout, "%s%s %s", k ? "   " : "",
+                   k == TIME_idle ? "blank" : picture_shade(shade_of((enum time_kind)k)),
+                   time_kind_words((enum time_kind)k));
+    text_print(stdout, "\n");
+}
+
+static enum status print_picture(const struct explanation *e, struct error *err) {
+    const size_t cells = picture_width() - LABEL - 2;
+    enum time_kind *kinds = calloc(cells, sizeof *kinds);
+    size_t typical = 0;
+    enum status st = kinds ? explanation_typical_step(&e->traces[0], &typical, err) : error_no_memory(err);
+    if (!st)
+        text_print(stdout, "Iteration %ld:\n", (long)e->traces[0].steps[typical].number);
+    for (size_t t = 0; t < e->n && !st; t++) {
+        const size_t step = step_like(&e->traces[t], e->traces[0].steps[typical].number, typical);
+        st = explanation_picture(e, t, step, cells, kinds, err);
+        if (st)
+            break;
+        text_print(stdout, "rank %-*ld|", LABEL - 6, (long)e->traces[t].rank);
+        for (size_t i = 0; i < cells; i++)
+            text_print(stdout, "%s", picture_shade(shade_of(kinds[i])));
+        text_print(stdout, "|\n");
+    }
+    if (!st)
+        print_legend();
+    free(kinds);
+    return st;
+}
+
+/* ---- tables ---- */
+
+static void print_ranks(const struct explanation *e) {
+    static const char *const heads[] = {">RANK",   ">ITERATION", ">COMPUTE", ">EXPOSED",        ">WAITING", ">IDLE",
+                                        ">HIDDEN", ">LAST",      ">BY",      ">HELD UP OTHERS", NULL};
+    struct table table;
+    char time[TIME_ROOM];
+    table_init(&table, heads);
+    for (size_t i = 0; i < e->n; i++) {
+        const struct rank_account *a = &e->accounts[i];
+        table_cell(&table, "%ld", (long)e->traces[i].rank);
+        table_cell(&table, "%s", time_text(a->iteration_us, time));
+        for (int k = 0; k < TIME_COUNT; k++)
+            table_cell(&table, "%s", time_text(a->us[k], time));
+        table_cell(&table, "%s", time_text(a->hidden_us, time));
+        table_cell(&table, "%zu of %zu", a->n_last, e->meetings.n);
+        table_cell(&table, "%s", a->n_last ? time_text(a->gap_us, time) : "-");
+        table_cell(&table, "%s", time_text(a->held_up_us, time));
+    }
+    text_print(stdout, "\n");
+    table_print(&table, stdout);
+    table_release(&table);
+}
+
+static void print_costs(const struct explanation *e) {
+    static const char *const heads[] = {"COLLECTIVE",  ">RANKS", ">BYTES", ">TIME",
+                                        ">95% WITHIN", ">TIMES", "MOVED",  NULL};
+    struct table table;
+    char time[TIME_ROOM], low[TIME_ROOM], high[TIME_ROOM];
+    if (!e->meetings.n_points)
+        return;
+    table_init(&table, heads);
+    for (size_t i = 0; i < e->meetings.n_points; i++) {
+        const struct cost_point *p = &e->meetings.points[i];
+        table_cell(&table, "%s", p->operation);
+        table_cell(&table, "%u", p->devices);
+        table_cell(&table, "%lu", (unsigned long)p->bytes);
+        table_cell(&table, "%s", time_text(p->time_us.median_us, time));
+        table_cell(&table, "%s..%s", time_text(p->time_us.low_us, low), time_text(p->time_us.high_us, high));
+        table_cell(&table, "%zu", p->time_us.n);
+        table_cell(&table, "%s", p->alone ? "alone" : "beside others");
+    }
+    text_print(stdout, "\nWhat collectives cost, from the coming of the last rank on:\n");
+    table_print(&table, stdout);
+    table_release(&table);
+}
+
+/* ---- words ---- */
+
+static void print_head(const struct explanation *e) {
+    char time[TIME_ROOM], clock[TIME_ROOM];
+    text_print(stdout, "%zu rank%s, %zu iterations of %s in the mean, times of the %s.\n", e->n, e->n > 1 ? "s" : "",
+               e->traces[0].n_steps, time_text(e->iteration_us, time), e->traces[0].on_device ? "device" : "processor");
+    if (e->meetings.n)
+        text_print(stdout, "Clocks are compared by the ends of %zu collectives, which differ by %s in the median.\n",
+                   e->meetings.n, time_text(e->meetings.clock_us, clock));
+    text_print(stdout, "\n");
+}
+
+static void print_late(const struct explanation *e) {
+    char by[TIME_ROOM], held[TIME_ROOM], clock[TIME_ROOM];
+    if (e->late == e->n && e->n > 1 && e->meetings.n)
+        text_print(stdout, "No rank is late: none holds the others up for 1%% of an iteration, by more than %s.\n",
+                   time_text(e->meetings.clock_us, clock));
+    if (e->late == e->n)
+        return;
+    const struct rank_account *a = &e->accounts[e->late];
+    text_print(stdout,
+               "Rank %ld is late: it comes last to %zu of %zu collectives, then by %s in the median, and the others\n"
+               "wait %s of an iteration for it. No order of messages changes that. Look at what only rank %ld does:\n"
+               "loading data, a slower or shared device, a larger part of the work.\n",
+               (long)e->traces[e->late].rank, a->n_last, e->meetings.n, time_text(a->gap_us, by),
+               time_text(a->held_up_us, held), (long)e->traces[e->late].rank);
+}
+
+static void print_limit(const struct explanation *e) {
+    char most[TIME_ROOM], left[TIME_ROOM];
+    text_print(stdout,
+               "Tuning of communication can win at most %s of an iteration (%.2f times as fast): in the other %s the\n"
+               "busiest rank computes or is idle.\n",
+               time_text(e->most_won_us, most), e->iteration_us / (e->iteration_us - e->most_won_us),
+               time_text(e->iteration_us - e->most_won_us, left));
+}
+
+enum status explain_print(const struct explanation *e, struct error *err) {
+    print_head(e);
+    enum status st = print_picture(e, err);
+    if (st)
+        return st;
+    print_ranks(e);
+    text_print(stdout, "\n");
+    print_late(e);
+    print_limit(e);
+    print_costs(e);
+    return ST_OK;
+}
+
+/* ---- JSON ---- */
+
+static cJSON *rank_json(const struct explanation *e, size_t i, bool *ok) {
+    static const char *const keys[TIME_COUNT] = {"compute_us", "exposed_us", "waiting_us", "idle_us"};
+    const struct rank_account *a = &e->accounts[i];
+    cJSON *json = cJSON_CreateObject();
+    *ok = *ok && json && cJSON_AddNumberToObject(json, "rank", (double)e->traces[i].rank) &&
+          cJSON_AddStringToObject(json, "file", e->traces[i].file) &&
+          cJSON_AddNumberToObject(json, "iterations", (double)e->traces[i].n_steps) &&
+          cJSON_AddNumberToObject(json, "iteration_us", a->iteration_us);
+    for (int k = 0; k < TIME_COUNT; k++)
+        *ok = *ok && cJSON_AddNumberToObject(json, keys[k], a->us[k]);
+    *ok = *ok && cJSON_AddNumberToObject(json, "hidden_us", a->hidden_us) &&
+          cJSON_AddNumberToObject(json, "last", (double)a->n_last) &&
+          cJSON_AddNumberToObject(json, "last_by_us", a->gap_us) &&
+          cJSON_AddNumberToObject(json, "held_up_us", a->held_up_us);
+    return json;
+}
+
+static cJSON *cost_json(const struct cost_point *p, bool *ok) {
+    cJSON *json = cJSON_CreateObject();
+    *ok = *ok && json && cJSON_AddStringToObject(json, "operation", p->operation) &&
+          cJSON_AddNumberToObject(json, "devices", p->devices) &&
+          cJSON_AddNumberToObject(json, "bytes", (double)p->bytes) &&
+          cJSON_AddNumberToObject(json, "time_us", p->time_us.median_us) &&
+          cJSON_AddNumberToObject(json, "low_us", p->time_us.low_us) &&
+          cJSON_AddNumberToObject(json, "high_us", p->time_us.high_us) &&
+          cJSON_AddNumberToObject(json, "times", (double)p->time_us.n) &&
+          cJSON_AddBoolToObject(json, "alone", p->alone) && cJSON_AddNumberToObject(json, "beside_compute", p->beside);
+    return json;
+}
+
+enum status explain_print_json(const struct explanation *e, struct error *err) {
+    cJSON *json = cJSON_CreateObject();
+    bool ok = json && cJSON_AddStringToObject(json, "schema", "syncopate.explanation/1") &&
+              cJSON_AddNumberToObject(json, "iteration_us", e->iteration_us) &&
+              cJSON_AddNumberToObject(json, "most_won_us", e->most_won_us) &&
+              (e->late < e->n ? cJSON_AddNumberToObject(json, "late_rank", (double)e->traces[e->late].rank)
+                              : cJSON_AddNullToObject(json, "late_rank")) &&
+              cJSON_AddNumberToObject(json, "clock_us", e->meetings.clock_us) &&
+              cJSON_AddNumberToObject(json, "collectives", (double)e->meetings.n) &&
+              cJSON_AddNumberToObject(json, "unmatched", (double)e->meetings.n_unmatched) &&
+              cJSON_AddNumberToObject(json, "partial", (double)e->meetings.n_partial);
+    cJSON *ranks = ok ? cJSON_AddArrayToObject(json, "ranks") : NULL;
+    cJSON *costs = ok ? cJSON_AddArrayToObject(json, "costs") : NULL;
+    ok = ok && ranks && costs;
+    for (size_t i = 0; i < e->n && ok; i++)
+        ok = cJSON_AddItemToArray(ranks, rank_json(e, i, &ok)) && ok;
+    for (size_t i = 0; i < e->meetings.n_points && ok; i++)
+        ok = cJSON_AddItemToArray(costs, cost_json(&e->meetings.points[i], &ok)) && ok;
+    return output_line(json, ok, err);
+}

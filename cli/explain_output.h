@@ -1,0 +1,14 @@
+/* An explanation (interop/traces/explanation.h) for people, and as JSON. */
+#ifndef CLI_EXPLAIN_OUTPUT_H
+#define CLI_EXPLAIN_OUTPUT_H
+
+#include "base/error.h"
+#include "interop/traces/explanation.h"
+
+/* The picture, a table of ranks, what tuning could win, a table of costs. Fails: ST_NO_MEMORY. */
+enum status explain_print(const struct explanation *explanation, struct error *err);
+
+/* {"schema": "syncopate.explanation/1", ...} on one line. Fails: ST_NO_MEMORY. */
+enum status explain_print_json(const struct explanation *explanation, struct error *err);
+
+#endif

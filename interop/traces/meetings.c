@@ -1,0 +1,381 @@
+/* Clocks. Of the matched collectives of a group, one trace's ends are compared with another's: the offset of its clock
+ * at a collective is the median difference over the WINDOW around it. So clocks may drift, and one late end moves
+ * nothing. What a rank is done later than others on average counts as its clock's offset: ends are all that is known of
+ * clocks. */
+#include "interop/traces/meetings.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/grow.h"
+#include "interop/import/trace_events.h"
+
+enum { WINDOW = 31 };
+
+/* A collective of one trace, on its way to its meeting. */
+struct part {
+    struct rank_collective *c;
+    size_t trace;
+    double offset; /* of the trace's clock against that of the group's reference */
+};
+
+/* Parts that belong together. */
+struct slice {
+    struct part *parts; /* by trace */
+    size_t n;
+};
+
+/* How much later, by the clocks, one trace has the end of a collective than the group's reference has. */
+struct lag {
+    struct part *part;
+    double us;
+};
+
+struct search {
+    size_t n_traces;
+    struct rank_trace *traces;
+    struct part *parts;
+    size_t n;
+    struct slice *slices;
+    size_t n_slices;
+    struct lag *lags;  /* of one group */
+    double *residuals; /* how far ends are from a common end */
+    size_t n_residuals;
+    double **ends; /* of each trace: the latest end of the collectives before each */
+    struct meetings out;
+};
+
+/* ---- matching ---- */
+
+static int compare_texts(const char *a, const char *b) {
+    return a == b ? 0 : strcmp(a, b);
+}
+
+/* By what alike collectives have in common. */
+static int compare_alike(const struct rank_collective *x, const struct rank_collective *y) {
+    int order = compare_texts(x->group, y->group);
+    if (!order)
+        order = (x->sequence > y->sequence) - (x->sequence < y->sequence);
+    if (!order)
+        order = (x->step > y->step) - (x->step < y->step);
+    if (!order)
+        order = compare_texts(x->operation, y->operation);
+    if (!order && x->sequence == TRACE_NO_NUMBER)
+        order = (x->bytes > y->bytes) - (x->bytes < y->bytes);
+    return order;
+}
+
+static int compare_in_trace(const void *a, const void *b) {
+    const struct part *x = a, *y = b;
+    const int order = compare_alike(x->c, y->c);
+    return order ? order : (x->c->start > y->c->start) - (x->c->start < y->c->start);
+}
+
+static int compare_parts(const void *a, const void *b) {
+    const struct part *x = a, *y = b;
+    int order = compare_alike(x->c, y->c);
+    if (!order)
+        order = (x->c->number > y->c->number) - (x->c->number < y->c->number);
+    return order ? order : (x->trace > y->trace) - (x->trace < y->trace);
+}
+
+static int64_t step_at(const struct rank_trace *trace, double moment) {
+    size_t low = 0, high = trace->n_steps;
+    while (low < high) { /* the first that begins later */
+        const size_t middle = low + (high - low) / 2;
+        if (trace->steps[middle].start <= moment)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low ? trace->steps[low - 1].number : -1;
+}
+
+/* Number the collectives of one trace among alike ones; `parts` has room for them. Returns how many meet. */
+static size_t list_parts(struct rank_trace *trace, size_t which, struct part *parts) {
+    size_t n = 0;
+    for (size_t i = 0; i < trace->n_collectives; i++) {
+        struct rank_collective *c = &trace->collectives[i];
+        c->step = c->sequence == TRACE_NO_NUMBER ? step_at(trace, c->start) : 0;
+        if (c->meets && c->devices != 1)
+            parts[n++] = (struct part){c, which, 0};
+    }
+    if (n)
+        qsort(parts, n, sizeof *parts, compare_in_trace);
+    for (size_t i = 0; i < n; i++)
+        parts[i].c->number = i && !compare_alike(parts[i - 1].c, parts[i].c) ? parts[i - 1].c->number + 1 : 0;
+    return n;
+}
+
+static enum status list_slices(struct search *s, struct error *err) {
+    size_t n = 1;
+    for (size_t i = 0; i < s->n_traces; i++)
+        n += s->traces[i].n_collectives;
+    s->parts = calloc(n, sizeof *s->parts);
+    s->slices = calloc(n, sizeof *s->slices);
+    s->lags = calloc(n, sizeof *s->lags);
+    s->residuals = calloc(n, sizeof *s->residuals);
+    s->out.items = calloc(n, sizeof *s->out.items);
+    if (!s->parts || !s->slices || !s->lags || !s->residuals || !s->out.items)
+        return error_no_memory(err);
+    for (size_t i = 0; i < s->n_traces; i++)
+        s->n += list_parts(&s->traces[i], i, s->parts + s->n);
+    if (s->n)
+        qsort(s->parts, s->n, sizeof *s->parts, compare_parts);
+    for (size_t i = 0, k; i < s->n; i = k) {
+        for (k = i + 1; k < s->n && !compare_alike(s->parts[i].c, s->parts[k].c) &&
+                        s->parts[i].c->number == s->parts[k].c->number;)
+            k++;
+        if (k - i > 1)
+            s->slices[s->n_slices++] = (struct slice){&s->parts[i], k - i};
+        else
+            s->out.n_unmatched += s->n_traces > 1;
+    }
+    return ST_OK;
+}
+
+/* ---- clocks ---- */
+
+static const struct part *part_of(const struct slice *slice, size_t trace) {
+    for (size_t i = 0; i < slice->n; i++)
+        if (slice->parts[i].trace == trace)
+            return &slice->parts[i];
+    return NULL;
+}
+
+/* The trace that has most of these collectives. */
+static size_t reference_of(const struct slice *slices, size_t n, size_t n_traces, size_t *counts) {
+    size_t best = 0;
+    memset(counts, 0, n_traces * sizeof *counts);
+    for (size_t i = 0; i < n; i++)
+        for (size_t k = 0; k < slices[i].n; k++)
+            counts[slices[i].parts[k].trace]++;
+    for (size_t t = 1; t < n_traces; t++)
+        best = counts[t] > counts[best] ? t : best;
+    return best;
+}
+
+static int compare_lags(const void *a, const void *b) {
+    const struct lag *x = a, *y = b;
+    if (x->part->trace != y->part->trace)
+        return x->part->trace < y->part->trace ? -1 : 1;
+    return (x->part > y->part) - (x->part < y->part);
+}
+
+/* The offsets of one trace, from its n lags in the order of the collectives. */
+static void settle_offsets(struct search *s, const struct lag *lags, size_t n) {
+    for (size_t k = 0; k < n; k++) {
+        const size_t from = k > WINDOW / 2 ? k - WINDOW / 2 : 0, to = k + WINDOW / 2 + 1 < n ? k + WINDOW / 2 + 1 : n;
+        double window[WINDOW];
+        for (size_t i = from; i < to; i++)
+            window[i - from] = lags[i].us;
+        lags[k].part->offset = median_of(to - from, window);
+        s->residuals[s->n_residuals++] = fabs(lags[k].us - lags[k].part->offset);
+    }
+}
+
+/* Compare the clocks of one group's traces. Slices that the reference does not have lose all but their first part. */
+static void compare_clocks(struct search *s, struct slice *slices, size_t n_slices, size_t *counts) {
+    const size_t reference = reference_of(slices, n_slices, s->n_traces, counts);
+    size_t n = 0;
+    for (size_t i = 0; i < n_slices; i++) {
+        const struct part *base = part_of(&slices[i], reference);
+        for (size_t k = 0; k < slices[i].n && base; k++)
+            if (&slices[i].parts[k] != base)
+                s->lags[n++] = (struct lag){&slices[i].parts[k], slices[i].parts[k].c->end - base->c->end};
+        s->out.n_unmatched += base ? 0 : slices[i].n;
+        slices[i].n = base ? slices[i].n : 0;
+    }
+    if (n)
+        qsort(s->lags, n, sizeof *s->lags, compare_lags);
+    for (size_t i = 0, k; i < n; i = k) {
+        for (k = i + 1; k < n && s->lags[k].part->trace == s->lags[i].part->trace;)
+            k++;
+        settle_offsets(s, s->lags + i, k - i);
+    }
+}
+
+static enum status compare_all_clocks(struct search *s, struct error *err) {
+    size_t *counts = calloc(s->n_traces + 1, sizeof *counts);
+    if (!counts)
+        return error_no_memory(err);
+    for (size_t i = 0, k; i < s->n_slices; i = k) {
+        for (k = i + 1; k < s->n_slices && !compare_texts(s->slices[k].parts->c->group, s->slices[i].parts->c->group);)
+            k++;
+        compare_clocks(s, s->slices + i, k - i, counts);
+    }
+    free(counts);
+    s->out.clock_us = s->n_residuals ? median_of(s->n_residuals, s->residuals) : 0;
+    return ST_OK;
+}
+
+/* ---- meetings ---- */
+
+static enum status list_ends(struct search *s, struct error *err) {
+    s->ends = calloc(s->n_traces + 1, sizeof *s->ends);
+    for (size_t t = 0; s->ends && t < s->n_traces; t++) {
+        const struct rank_trace *trace = &s->traces[t];
+        double latest = -INFINITY;
+        s->ends[t] = malloc((trace->n_collectives + 1) * sizeof **s->ends);
+        if (!s->ends[t])
+            return error_no_memory(err);
+        for (size_t i = 0; i < trace->n_collectives; i++) {
+            s->ends[t][i] = latest;
+            latest = fmax(latest, trace->collectives[i].end);
+        }
+    }
+    return s->ends ? ST_OK : error_no_memory(err);
+}
+
+/* Was no other collective of the trace under way between the last rank's coming and the end? */
+static bool is_alone(const struct search *s, const struct part *part) {
+    const struct rank_trace *trace = &s->traces[part->trace];
+    const size_t i = (size_t)(part->c - trace->collectives);
+    return s->ends[part->trace][i] <= part->c->ready &&
+           (i + 1 == trace->n_collectives || trace->collectives[i + 1].start >= part->c->end);
+}
+
+static uint32_t devices_of(const struct search *s, const struct part *part) {
+    const uint32_t job = s->traces[part->trace].n_ranks;
+    return part->c->devices ? part->c->devices : job ? job : (uint32_t)s->n_traces;
+}
+
+/* When the last rank came, by the reference's clock, and who it was; *second: when the last but one did. */
+static double find_last(const struct slice *slice, size_t *last, double *second) {
+    double latest = -INFINITY;
+    *second = -INFINITY;
+    for (size_t k = 0; k < slice->n; k++) {
+        const double start = slice->parts[k].c->start - slice->parts[k].offset;
+        *second = fmax(*second, fmin(start, latest));
+        if (start > latest) {
+            latest = start;
+            *last = slice->parts[k].trace;
+        }
+    }
+    return latest;
+}
+
+/* `ends` has room for the slice. */
+static void meet(struct search *s, const struct slice *slice, double *ends) {
+    struct meeting m = {.first = slice->parts->c, .devices = devices_of(s, slice->parts), .n = slice->n, .alone = true};
+    double second;
+    const double latest = find_last(slice, &m.last, &second);
+    for (size_t k = 0; k < slice->n; k++) {
+        const struct part *part = &slice->parts[k];
+        part->c->ready = latest + part->offset;
+        part->c->late = m.last;
+        ends[k] = part->c->end - part->offset;
+        m.alone = m.alone && is_alone(s, part);
+        const double us = part->c->end - part->c->ready;
+        if (us > 0)
+            m.beside +=
+                spans_covered(&s->traces[part->trace].compute, part->c->ready, part->c->end) / us / (double)slice->n;
+    }
+    m.gap_us = latest - second;
+    m.cost_us = fmax(median_of(slice->n, ends) - latest, 0);
+    s->out.n_partial += m.n < m.devices;
+    s->out.items[s->out.n++] = m;
+}
+
+static enum status meet_all(struct search *s, struct error *err) {
+    double *ends = calloc(s->n_traces + 1, sizeof *ends);
+    if (!ends)
+        return error_no_memory(err);
+    for (size_t i = 0; i < s->n_slices; i++)
+        if (s->slices[i].n)
+            meet(s, &s->slices[i], ends);
+    free(ends);
+    return ST_OK;
+}
+
+/* ---- costs ---- */
+
+/* Those that can be a point of a curve come first, by operation, devices and bytes. */
+static bool is_point(const struct meeting *m) {
+    return m->n == m->devices && m->first->bytes;
+}
+
+static int compare_points(const struct meeting *x, const struct meeting *y) {
+    int order = (int)is_point(y) - (int)is_point(x);
+    if (!order)
+        order = compare_texts(x->first->operation, y->first->operation);
+    if (!order)
+        order = (x->devices > y->devices) - (x->devices < y->devices);
+    return order ? order : (x->first->bytes > y->first->bytes) - (x->first->bytes < y->first->bytes);
+}
+
+static int compare_meetings(const void *a, const void *b) {
+    const struct meeting *x = a, *y = b;
+    const int order = compare_points(x, y);
+    return order ? order : (y->alone > x->alone) - (y->alone < x->alone);
+}
+
+/* The point of n meetings of one size, those that were alone first. */
+static struct cost_point point_of(const struct meeting *items, size_t n, double *times) {
+    size_t alone = 0;
+    while (alone < n && items[alone].alone)
+        alone++;
+    const size_t used = alone ? alone : n;
+    struct cost_point point = {.operation = items->first->operation,
+                               .devices = items->devices,
+                               .bytes = items->first->bytes,
+                               .n_shared = n - alone,
+                               .alone = alone};
+    for (size_t i = 0; i < used; i++) {
+        times[i] = items[i].cost_us;
+        point.beside += items[i].beside / (double)used;
+    }
+    point.time_us = summary_of(used, times);
+    return point;
+}
+
+static enum status list_points(struct search *s, struct error *err) {
+    struct meetings *out = &s->out;
+    double *times = calloc(out->n + 1, sizeof *times);
+    out->points = calloc(out->n + 1, sizeof *out->points);
+    if (!times || !out->points) {
+        free(times);
+        return error_no_memory(err);
+    }
+    if (out->n)
+        qsort(out->items, out->n, sizeof *out->items, compare_meetings);
+    for (size_t i = 0, k; i < out->n && is_point(&out->items[i]); i = k) {
+        for (k = i + 1; k < out->n && !compare_points(&out->items[i], &out->items[k]);)
+            k++;
+        out->points[out->n_points++] = point_of(out->items + i, k - i, times);
+    }
+    free(times);
+    return ST_OK;
+}
+
+enum status meetings_find(size_t n, struct rank_trace *traces, struct meetings *out, struct error *err) {
+    struct search s = {.n_traces = n, .traces = traces};
+    enum status st = list_slices(&s, err);
+    if (!st)
+        st = compare_all_clocks(&s, err);
+    if (!st)
+        st = list_ends(&s, err);
+    if (!st)
+        st = meet_all(&s, err);
+    if (!st)
+        st = list_points(&s, err);
+    for (size_t t = 0; s.ends && t < n; t++)
+        free(s.ends[t]);
+    free(s.ends);
+    free(s.parts);
+    free(s.slices);
+    free(s.lags);
+    free(s.residuals);
+    if (st)
+        meetings_release(&s.out);
+    else
+        *out = s.out;
+    return st;
+}
+
+void meetings_release(struct meetings *meetings) {
+    free(meetings->items);
+    free(meetings->points);
+    *meetings = (struct meetings){0};
+}

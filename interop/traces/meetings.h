@@ -1,0 +1,52 @@
+/* Which collectives of several ranks' traces are one and the same, when its last rank came, and what it cost from then
+ * on: a single rank's trace shows how long that rank waited and sent, but not how much of it was waiting.
+ *
+ * Collectives of one process group and sequence number belong together; without such numbers those of the same
+ * operation and bytes that are the k-th in a step. The ranks' clocks need not agree: where no rank is done before the
+ * last has begun, all are done at about the same time, and that is how clocks are compared.
+ * Units: microseconds. Threads: one at a time. */
+#ifndef INTEROP_TRACES_MEETINGS_H
+#define INTEROP_TRACES_MEETINGS_H
+
+#include "base/statistics.h"
+#include "interop/traces/rank_trace.h"
+
+/* One collective that at least two traces have. */
+struct meeting {
+    const struct rank_collective *first; /* one of them: operation, group, bytes */
+    uint32_t devices;                    /* in the group */
+    size_t n;                            /* traces that have it */
+    size_t last;                         /* the trace of the rank that came last */
+    double gap_us;                       /* from the last but one rank's coming to the last's */
+    double cost_us;                      /* from the last one's coming to the end */
+    bool alone;                          /* no other collective of these ranks was under way meanwhile */
+    double beside;                       /* the share of that time for which the ranks computed, on average */
+};
+
+/* What one operation of one size costs among so many devices. */
+struct cost_point {
+    const char *operation;
+    uint32_t devices;
+    uint64_t bytes;
+    struct summary time_us; /* over those that were alone or, if there are none, over all */
+    size_t n_shared;        /* that were not alone */
+    bool alone;             /* time_us is over those that were */
+    double beside;          /* mean of meeting.beside over those of time_us */
+};
+
+struct meetings {
+    struct meeting *items;
+    size_t n;
+    struct cost_point *points; /* by operation, devices, bytes; only where the traces have all ranks and the bytes */
+    size_t n_points;
+    size_t n_unmatched; /* collectives of one trace that no other trace has, though the others do meet */
+    size_t n_partial;   /* meetings of which some ranks' traces are missing */
+    double clock_us;    /* by so much ends differ from a common end in the median, once clocks are compared */
+};
+
+/* Find the meetings of n traces, and complete `ready` and `late` of their collectives [O(collectives log collectives)].
+ * Fails: ST_NO_MEMORY. */
+enum status meetings_find(size_t n, struct rank_trace *traces, struct meetings *out, struct error *err);
+void meetings_release(struct meetings *meetings);
+
+#endif

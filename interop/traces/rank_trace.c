@@ -1,0 +1,309 @@
+/* Members of a collective's arguments are those of torch/csrc/profiler (saveNcclMeta) for NCCL. For gloo, whose events
+ * say neither group nor sequence number, they are the sizes and types of the inputs (record_shapes=True). */
+#include "interop/traces/rank_trace.h"
+
+#include <ctype.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/grow.h"
+#include "base/json.h"
+#include "interop/import/trace_events.h"
+#include "interop/import/trace_stream.h"
+
+struct reading {
+    struct rank_trace trace;
+    struct text_set *texts;
+    struct spans processor;     /* when its operators ran */
+    struct rank_step *steps[3]; /* marked on the device; on the processor; by the optimizer's steps */
+    size_t n_steps[3], room[3];
+    double first, last; /* moments of events */
+};
+
+/* ---- collectives ---- */
+
+static uint64_t bytes_of_type(const char *name) {
+    static const struct {
+        const char *name;
+        uint64_t bytes;
+    } types[] = {{"float", 4},         {"double", 8},  {"half", 2},          {"bfloat16", 2},      {"c10::half", 2},
+                 {"c10::bfloat16", 2}, {"float32", 4}, {"float64", 8},       {"float16", 2},       {"long", 8},
+                 {"long int", 8},      {"int64", 8},   {"int", 4},           {"int32", 4},         {"short", 2},
+                 {"short int", 2},     {"byte", 1},    {"unsigned char", 1}, {"uint8", 1},         {"char", 1},
+                 {"signed char", 1},   {"int8", 1},    {"bool", 1},          {"float8_e4m3fn", 1}, {"float8_e5m2", 1}};
+    for (size_t i = 0; i < sizeof types / sizeof *types; i++)
+        if (!strcasecmp(name, types[i].name))
+            return types[i].bytes;
+    return 0;
+}
+
+/* One name for each operation, however the backend, the call or the kernel spells it. */
+static const char *operation_of(const char *said, bool *meets) {
+    static const struct {
+        const char *part, *name; /* part: of what is said, in small letters without lines under them */
+        bool meets;
+    } names[] = {{"allreduce", "all_reduce", true}, {"reducescatter", "reduce_scatter", true},
+                 {"allgather", "all_gather", true}, {"alltoall", "all_to_all", true},
+                 {"barrier", "barrier", true},      {"broadcast", "broadcast", false},
+                 {"reduce", "reduce", false},       {"gather", "gather", false},
+                 {"scatter", "scatter", false},     {"sendrecv", "send_receive", false},
+                 {"send", "send", false},           {"recv", "receive", false}};
+    char word[128];
+    size_t n = 0;
+    for (const char *c = said; *c && n + 1 < sizeof word; c++)
+        if (*c != '_')
+            word[n++] = (char)tolower((unsigned char)*c);
+    word[n] = 0;
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        if (strstr(word, names[i].part)) {
+            *meets = names[i].meets;
+            return names[i].name;
+        }
+    *meets = false;
+    return "other";
+}
+
+static double number_of(const struct json_at *args, const char *key) {
+    struct json_at member;
+    return json_has(args, key, &member) && cJSON_IsNumber(member.node) ? fmax(member.node->valuedouble, 0) : 0;
+}
+
+static const char *text_of(const struct json_at *args, const char *key) {
+    struct json_at member;
+    return json_has(args, key, &member) && cJSON_IsString(member.node) ? member.node->valuestring : "";
+}
+
+/* The number of elements of a list of sizes, or of a list of such lists. */
+static double elements_of(const cJSON *sizes) {
+    double product = 1, sum = 0;
+    bool nested = false;
+    for (const cJSON *e = sizes->child; e; e = e->next) {
+        nested = nested || cJSON_IsArray(e);
+        sum += cJSON_IsArray(e) ? elements_of(e) : 0;
+        product *= cJSON_IsNumber(e) ? fmax(e->valuedouble, 0) : 0;
+    }
+    return nested ? sum : product;
+}
+
+static uint64_t bytes_of(const struct json_at *args) {
+    struct json_at dims, types;
+    const double said = fmax(number_of(args, "In msg nelems"), number_of(args, "Out msg nelems"));
+    double bytes = said * (double)bytes_of_type(text_of(args, "dtype"));
+    if (!said && json_has(args, "Input Dims", &dims) && json_has(args, "Input type", &types) &&
+        cJSON_IsArray(dims.node) && cJSON_IsArray(types.node)) {
+        const char *type = cJSON_GetStringValue(types.node->child);
+        bytes = elements_of(dims.node) * (double)(type ? bytes_of_type(type) : 0);
+    }
+    return bytes < 0x1p53 ? (uint64_t)bytes : 0;
+}
+
+/* Name and ranks of the process group, for comparing; NULL when memory is out. */
+static const char *group_of(struct reading *r, const struct json_at *args) {
+    struct json_at ranks;
+    char *list = json_has(args, "Process Group Ranks", &ranks) ? json_line(ranks.node) : NULL;
+    const char *name = text_of(args, "Process Group Name"), *kept = NULL;
+    if (!list)
+        return text_set_add(r->texts, name);
+    char *whole = malloc(strlen(name) + strlen(list) + 2);
+    if (whole) {
+        stpcpy(stpcpy(stpcpy(whole, name), " "), list);
+        kept = text_set_add(r->texts, whole);
+    }
+    free(whole);
+    free(list);
+    return kept;
+}
+
+static enum status add_collective(struct reading *r, const struct json_at *at, const struct trace_event *event,
+                                  struct error *err) {
+    struct rank_trace *trace = &r->trace;
+    struct json_at args;
+    if (!json_has(at, "args", &args) || !cJSON_IsObject(args.node))
+        args = json_root(NULL, "");
+    const char *said = text_of(&args, "Collective name"), *colon = strchr(event->name, ':');
+    struct rank_collective c = {.start = event->start, .end = event->end, .ready = NAN};
+    c.operation = operation_of(*said ? said : colon && colon[1] != ':' ? colon + 1 : event->name, &c.meets);
+    c.group = group_of(r, &args);
+    c.devices = (uint32_t)fmin(number_of(&args, "Group size"), UINT32_MAX);
+    c.sequence =
+        json_has(&args, "Seq", &(struct json_at){0}) ? (int64_t)fmin(number_of(&args, "Seq"), 9e15) : TRACE_NO_NUMBER;
+    c.bytes = bytes_of(&args);
+    if (trace->n_collectives == RANK_MAX_COLLECTIVES)
+        return error_at(err, ST_TOO_LARGE, trace->file, "more than %d collectives; profile fewer iterations",
+                        RANK_MAX_COLLECTIVES);
+    if (!c.group || !GROW(&trace->collectives, &trace->collectives_room, trace->n_collectives + 1))
+        return error_no_memory(err);
+    trace->collectives[trace->n_collectives++] = c;
+    return ST_OK;
+}
+
+/* ---- events ---- */
+
+static enum status add_span(struct reading *r, struct spans *to, const struct trace_event *event, struct error *err) {
+    if (to->n == RANK_MAX_SPANS) {
+        spans_join(to);
+        if (2 * to->n > RANK_MAX_SPANS)
+            return error_at(err, ST_TOO_LARGE, r->trace.file,
+                            "more than %d stretches of computing; profile fewer iterations", RANK_MAX_SPANS / 2);
+    }
+    return spans_add(to, event->start, event->end) ? ST_OK : error_no_memory(err);
+}
+
+enum { ON_DEVICE, ON_PROCESSOR, BY_UPDATES };
+
+static enum status add_step(struct reading *r, int which, const struct trace_event *event, struct error *err) {
+    const char *number = strchr(event->name, '#');
+    if (!GROW(&r->steps[which], &r->room[which], r->n_steps[which] + 1))
+        return error_no_memory(err);
+    r->steps[which][r->n_steps[which]++] =
+        (struct rank_step){number ? strtoll(number + 1, NULL, 10) : 0, event->start, event->end};
+    return ST_OK;
+}
+
+static bool is_call_of_collective(const char *name) {
+    return !strncmp(name, "c10d::", 6) || !strcmp(name, "record_param_comms");
+}
+
+static enum status add_event(struct reading *r, const struct json_at *at, const struct trace_event *event,
+                             struct error *err) {
+    r->first = fmin(r->first, event->start);
+    r->last = fmax(r->last, event->end);
+    switch (event->kind) {
+    case TRACE_COLLECTIVE:
+        r->trace.on_device |= strstr(event->name, "nccl") != NULL;
+        return add_collective(r, at, event, err);
+    case TRACE_KERNEL:
+        r->trace.on_device = true;
+        return add_span(r, &r->trace.compute, event, err);
+    case TRACE_OPERATOR:
+    case TRACE_BACKWARD:
+    case TRACE_GRADIENT:
+        return r->trace.on_device || is_call_of_collective(event->name) ? ST_OK
+                                                                        : add_span(r, &r->processor, event, err);
+    case TRACE_DEVICE_STEP:
+        return add_step(r, ON_DEVICE, event, err);
+    case TRACE_STEP:
+        return add_step(r, ON_PROCESSOR, event, err);
+    case TRACE_UPDATE:
+        return add_step(r, BY_UPDATES, event, err);
+    case TRACE_ASIDE:
+    case TRACE_LAUNCH:
+        break;
+    }
+    return ST_OK;
+}
+
+static enum status visit(void *context, const char *member, const struct json_at *at, struct error *err) {
+    struct reading *r = context;
+    struct trace_event event;
+    bool kept = false;
+    struct json_at rank;
+    if (member && !strcmp(member, "distributedInfo") && cJSON_IsObject(at->node)) {
+        r->trace.rank = json_has(at, "rank", &rank) ? (int64_t)number_of(at, "rank") : TRACE_NO_NUMBER;
+        r->trace.n_ranks = (uint32_t)fmin(number_of(at, "world_size"), UINT32_MAX);
+    }
+    enum status st = member ? ST_OK : trace_event_read(at, &event, &kept, err);
+    return st || !kept ? st : add_event(r, at, &event, err);
+}
+
+/* ---- iterations ---- */
+
+static int compare_steps(const void *a, const void *b) {
+    const struct rank_step *x = a, *y = b;
+    return (x->start > y->start) - (x->start < y->start);
+}
+
+static int compare_numbers(const void *a, const void *b) {
+    const struct rank_step *x = a, *y = b;
+    return x->number != y->number ? (x->number > y->number) - (x->number < y->number) : compare_steps(a, b);
+}
+
+/* A device marks a step once a stream: marks of one number are one step. Each step ends where the next begins. */
+static void join_steps(struct rank_trace *trace) {
+    size_t kept = 0;
+    qsort(trace->steps, trace->n_steps, sizeof *trace->steps, compare_numbers);
+    for (size_t i = 0; i < trace->n_steps; i++) {
+        struct rank_step *last = kept ? &trace->steps[kept - 1] : NULL;
+        if (last && last->number == trace->steps[i].number)
+            last->end = fmax(last->end, trace->steps[i].end);
+        else
+            trace->steps[kept++] = trace->steps[i];
+    }
+    trace->n_steps = kept;
+    qsort(trace->steps, kept, sizeof *trace->steps, compare_steps);
+    for (size_t i = 0; i + 1 < kept; i++)
+        trace->steps[i].end = trace->steps[i + 1].start;
+}
+
+/* The optimizer's steps end the iterations, the first of which begins with the trace. */
+static void cut_by_updates(struct rank_trace *trace, double first) {
+    qsort(trace->steps, trace->n_steps, sizeof *trace->steps, compare_steps);
+    for (size_t i = 0; i < trace->n_steps; i++) {
+        trace->steps[i].number = (int64_t)i;
+        trace->steps[i].start = i ? trace->steps[i - 1].end : first;
+    }
+}
+
+static enum status take_steps(struct reading *r, struct error *err) {
+    struct rank_trace *trace = &r->trace;
+    const int which = trace->on_device && r->n_steps[ON_DEVICE] ? ON_DEVICE
+                      : r->n_steps[ON_PROCESSOR]                ? ON_PROCESSOR
+                                                                : BY_UPDATES;
+    if (!r->n_steps[which]) {
+        const struct trace_event whole = {.name = "", .start = r->first, .end = r->last};
+        enum status st = add_step(r, which, &whole, err);
+        if (st)
+            return st;
+        r->steps[which][0].end = r->last;
+    }
+    trace->steps = r->steps[which];
+    trace->n_steps = r->n_steps[which];
+    r->steps[which] = NULL;
+    if (which == BY_UPDATES)
+        cut_by_updates(trace, r->first);
+    else
+        join_steps(trace);
+    return ST_OK;
+}
+
+static int compare_collectives(const void *a, const void *b) {
+    const struct rank_collective *x = a, *y = b;
+    return x->start != y->start ? (x->start > y->start) - (x->start < y->start) : (x->end > y->end) - (x->end < y->end);
+}
+
+enum status rank_trace_read(const char *path, struct text_set *texts, struct rank_trace *out, struct error *err) {
+    const struct source source = trace_source(path);
+    struct reading r = {
+        .trace = {.file = source.name, .rank = TRACE_NO_NUMBER}, .texts = texts, .first = INFINITY, .last = -INFINITY};
+    struct rank_trace *trace = &r.trace;
+    enum status st = trace_stream(&source, visit, &r, err);
+    if (!st && !(r.last > r.first))
+        st = error_at(err, ST_INVALID, source.name, "no event of a training iteration is in it");
+    if (!st)
+        st = take_steps(&r, err);
+    if (!st && !trace->on_device) {
+        spans_release(&trace->compute);
+        trace->compute = r.processor;
+        r.processor = (struct spans){0};
+    }
+    if (!st) {
+        spans_join(&trace->compute);
+        if (trace->n_collectives)
+            qsort(trace->collectives, trace->n_collectives, sizeof *trace->collectives, compare_collectives);
+        *out = *trace;
+    } else {
+        rank_trace_release(trace);
+    }
+    spans_release(&r.processor);
+    for (int i = 0; i < 3; i++)
+        free(r.steps[i]);
+    return st;
+}
+
+void rank_trace_release(struct rank_trace *trace) {
+    spans_release(&trace->compute);
+    free(trace->steps);
+    free(trace->collectives);
+    *trace = (struct rank_trace){0};
+}
