@@ -10,6 +10,7 @@
 #include "cli/options.h"
 #include "cli/paths.h"
 #include "interop/import/import.h"
+#include "interop/import/trace_stream.h"
 #include "strategy/cluster.h"
 
 struct request {
@@ -101,8 +102,11 @@ static enum status write_costs(const struct request *request, const struct meeti
 }
 
 static enum status explain(const struct request *request, const struct arguments *traces, struct error *err) {
+    struct source sources[MAX_ARGUMENTS];
     struct explanation e;
-    enum status st = explanation_of(traces->n, traces->items, &e, err);
+    for (size_t i = 0; i < traces->n; i++)
+        sources[i] = trace_source(traces->items[i]);
+    enum status st = explanation_of(traces->n, sources, &e, err);
     if (st)
         return st;
     if (request->out)

@@ -194,13 +194,13 @@ static enum status check_ranks(const struct explanation *e, struct error *err) {
     return ST_OK;
 }
 
-static enum status read_all(size_t n, const char *const *paths, struct explanation *e, struct error *err) {
+static enum status read_all(size_t n, const struct source *sources, struct explanation *e, struct error *err) {
     e->traces = calloc(n, sizeof *e->traces);
     e->accounts = calloc(n, sizeof *e->accounts);
     if (!e->traces || !e->accounts)
         return error_no_memory(err);
     for (; e->n < n; e->n++) {
-        enum status st = rank_trace_read(paths[e->n], &e->texts, &e->traces[e->n], err);
+        enum status st = rank_trace_read(&sources[e->n], &e->texts, &e->traces[e->n], err);
         if (st)
             return st;
         if (e->traces[e->n].rank == TRACE_NO_NUMBER)
@@ -210,10 +210,10 @@ static enum status read_all(size_t n, const char *const *paths, struct explanati
     return check_ranks(e, err);
 }
 
-enum status explanation_of(size_t n, const char *const *paths, struct explanation *out, struct error *err) {
+enum status explanation_of(size_t n, const struct source *sources, struct explanation *out, struct error *err) {
     *out = (struct explanation){0};
     out->texts.arena = &out->arena;
-    enum status st = read_all(n, paths, out, err);
+    enum status st = read_all(n, sources, out, err);
     if (!st)
         st = meetings_find(n, out->traces, &out->meetings, err);
     if (!st)

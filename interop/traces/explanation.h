@@ -45,9 +45,9 @@ struct explanation {
     size_t late;         /* the rank for which others wait longest; n: none beyond what clocks can tell */
 };
 
-/* Read the traces, "-" being standard input, and explain them. Zeroed where it fails. Fails: as rank_trace_read;
- * ST_INVALID (two of one rank; of different jobs). */
-enum status explanation_of(size_t n, const char *const *paths, struct explanation *out, struct error *err);
+/* Read the traces (trace_source) and explain them; their names are borrowed. Zeroed where it fails. Fails: as
+ * rank_trace_read; ST_INVALID (two of one rank; of different jobs). */
+enum status explanation_of(size_t n, const struct source *sources, struct explanation *out, struct error *err);
 void explanation_release(struct explanation *explanation);
 
 /* What a rank does for most of each of `cells` equal parts of its step `step` (an index). */

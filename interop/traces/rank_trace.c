@@ -272,14 +272,14 @@ static int compare_collectives(const void *a, const void *b) {
     return x->start != y->start ? (x->start > y->start) - (x->start < y->start) : (x->end > y->end) - (x->end < y->end);
 }
 
-enum status rank_trace_read(const char *path, struct text_set *texts, struct rank_trace *out, struct error *err) {
-    const struct source source = trace_source(path);
+enum status rank_trace_read(const struct source *source, struct text_set *texts, struct rank_trace *out,
+                            struct error *err) {
     struct reading r = {
-        .trace = {.file = source.name, .rank = TRACE_NO_NUMBER}, .texts = texts, .first = INFINITY, .last = -INFINITY};
+        .trace = {.file = source->name, .rank = TRACE_NO_NUMBER}, .texts = texts, .first = INFINITY, .last = -INFINITY};
     struct rank_trace *trace = &r.trace;
-    enum status st = trace_stream(&source, visit, &r, err);
+    enum status st = trace_stream(source, visit, &r, err);
     if (!st && !(r.last > r.first))
-        st = error_at(err, ST_INVALID, source.name, "no event of a training iteration is in it");
+        st = error_at(err, ST_INVALID, source->name, "no event of a training iteration is in it");
     if (!st)
         st = take_steps(&r, err);
     if (!st && !trace->on_device) {

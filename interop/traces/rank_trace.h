@@ -10,6 +10,7 @@
 #include <stdint.h>
 
 #include "base/error.h"
+#include "interop/import/source.h"
 #include "interop/import/text_set.h"
 #include "interop/traces/spans.h"
 
@@ -47,9 +48,10 @@ struct rank_trace {
 
 enum { RANK_MAX_SPANS = 8 << 20, RANK_MAX_COLLECTIVES = 1 << 20 };
 
-/* Read a file of any size; "-" is standard input. Texts are kept in `texts`. Fails: as trace_stream; ST_INVALID
- * (nothing in it takes time); ST_TOO_LARGE (over the limits above). */
-enum status rank_trace_read(const char *path, struct text_set *texts, struct rank_trace *out, struct error *err);
+/* Read a trace of any size. Texts are kept in `texts`. Fails: as trace_stream; ST_INVALID (nothing in it takes time);
+ * ST_TOO_LARGE (over the limits above). */
+enum status rank_trace_read(const struct source *source, struct text_set *texts, struct rank_trace *out,
+                            struct error *err);
 void rank_trace_release(struct rank_trace *trace);
 
 #endif

@@ -1,0 +1,235 @@
+/* Random traces of several ranks, gloo's and NCCL's, with clocks that differ and events in any order: what is said of
+ * them equals what a reading of every single microsecond says. */
+#include <math.h>
+#include <string.h>
+
+#include "base/rng.h"
+#include "interop/traces/explanation.h"
+#include "tests/unit/interop/rank_traces.h"
+
+enum { INSTANCES = 150, MAX_RANKS = 5, MAX_STEPS = 5, MAX_COLLECTIVES = 4, MAX_OPERATORS = 8, MAX_US = 6000 };
+
+struct stretch {
+    int start, end;
+};
+
+struct collective {
+    struct stretch of[MAX_RANKS]; /* one end for all */
+    uint64_t floats;
+    int last, gap, cost;
+    bool alone;
+};
+
+/* A job as it really was, by one clock. */
+struct job {
+    int n_ranks, n_steps, length; /* length: of a step, us */
+    bool device, numbered;
+    long clock[MAX_RANKS];
+    struct collective collectives[MAX_STEPS * MAX_COLLECTIVES];
+    int n_collectives;
+    struct stretch operators[MAX_RANKS][MAX_STEPS * MAX_OPERATORS];
+    int n_operators[MAX_RANKS];
+};
+
+static int below(struct rng *rng, int n) {
+    return (int)rng_below(rng, (uint64_t)n);
+}
+
+/* All within the step that begins at `at`; sizes differ within a step, so that they can be told apart. */
+static void draw_collective(struct rng *rng, struct job *job, int at, int k) {
+    struct collective *c = &job->collectives[job->n_collectives++];
+    int latest = 0;
+    c->floats = (uint64_t)(1 + k + MAX_COLLECTIVES * below(rng, 3));
+    for (int r = 0; r < job->n_ranks; r++) {
+        c->of[r].start = at + 1 + below(rng, job->length / 2);
+        latest = c->of[r].start > latest ? c->of[r].start : latest;
+    }
+    const int end = latest + 1 + below(rng, at + job->length - 1 - latest);
+    for (int r = 0; r < job->n_ranks; r++)
+        c->of[r].end = end;
+}
+
+static void draw_job(struct rng *rng, struct job *job) {
+    *job = (struct job){.n_ranks = 1 + below(rng, MAX_RANKS),
+                        .n_steps = 1 + below(rng, MAX_STEPS),
+                        .length = 20 + below(rng, 1000),
+                        .device = below(rng, 2),
+                        .numbered = below(rng, 2)};
+    for (int r = 0; r < job->n_ranks; r++)
+        job->clock[r] = below(rng, 2000000) - 1000000;
+    for (int s = 0; s < job->n_steps; s++) {
+        const int n = below(rng, MAX_COLLECTIVES + 1);
+        for (int k = 0; k < n; k++)
+            draw_collective(rng, job, s * job->length, k);
+        for (int r = 0; r < job->n_ranks; r++)
+            for (int i = below(rng, MAX_OPERATORS + 1); i--;) {
+                const int start = s * job->length + below(rng, job->length - 1);
+                job->operators[r][job->n_operators[r]++] =
+                    (struct stretch){start, start + 1 + below(rng, (s + 1) * job->length - start)};
+            }
+    }
+}
+
+/* ---- written ---- */
+
+static void write_event(const struct job *job, int r, int which, struct rank_text *to) {
+    const double base = 4812580000000.0 + (double)job->clock[r];
+    if (which < job->n_operators[r]) {
+        const struct stretch *o = &job->operators[r][which];
+        rank_event(to, job->device ? "kernel" : "cpu_op", job->device ? "gemm" : "aten::mm", 7, base + o->start,
+                   base + o->end, "");
+        return;
+    }
+    which -= job->n_operators[r];
+    if (which < job->n_collectives) {
+        const struct collective *c = &job->collectives[which];
+        if (job->device)
+            rank_nccl(to, "0", job->n_ranks, job->numbered ? which : -1, c->floats, base + c->of[r].start,
+                      base + c->of[r].end);
+        else
+            rank_gloo(to, c->floats, base + c->of[r].start, base + c->of[r].end);
+        return;
+    }
+    which -= job->n_collectives;
+    rank_step(to, job->device, 3 + which, base + which * job->length, base + (which + 1) * job->length);
+}
+
+static struct source write_rank(struct rng *rng, const struct job *job, int r, struct rank_text *to) {
+    uint32_t order[MAX_STEPS * (MAX_OPERATORS + MAX_COLLECTIVES + 1)];
+    const int n = job->n_operators[r] + job->n_collectives + job->n_steps;
+    for (int i = 0; i < n; i++)
+        order[i] = (uint32_t)i;
+    rng_shuffle(rng, (size_t)n, order);
+    rank_begin(to, r, job->n_ranks);
+    for (int i = 0; i < n; i++)
+        write_event(job, r, (int)order[i], to);
+    return rank_end(to);
+}
+
+/* ---- the plain reading ---- */
+
+/* Who came last; of those who came together nobody knows. */
+static void read_collectives(struct job *job) {
+    for (int i = 0; i < job->n_collectives; i++) {
+        struct collective *c = &job->collectives[i];
+        int latest = -1, second = -1;
+        for (int r = 0; r < job->n_ranks; r++)
+            if (c->of[r].start > latest) {
+                second = latest;
+                latest = c->of[r].start;
+                c->last = r;
+            } else if (c->of[r].start > second) {
+                second = c->of[r].start;
+            }
+        c->gap = latest - second;
+        c->cost = c->of[0].end - latest;
+        c->alone = true;
+        for (int k = 0; k < job->n_collectives; k++)
+            for (int r = 0; r < job->n_ranks && k != i; r++) {
+                const struct stretch *other = &job->collectives[k].of[r];
+                const bool before =
+                    other->start < c->of[r].start || (other->start == c->of[r].start && other->end < c->of[r].end);
+                c->alone = c->alone && (before ? other->end <= latest : other->start >= c->of[r].end);
+            }
+    }
+}
+
+/* What rank r does in microsecond t. */
+static enum time_kind kind_at(const struct job *job, int r, int t) {
+    bool waits = false;
+    for (int i = 0; i < job->n_operators[r]; i++)
+        if (job->operators[r][i].start <= t && t < job->operators[r][i].end)
+            return TIME_compute;
+    for (int i = 0; i < job->n_collectives; i++) {
+        const struct collective *c = &job->collectives[i];
+        const int latest = job->n_ranks > 1 ? c->of[c->last].start : c->of[r].start;
+        if (latest <= t && t < c->of[r].end)
+            return TIME_exposed;
+        waits = waits || (c->of[r].start <= t && t < c->of[r].end);
+    }
+    return waits ? TIME_waiting : TIME_idle;
+}
+
+static void check_ranks(const struct job *job, const struct explanation *e) {
+    for (int r = 0; r < job->n_ranks; r++) {
+        double us[TIME_COUNT] = {0};
+        for (int t = 0; t < job->n_steps * job->length; t++)
+            us[kind_at(job, r, t)] += 1.0 / job->n_steps;
+        assert_int_equal(e->traces[r].rank, r);
+        assert_int_equal(e->traces[r].n_steps, job->n_steps);
+        for (int k = 0; k < TIME_COUNT; k++)
+            assert_true(fabs(e->accounts[r].us[k] - us[k]) < 0.01);
+        assert_true(fabs(e->accounts[r].iteration_us - job->length) < 0.01);
+    }
+}
+
+static void check_meetings(const struct job *job, const struct explanation *e) {
+    assert_int_equal(e->meetings.n, job->n_ranks > 1 ? job->n_collectives : 0);
+    assert_int_equal(e->meetings.n_unmatched, 0);
+    assert_int_equal(e->meetings.n_partial, 0);
+    assert_true(e->meetings.clock_us < 0.01);
+    for (size_t p = 0; p < e->meetings.n_points; p++) {
+        const struct cost_point *point = &e->meetings.points[p];
+        double costs[2][MAX_STEPS * MAX_COLLECTIVES];
+        size_t n[2] = {0, 0};
+        for (int i = 0; i < job->n_collectives; i++) {
+            const struct collective *c = &job->collectives[i];
+            if (4 * c->floats == point->bytes)
+                costs[c->alone][n[c->alone]++] = c->cost;
+        }
+        assert_int_equal(point->alone, n[1] > 0);
+        assert_int_equal(point->n_shared, n[0]);
+        assert_int_equal(point->devices, job->n_ranks);
+        assert_int_equal(point->time_us.n, n[point->alone]);
+        assert_true(fabs(point->time_us.median_us - median_of(n[point->alone], costs[point->alone])) < 0.01);
+    }
+    size_t n_last = 0, n_points = 0;
+    for (int r = 0; r < job->n_ranks; r++)
+        n_last += e->accounts[r].n_last;
+    for (size_t p = 0; p < e->meetings.n_points; p++)
+        n_points +=
+            e->meetings.points[p].time_us.n + (e->meetings.points[p].alone ? e->meetings.points[p].n_shared : 0);
+    assert_int_equal(n_last, e->meetings.n);
+    assert_int_equal(n_points, e->meetings.n);
+}
+
+/* Others wait for rank r: to the microsecond, where nobody came at the same time as the last. */
+static void check_late(const struct job *job, const struct explanation *e) {
+    for (int r = 0; r < job->n_ranks && job->n_ranks > 1; r++) {
+        size_t n = 0, tied = 0;
+        for (int i = 0; i < job->n_collectives; i++) {
+            n += job->collectives[i].last == r;
+            tied += job->collectives[i].gap == 0;
+        }
+        assert_true(e->accounts[r].n_last + tied >= n && e->accounts[r].n_last <= n + tied);
+    }
+}
+
+static void traces_say_what_every_microsecond_says(void **state) {
+    (void)state;
+    static struct job job;
+    struct rank_text texts[MAX_RANKS] = {0};
+    struct rng rng;
+    rng_seed(&rng, test_seed());
+    for (int i = 0; i < INSTANCES; i++) {
+        struct source sources[MAX_RANKS];
+        struct explanation e;
+        struct error err;
+        draw_job(&rng, &job);
+        for (int r = 0; r < job.n_ranks; r++)
+            sources[job.n_ranks - 1 - r] = write_rank(&rng, &job, r, &texts[r]);
+        read_collectives(&job);
+        assert_ok(explanation_of((size_t)job.n_ranks, sources, &e, &err));
+        check_ranks(&job, &e);
+        check_meetings(&job, &e);
+        check_late(&job, &e);
+        explanation_release(&e);
+    }
+    for (int r = 0; r < MAX_RANKS; r++)
+        free(texts[r].text);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {cmocka_unit_test(traces_say_what_every_microsecond_says)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
