@@ -13,6 +13,9 @@
 
 enum { WINDOW = 31 };
 
+/* Moments since 1970 are rounded to less than this. */
+static const double SLACK_US = 0.5;
+
 /* A collective of one trace, on its way to its meeting. */
 struct part {
     struct rank_collective *c;
@@ -232,8 +235,8 @@ static enum status list_ends(struct search *s, struct error *err) {
 static bool is_alone(const struct search *s, const struct part *part) {
     const struct rank_trace *trace = &s->traces[part->trace];
     const size_t i = (size_t)(part->c - trace->collectives);
-    return s->ends[part->trace][i] <= part->c->ready &&
-           (i + 1 == trace->n_collectives || trace->collectives[i + 1].start >= part->c->end);
+    return s->ends[part->trace][i] <= part->c->ready + SLACK_US &&
+           (i + 1 == trace->n_collectives || trace->collectives[i + 1].start >= part->c->end - SLACK_US);
 }
 
 static uint32_t devices_of(const struct search *s, const struct part *part) {
