@@ -101,11 +101,10 @@ static uint64_t bytes_of(const struct json_at *args) {
 /* Name and ranks of the process group, for comparing; NULL when memory is out. */
 static const char *group_of(struct reading *r, const struct json_at *args) {
     struct json_at ranks;
-    char *list = json_has(args, "Process Group Ranks", &ranks) ? json_line(ranks.node) : NULL;
     const char *name = text_of(args, "Process Group Name"), *kept = NULL;
-    if (!list)
+    if (!json_has(args, "Process Group Ranks", &ranks))
         return text_set_add(r->texts, name);
-    char *whole = malloc(strlen(name) + strlen(list) + 2);
+    char *list = json_line(ranks.node), *whole = list ? malloc(strlen(name) + strlen(list) + 2) : NULL;
     if (whole) {
         stpcpy(stpcpy(stpcpy(whole, name), " "), list);
         kept = text_set_add(r->texts, whole);

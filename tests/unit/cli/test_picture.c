@@ -35,6 +35,19 @@ static void columns_grow_with_the_share(void **state) {
     assert_int_equal(*last, '#');
 }
 
+static void shades_differ_in_both_alphabets(void **state) {
+    (void)state;
+    char letters[PICTURE_SHADES + 1] = "", blocks[PICTURE_SHADES * PICTURE_BYTES + 1] = "";
+    for (unsigned i = 0; i < PICTURE_SHADES; i++) {
+        use("C", NULL, NULL);
+        strcat(letters, picture_shade(i));
+        use("C.UTF-8", NULL, NULL);
+        strcat(blocks, picture_shade(i));
+    }
+    assert_string_equal(letters, " .=#");
+    assert_string_equal(blocks, " ░▒█");
+}
+
 static void what_is_no_share_is_cut(void **state) {
     (void)state;
     char text[CELLS * PICTURE_BYTES + 1];
@@ -83,8 +96,11 @@ static void a_line_has_a_width_without_a_terminal(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(columns_grow_with_the_share),           cmocka_unit_test(what_is_no_share_is_cut),
-        cmocka_unit_test(bars_are_as_long_as_their_share),       cmocka_unit_test(the_locale_is_the_first_that_is_set),
+        cmocka_unit_test(shades_differ_in_both_alphabets),
+        cmocka_unit_test(columns_grow_with_the_share),
+        cmocka_unit_test(what_is_no_share_is_cut),
+        cmocka_unit_test(bars_are_as_long_as_their_share),
+        cmocka_unit_test(the_locale_is_the_first_that_is_set),
         cmocka_unit_test(a_line_has_a_width_without_a_terminal),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
