@@ -31,22 +31,14 @@ static bool is_choice(const char *word) {
 /* The word by which the scripts call the kind of an option's value. Choices stay as they are; "" is for what only the
  * user knows. */
 static const char *kind_of(const char *word) {
-    static const char *const kinds[][2] = {{"FILE", "file"},
-                                           {"FOLDER", "file"},
-                                           {"FILE[,FILE]", "file"},
-                                           {"PATH", "file"},
-                                           {"TRACE", "file"},
-                                           {"OTHER", "file"},
-                                           {"MODEL", "model"},
-                                           {"MODELS", "model,"},
-                                           {"CLUSTER", "cluster"},
-                                           {"CLUSTERS", "cluster,"},
-                                           {"BASELINE", "baseline"},
-                                           {"BASELINE[,BASELINE]", "baseline,"},
-                                           {"STRATEGY", "strategy"},
-                                           {"STRATEGY[,STRATEGY]", "strategy,"},
-                                           {"A", "strategy"},
-                                           {"B", "strategy"},
+    static const char *const kinds[][2] = {{"FILE", "file"},         {"FOLDER", "file"},
+                                           {"FILE[,FILE]", "file"},  {"PATH", "file"},
+                                           {"TRACE", "file"},        {"OTHER", "file"},
+                                           {"MODEL", "model"},       {"MODELS", "model,"},
+                                           {"CLUSTER", "cluster"},   {"CLUSTERS", "cluster,"},
+                                           {"BASELINE", "baseline"}, {"BASELINE[,BASELINE]", "baseline,"},
+                                           {"STRATEGY", "strategy"}, {"STRATEGY[,STRATEGY]", "strategy,"},
+                                           {"A", "strategy"},        {"B", "strategy"},
                                            {"PROGRAM", "program"}};
     if (is_choice(word))
         return word;

@@ -213,6 +213,9 @@ def make_files():
                                      ensure_ascii=False) + "\n")
     write("trace.json", json.dumps({"traceEvents": [{"name": EVIL, "ph": "X", "ts": 1, "dur": 1, "cat": EVIL, "pid": EVIL,
                                                      "tid": EVIL, "args": {EVIL: EVIL}}]}, ensure_ascii=False))
+    said = {"Collective name": EVIL, "Process Group Name": EVIL, "Process Group Ranks": EVIL, "dtype": EVIL}
+    write("rank.json", json.dumps({EVIL: EVIL, "traceEvents": [{"name": "nccl" + EVIL, "ph": "X", "ts": 1, "dur": 1,
+                                                               "cat": "kernel", "args": said}]}, ensure_ascii=False))
 
 
 def file_rows():
@@ -242,6 +245,8 @@ def file_rows():
              for kind, forms in (("model", ("safetensors", "onnx", "torch-trace", "pipedream", "espresso", "graph-item")),
                                  ("cluster", ("nccl-tests", "osu", "hostfile", "slurm", "topology", "resource-spec")))
              for form in forms]
+    rows += [("explain_trace", ["explain", "trace.json"], ANY), ("explain_rank", ["explain", "rank.json"], ANY),
+             ("explain_rank_json", ["explain", "rank.json", "--json"], ANY)]
     # What is typed comes back in errors too.
     rows += [(f"typed_{number}", words, kind) for number, (words, kind) in enumerate((
         ([EVIL], SEES), (["dataset", EVIL], SEES), (["dataset", "query", "--order", EVIL, "--dataset", "d.db"], SEES),

@@ -2,7 +2,7 @@
 # Names, ids and reasons that a terminal would obey, or a spreadsheet, on their way through every command that prints
 # what a dataset, a file or a service says (hostile.py). Needs OUT and python3; prints ok, not ok and skip lines
 # (tests/README.md).
-# Plan: 260
+# Plan: 263
 set -u
 cd "$(dirname "$0")/../.."
 export ROOT=$PWD OUT=${OUT:-build/release} PYTHONDONTWRITEBYTECODE=1

@@ -1,0 +1,93 @@
+#!/bin/bash
+# Where an iteration's time went, from traces of four ranks: generated ones of which the truth is known, one of 100 MB
+# (EXPLAIN_MB), and real ones where there is a PyTorch whose profiler is Kineto.
+# Once: it is the generator's time and torch's; what it calls of ours has tests of its own.
+# Plan: 36
+set -u
+cd "$(dirname "$0")/../.." || exit 2
+source tests/cli/check.bash
+root=$PWD
+syncopate=$PWD/${OUT:-build/release}/bin/syncopate
+megabytes=${EXPLAIN_MB:-100}
+dir=$(mktemp -d)
+trap 'rm -rf "$dir"' EXIT
+cd "$dir" || exit 2
+export LC_ALL=C PYTHONDONTWRITEBYTECODE=1
+say() { python3 "$root/tests/cli/explain.py" "$@"; }
+
+# ---- generated: late by 5 ms, clocks up to 3 s apart ----
+for form in gloo nccl; do
+    mkdir $form
+    say write $form $form || echo "not ok $form: traces are written"
+    check ${form}_is_explained 0 'Rank 2 is late: it comes last to' "$syncopate" explain $form/rank?.json
+    [ "$(grep -cE '^rank [0-3] +\| *#+\.*=+ +\|$' out)" = 4 ]
+    verdict ${form}_is_drawn $? "$(head -n 9 out)"
+    "$syncopate" explain $form/rank?.json --json >$form.json 2>err
+    say check $form.json
+done
+check the_order_of_files_does_not_matter 0 '' "$syncopate" explain nccl/rank3.json nccl/rank0.json nccl/rank2.json nccl/rank1.json --json
+python3 -c 'import json; a, b = (json.load(open(f)) for f in ("out", "nccl.json")); assert a == b'
+verdict it_says_the_same $?
+check several_pipes 0 'Rank 2 is late' bash -c \
+    "'$syncopate' explain - <(cat gloo/rank1.json) <(cat gloo/rank2.json) <(cat gloo/rank3.json) <gloo/rank0.json"
+check one_trace_alone 0 "one rank's trace does not tell when the others came" "$syncopate" explain nccl/rank0.json
+check some_ranks_are_missing 0 'more ranks than there are traces' "$syncopate" explain nccl/rank[012].json
+
+# ---- costs for a cluster file ----
+check costs_go_into_a_cluster 0 '3 all-reduces written to measured.json' "$syncopate" explain nccl/rank?.json --cluster lab-4x1g --out measured.json
+python3 - <<'PY'
+import json
+cluster = json.load(open("measured.json"))
+new = [m for m in cluster["measurements"] if m["operation"] == "all_reduce" and m["algorithm"] == "auto"]
+assert [m["bytes"] for m in new] == [1 << 16, 1 << 20, 1 << 22], new
+assert all(m["low_us"] <= m["time_us"] <= m["high_us"] and m["devices"] == 4 for m in new)
+PY
+verdict they_have_intervals $?
+check they_can_be_used 0 wfbp "$syncopate" simulate cnn-small measured.json --baseline wfbp
+check costs_need_all_ranks 3 'nothing to write into none.json' "$syncopate" explain nccl/rank[012].json --cluster lab-4x1g --out none.json
+[ ! -e none.json ]
+verdict nothing_is_written_then $?
+check a_cluster_without_out 2 'go together' "$syncopate" explain nccl/rank0.json --cluster lab-4x1g
+check no_such_cluster 2 'nowhere.json' "$syncopate" explain nccl/rank?.json --cluster nowhere.json --out none.json
+
+# ---- refused ----
+check a_missing_file 2 'none.json: No such file' "$syncopate" explain nccl/rank0.json none.json
+check the_same_rank_twice 2 'of rank 0, as' "$syncopate" explain nccl/rank0.json gloo/rank0.json
+check a_model_is_no_trace 2 'no list "traceEvents"' "$syncopate" explain "$root/examples/models/cnn-small.json"
+head -c 3000 nccl/rank0.json >cut.json
+check a_trace_that_is_cut 2 'is the file complete?' "$syncopate" explain cut.json
+gzip -k nccl/rank1.json
+check a_compressed_trace 2 'gunzip' "$syncopate" explain nccl/rank1.json.gz
+
+# ---- large: memory does not grow with the file ----
+mkdir large
+say write large gloo "$megabytes"
+[ "$(stat -c %s large/rank0.json)" -gt $((megabytes * 1000000)) ]
+verdict a_large_trace_is_written $? "$(ls -l large)"
+small=$(say peak "$syncopate" explain gloo/rank?.json) large=$(say peak "$syncopate" explain large/rank?.json)
+echo "# peak memory: $small MiB for small traces, $large MiB for one of $megabytes MB"
+[ "$large" -le $((small + 16)) ]
+verdict it_is_read_in_bounded_memory $? "$large MiB, and $small MiB for small traces"
+rm -r large
+
+# ---- real ----
+kineto='import torch, torch.distributed as d; assert torch.profiler.kineto_available() and d.is_gloo_available()'
+for python in "$root/build/venv/bin/python3" python3 none; do $python -c "$kineto" 2>/dev/null && break; done
+if [ $python = none ]; then
+    echo "skip real_traces: needs a PyTorch whose profiler is Kineto (pip install torch; Debian's has none)"
+else
+    mkdir real
+    OMP_NUM_THREADS=1 timeout 200 $python -m torch.distributed.run --nproc-per-node 4 --master-addr 127.0.0.1 \
+        --master-port $((20000 + $$ % 10000)) "$root/tests/cli/explain.py" real real >/dev/null 2>err
+    verdict real_traces_are_made $? "$(tail -n 1 err)"
+    check real_traces_have_a_late_rank 0 'Rank 2 is late' "$syncopate" explain real/rank?.json
+    "$syncopate" explain real/rank?.json --json >real.json 2>err
+    python3 - <<'PY'
+import json
+said = json.load(open("real.json"))
+late = said["ranks"][2]
+assert 1e5 < late["held_up_us"] < 4e5 and late["last"] >= 7 and said["collectives"] == 8 and said["unmatched"] == 0, said
+assert len(said["costs"]) == 1 and said["costs"][0]["bytes"] == 4 * (128 * 512 + 512 + 512 * 512 + 512 + 512 * 64 + 64), said
+PY
+    verdict real_traces_tell_times_and_bytes $?
+fi
