@@ -1,6 +1,8 @@
 /* syncopate explain: where an iteration's time went, from profiler traces of all ranks. */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "base/json.h"
 #include "base/log.h"
@@ -11,7 +13,10 @@
 #include "cli/paths.h"
 #include "interop/import/import.h"
 #include "interop/import/trace_stream.h"
+#include "simulator/bound.h"
 #include "strategy/cluster.h"
+#include "strategy/cost/cost.h"
+#include "strategy/model.h"
 
 struct request {
     const char *cluster, *out;
@@ -19,10 +24,8 @@ struct request {
 };
 
 static enum status check(const struct request *request, struct error *err) {
-    if (!request->cluster != !request->out)
-        return error_set(err, ST_USAGE,
-                         "--cluster and --out go together: the costs are added to CLUSTER, and the result "
-                         "goes to the file of --out");
+    if (request->out && !request->cluster)
+        return error_set(err, ST_USAGE, "--out without --cluster: give the cluster file to which the costs are added");
     return request->out ? output_check(request->out, err) : ST_OK;
 }
 
@@ -60,59 +63,126 @@ static size_t list_measurements(const struct meetings *m, struct measurement *ou
     return n;
 }
 
-static enum status write_measurements(const struct request *request, size_t n, const struct measurement *measured,
-                                      struct arena *arena, struct error *err) {
+/* The cluster file with the costs added. */
+static enum status add_costs(const char *cluster, size_t n, const struct measurement *measured, struct arena *arena,
+                             cJSON **out, struct error *err) {
     struct notes notes = {.arena = arena};
     struct source source;
     char path[4096];
-    cJSON *json = NULL;
-    enum status st = inputs_find(request->cluster, "clusters", path, sizeof path, err);
+    enum status st = inputs_find(cluster, "clusters", path, sizeof path, err);
     if (!st)
         st = source_read(path, arena, &source, err);
     if (!st)
-        st = import_measurements(&source, n, measured, &notes, &json, err);
-    char *text = st ? NULL : json_pretty(json);
-    if (!st)
-        st = text ? json_write_file(request->out, text, err) : error_no_memory(err);
+        st = import_measurements(&source, n, measured, &notes, out, err);
     for (const struct note *note = notes.first; note && !st; note = note->next)
         log_info("%s", note->text);
+    return st;
+}
+
+static enum status write_cluster(const char *out, const cJSON *json, size_t n, size_t left_out, struct error *err) {
+    if (!n)
+        return error_set(err, ST_INFEASIBLE,
+                         "no all-reduce of these traces had all ranks, a known size and no other collective beside it: "
+                         "nothing to write into %s",
+                         out);
+    char *text = json_pretty(json);
+    enum status st = text ? json_write_file(out, text, err) : error_no_memory(err);
     free(text);
+    if (!st)
+        log_info("%zu all-reduces written to %s%s", n, out,
+                 left_out ? "; sizes that moved only beside others, and other collectives, are not" : "");
+    return st;
+}
+
+/* The model that the first rank's trace shows. */
+static enum status read_model(const char *trace, struct arena *arena, struct model *out, struct error *err) {
+    const struct import_settings none = {0};
+    const struct source source = trace_source(trace);
+    struct notes notes = {.arena = arena};
+    struct stat about;
+    cJSON *json = NULL;
+    if (stat(trace, &about) || !S_ISREG(about.st_mode))
+        return error_at(err, ST_INVALID, trace, "no file, and so it cannot be read twice");
+    enum status st = import_model(&source, "torch-trace", &none, &notes, &json, err);
+    if (!st)
+        st = model_read(json, trace, out, err);
     cJSON_Delete(json);
     return st;
 }
 
-static enum status write_costs(const struct request *request, const struct meetings *m, struct error *err) {
+static enum status find_floor(const char *trace, const struct cluster *cluster, struct explain_floor *out,
+                              struct error *err) {
     struct arena arena = {0};
-    size_t left_out;
-    struct measurement *measured = arena_alloc(&arena, m->n_points, sizeof *measured);
-    enum status st = measured ? ST_OK : error_no_memory(err);
-    const size_t n = st ? 0 : list_measurements(m, measured, &left_out);
-    if (!st && !n)
-        st = error_set(err, ST_INFEASIBLE,
-                       "no all-reduce of these traces had all ranks, a known size and no other collective beside it: "
-                       "nothing to write into %s",
-                       request->out);
+    struct model model;
+    struct cost cost;
+    struct bound bound;
+    enum status st = read_model(trace, &arena, &model, err);
+    arena_release(&arena);
+    if (st)
+        return st;
+    st = cost_init(&cost, cluster, err);
+    if (!st) {
+        st = bound_iteration(&model, &cost, false, &bound, err);
+        cost_release(&cost);
+    }
+    model_release(&model);
+    if (!st) {
+        *out = (struct explain_floor){.known = true, .exposed_us = bound.iteration_us - bound.compute_us};
+        snprintf(out->cluster, sizeof out->cluster, "%s", cluster->name);
+    }
+    return st;
+}
+
+/* A floor needs more than an explanation does: where it is missing, words say why, and the rest is told. */
+static enum status try_floor(const struct explanation *e, const char *trace, const cJSON *json,
+                             struct explain_floor *out, struct error *err) {
+    struct cluster cluster;
+    struct error why;
+    enum status st = cluster_read(json, "cluster", &cluster, err);
+    if (st)
+        return st;
+    const uint32_t ranks = e->traces[0].n_ranks ? e->traces[0].n_ranks : (uint32_t)e->n;
+    if (cluster.n_devices != ranks)
+        log_warn("%s has %u devices, but the job had %u ranks: what no strategy can hide is not told", cluster.name,
+                 cluster.n_devices, ranks);
+    else if ((st = find_floor(trace, &cluster, out, &why)) == ST_NO_MEMORY)
+        error_pass(err, &why);
+    else if (st)
+        log_warn("what no strategy can hide is not told: %s", ERROR_TEXT(&why));
+    cluster_release(&cluster);
+    return st == ST_NO_MEMORY ? st : ST_OK;
+}
+
+static enum status use_cluster(const struct request *request, const struct explanation *e, const char *trace,
+                               struct explain_floor *floor, struct error *err) {
+    struct arena arena = {0};
+    size_t left_out = 0;
+    cJSON *json = NULL;
+    struct measurement *measured = arena_alloc(&arena, e->meetings.n_points, sizeof *measured);
+    const size_t n = measured ? list_measurements(&e->meetings, measured, &left_out) : 0;
+    enum status st = measured ? add_costs(request->cluster, n, measured, &arena, &json, err) : error_no_memory(err);
+    if (!st && request->out)
+        st = write_cluster(request->out, json, n, left_out, err);
     if (!st)
-        st = write_measurements(request, n, measured, &arena, err);
-    if (!st)
-        log_info("%zu all-reduces written to %s%s", n, request->out,
-                 left_out ? "; sizes that moved only beside others, and other collectives, are not" : "");
+        st = try_floor(e, trace, json, floor, err);
+    cJSON_Delete(json);
     arena_release(&arena);
     return st;
 }
 
 static enum status explain(const struct request *request, const struct arguments *traces, struct error *err) {
     struct source sources[MAX_ARGUMENTS];
+    struct explain_floor floor = {0};
     struct explanation e;
     for (size_t i = 0; i < traces->n; i++)
         sources[i] = trace_source(traces->items[i]);
     enum status st = explanation_of(traces->n, sources, &e, err);
     if (st)
         return st;
-    if (request->out)
-        st = write_costs(request, &e.meetings, err);
+    if (request->cluster)
+        st = use_cluster(request, &e, traces->items[0], &floor, err);
     if (!st)
-        st = request->json ? explain_print_json(&e, err) : explain_print(&e, err);
+        st = request->json ? explain_print_json(&e, &floor, err) : explain_print(&e, &floor, err);
     if (!st)
         warn(&e);
     explanation_release(&e);

@@ -2,6 +2,7 @@
  * clock. Everything else is means over all iterations. */
 #include "cli/explain_output.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -149,7 +150,16 @@ static void print_limit(const struct explanation *e) {
                time_text(e->iteration_us - e->most_won_us, left));
 }
 
-enum status explain_print(const struct explanation *e, struct error *err) {
+static void print_floor(const struct explanation *e, const struct explain_floor *floor) {
+    char stays[TIME_ROOM], most[TIME_ROOM];
+    if (!floor->known)
+        return;
+    text_print(stdout, "On %s no strategy can hide %s of it (docs/lower-bound.md), which leaves at most %s to win.\n",
+               floor->cluster, time_text(floor->exposed_us, stays),
+               time_text(fmax(e->most_won_us - floor->exposed_us, 0), most));
+}
+
+enum status explain_print(const struct explanation *e, const struct explain_floor *floor, struct error *err) {
     print_head(e);
     enum status st = print_picture(e, err);
     if (st)
@@ -158,6 +168,7 @@ enum status explain_print(const struct explanation *e, struct error *err) {
     text_print(stdout, "\n");
     print_late(e);
     print_limit(e);
+    print_floor(e, floor);
     print_costs(e);
     return ST_OK;
 }
@@ -194,11 +205,12 @@ static cJSON *cost_json(const struct cost_point *p, bool *ok) {
     return json;
 }
 
-enum status explain_print_json(const struct explanation *e, struct error *err) {
+enum status explain_print_json(const struct explanation *e, const struct explain_floor *floor, struct error *err) {
     cJSON *json = cJSON_CreateObject();
     bool ok = json && cJSON_AddStringToObject(json, "schema", "syncopate.explanation/1") &&
               cJSON_AddNumberToObject(json, "iteration_us", e->iteration_us) &&
               cJSON_AddNumberToObject(json, "most_won_us", e->most_won_us) &&
+              (!floor->known || cJSON_AddNumberToObject(json, "cannot_hide_us", floor->exposed_us)) &&
               (e->late < e->n ? cJSON_AddNumberToObject(json, "late_rank", (double)e->traces[e->late].rank)
                               : cJSON_AddNullToObject(json, "late_rank")) &&
               cJSON_AddNumberToObject(json, "clock_us", e->meetings.clock_us) &&

@@ -2,7 +2,7 @@
 # Where an iteration's time went, from traces of four ranks: generated ones of which the truth is known, one of 100 MB
 # (EXPLAIN_MB), and real ones where there is a PyTorch whose profiler is Kineto.
 # Once: it is the generator's time and torch's; what it calls of ours has tests of its own.
-# Plan: 36
+# Plan: 39
 set -u
 cd "$(dirname "$0")/../.." || exit 2
 source tests/cli/check.bash
@@ -47,7 +47,9 @@ check they_can_be_used 0 wfbp "$syncopate" simulate cnn-small measured.json --ba
 check costs_need_all_ranks 3 'nothing to write into none.json' "$syncopate" explain nccl/rank[012].json --cluster lab-4x1g --out none.json
 [ ! -e none.json ]
 verdict nothing_is_written_then $?
-check a_cluster_without_out 2 'go together' "$syncopate" explain nccl/rank0.json --cluster lab-4x1g
+check out_without_a_cluster 2 '--out without --cluster' "$syncopate" explain nccl/rank0.json --out none.json
+check a_floor_needs_a_model 0 'what no strategy can hide is not told: nccl/rank0.json' "$syncopate" explain nccl/rank?.json --cluster lab-4x1g
+check a_floor_needs_the_same_devices 0 'lab-8x500m has 8 devices, but the job had 4 ranks' "$syncopate" explain nccl/rank?.json --cluster lab-8x500m
 check no_such_cluster 2 'nowhere.json' "$syncopate" explain nccl/rank?.json --cluster nowhere.json --out none.json
 
 # ---- refused ----
@@ -81,6 +83,7 @@ else
         --master-port $((20000 + $$ % 10000)) "$root/tests/cli/explain.py" real real >/dev/null 2>err
     verdict real_traces_are_made $? "$(tail -n 1 err)"
     check real_traces_have_a_late_rank 0 'Rank 2 is late' "$syncopate" explain real/rank?.json
+    check real_traces_tell_what_no_strategy_can_hide 0 'On lab-4x1g no strategy can hide' "$syncopate" explain real/rank?.json --cluster lab-4x1g
     "$syncopate" explain real/rank?.json --json >real.json 2>err
     python3 - <<'PY'
 import json
