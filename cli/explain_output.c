@@ -142,12 +142,14 @@ static void print_late(const struct explanation *e) {
 }
 
 static void print_limit(const struct explanation *e) {
-    char most[TIME_ROOM], left[TIME_ROOM];
+    const double least = e->iteration_us - e->most_won_us;
+    char most[TIME_ROOM], left[TIME_ROOM], ratio[TIME_ROOM] = "all of it";
+    if (least > 0)
+        snprintf(ratio, sizeof ratio, "%.2f times as fast", e->iteration_us / least);
     text_print(stdout,
-               "Tuning of communication can win at most %s of an iteration (%.2f times as fast): in the other %s the\n"
+               "Tuning of communication can win at most %s of an iteration (%s): in the other %s the\n"
                "busiest rank computes or is idle.\n",
-               time_text(e->most_won_us, most), e->iteration_us / (e->iteration_us - e->most_won_us),
-               time_text(e->iteration_us - e->most_won_us, left));
+               time_text(e->most_won_us, most), ratio, time_text(least, left));
 }
 
 static void print_floor(const struct explanation *e, const struct explain_floor *floor) {
