@@ -19,14 +19,15 @@
 #include "strategy/model.h"
 
 struct request {
-    const char *cluster, *out;
+    const char *cluster, *out, *html;
     bool json;
 };
 
 static enum status check(const struct request *request, struct error *err) {
     if (request->out && !request->cluster)
         return error_set(err, ST_USAGE, "--out without --cluster: give the cluster file to which the costs are added");
-    return request->out ? output_check(request->out, err) : ST_OK;
+    enum status st = request->out ? output_check(request->out, err) : ST_OK;
+    return !st && request->html ? output_check(request->html, err) : st;
 }
 
 /* What a reader of the figures must know, on standard error. */
@@ -110,7 +111,7 @@ static enum status read_model(const char *trace, struct arena *arena, struct mod
     return st;
 }
 
-static enum status find_floor(const char *trace, const struct cluster *cluster, struct explain_floor *out,
+static enum status find_floor(const char *trace, const struct cluster *cluster, struct explained_floor *out,
                               struct error *err) {
     struct arena arena = {0};
     struct model model;
@@ -127,7 +128,7 @@ static enum status find_floor(const char *trace, const struct cluster *cluster, 
     }
     model_release(&model);
     if (!st) {
-        *out = (struct explain_floor){.known = true, .exposed_us = bound.iteration_us - bound.compute_us};
+        *out = (struct explained_floor){.known = true, .exposed_us = bound.iteration_us - bound.compute_us};
         snprintf(out->cluster, sizeof out->cluster, "%s", cluster->name);
     }
     return st;
@@ -135,7 +136,7 @@ static enum status find_floor(const char *trace, const struct cluster *cluster, 
 
 /* A floor needs more than an explanation does: where it is missing, words say why, and the rest is told. */
 static enum status try_floor(const struct explanation *e, const char *trace, const cJSON *json,
-                             struct explain_floor *out, struct error *err) {
+                             struct explained_floor *out, struct error *err) {
     struct cluster cluster;
     struct error why;
     enum status st = cluster_read(json, "cluster", &cluster, err);
@@ -154,7 +155,7 @@ static enum status try_floor(const struct explanation *e, const char *trace, con
 }
 
 static enum status use_cluster(const struct request *request, const struct explanation *e, const char *trace,
-                               struct explain_floor *floor, struct error *err) {
+                               struct explained_floor *floor, struct error *err) {
     struct arena arena = {0};
     size_t left_out = 0;
     cJSON *json = NULL;
@@ -170,9 +171,22 @@ static enum status use_cluster(const struct request *request, const struct expla
     return st;
 }
 
+static enum status write_page(const char *path, const struct explanation *e, const struct explained_floor *floor,
+                              struct error *err) {
+    char *text = NULL;
+    size_t length;
+    enum status st = explained_page(e, floor, &text, &length, err);
+    if (!st)
+        st = json_write_file(path, text, err);
+    if (!st)
+        log_info("page written to %s; any browser opens it", path);
+    free(text);
+    return st;
+}
+
 static enum status explain(const struct request *request, const struct arguments *traces, struct error *err) {
     struct source sources[MAX_ARGUMENTS];
-    struct explain_floor floor = {0};
+    struct explained_floor floor = {0};
     struct explanation e;
     for (size_t i = 0; i < traces->n; i++)
         sources[i] = trace_source(traces->items[i]);
@@ -181,6 +195,8 @@ static enum status explain(const struct request *request, const struct arguments
         return st;
     if (request->cluster)
         st = use_cluster(request, &e, traces->items[0], &floor, err);
+    if (!st && request->html)
+        st = write_page(request->html, &e, &floor, err);
     if (!st)
         st = request->json ? explain_print_json(&e, &floor, err) : explain_print(&e, &floor, err);
     if (!st)
@@ -195,6 +211,7 @@ enum status cmd_explain(int argc, char **argv, struct error *err) {
         {"cluster", OPTION_TEXT, &request.cluster, "CLUSTER",
          "a cluster file to which the all-reduces' costs are added"},
         {"out", OPTION_TEXT, &request.out, "FILE", "where the cluster with these costs goes"},
+        {"html", OPTION_TEXT, &request.html, "FILE", "also write all of it as one HTML file"},
         {"json", OPTION_FLAG, &request.json, NULL, "print one syncopate.explanation/1 object"},
         {0}};
     const struct command_line line = {

@@ -1,10 +1,8 @@
 /* The picture shows one iteration, of the length that is typical of the first rank; every rank has its own line and
- * clock. Everything else is means over all iterations. */
+ * clock. Everything else is about all iterations. */
 #include "cli/explain_output.h"
 
-#include <math.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "base/text.h"
 #include "base/units.h"
@@ -26,14 +24,6 @@ static unsigned shade_of(enum time_kind kind) {
 
 /* ---- the picture ---- */
 
-/* The step of that number, or else that of the same place. */
-static size_t step_like(const struct rank_trace *trace, int64_t number, size_t place) {
-    for (size_t i = 0; i < trace->n_steps; i++)
-        if (trace->steps[i].number == number)
-            return i;
-    return place < trace->n_steps ? place : trace->n_steps - 1;
-}
-
 static void print_legend(void) {
     text_print(stdout, "%*s", LABEL, "");
     for (int k = 0; k < TIME_COUNT; k++)
@@ -43,26 +33,31 @@ static void print_legend(void) {
     text_print(stdout, "\n");
 }
 
+static enum status print_row(const struct explanation *e, size_t trace, size_t step, size_t n, enum time_kind *cells,
+                             struct error *err) {
+    enum status st = explanation_picture(e, trace, step, n, cells, err);
+    if (st)
+        return st;
+    text_print(stdout, "rank %-*ld|", LABEL - 6, (long)e->traces[trace].rank);
+    for (size_t i = 0; i < n; i++)
+        text_print(stdout, "%s", picture_shade(shade_of(cells[i])));
+    text_print(stdout, "|\n");
+    return ST_OK;
+}
+
 static enum status print_picture(const struct explanation *e, struct error *err) {
-    const size_t cells = picture_width() - LABEL - 2;
-    enum time_kind *kinds = calloc(cells, sizeof *kinds);
-    size_t typical = 0;
-    enum status st = kinds ? explanation_typical_step(&e->traces[0], &typical, err) : error_no_memory(err);
+    const size_t n = picture_width() - LABEL - 2;
+    enum time_kind *cells = calloc(n, sizeof *cells);
+    size_t *steps = calloc(e->n, sizeof *steps);
+    enum status st = cells && steps ? explained_steps(e, steps, err) : error_no_memory(err);
     if (!st)
-        text_print(stdout, "Iteration %ld:\n", (long)e->traces[0].steps[typical].number);
-    for (size_t t = 0; t < e->n && !st; t++) {
-        const size_t step = step_like(&e->traces[t], e->traces[0].steps[typical].number, typical);
-        st = explanation_picture(e, t, step, cells, kinds, err);
-        if (st)
-            break;
-        text_print(stdout, "rank %-*ld|", LABEL - 6, (long)e->traces[t].rank);
-        for (size_t i = 0; i < cells; i++)
-            text_print(stdout, "%s", picture_shade(shade_of(kinds[i])));
-        text_print(stdout, "|\n");
-    }
+        text_print(stdout, "\nIteration %ld:\n", (long)e->traces[0].steps[steps[0]].number);
+    for (size_t t = 0; t < e->n && !st; t++)
+        st = print_row(e, t, steps[t], n, cells, err);
     if (!st)
         print_legend();
-    free(kinds);
+    free(cells);
+    free(steps);
     return st;
 }
 
@@ -113,64 +108,15 @@ static void print_costs(const struct explanation *e) {
     table_release(&table);
 }
 
-/* ---- words ---- */
-
-static void print_head(const struct explanation *e) {
-    char time[TIME_ROOM], clock[TIME_ROOM];
-    text_print(stdout, "%zu rank%s, %zu iterations of %s in the mean, times of the %s.\n", e->n, e->n > 1 ? "s" : "",
-               e->traces[0].n_steps, time_text(e->iteration_us, time), e->traces[0].on_device ? "device" : "processor");
-    if (e->meetings.n)
-        text_print(stdout, "Clocks are compared by the ends of %zu collectives, which differ by %s in the median.\n",
-                   e->meetings.n, time_text(e->meetings.clock_us, clock));
-    text_print(stdout, "\n");
-}
-
-static void print_late(const struct explanation *e) {
-    char by[TIME_ROOM], held[TIME_ROOM], clock[TIME_ROOM];
-    if (e->late == e->n && e->n > 1 && e->meetings.n)
-        text_print(stdout, "No rank is late: none holds the others up for 1%% of an iteration, by more than %s.\n",
-                   time_text(e->meetings.clock_us, clock));
-    if (e->late == e->n)
-        return;
-    const struct rank_account *a = &e->accounts[e->late];
-    text_print(stdout,
-               "Rank %ld is late: it comes last to %zu of %zu collectives, then by %s in the median, and the others\n"
-               "wait %s of an iteration for it. No order of messages changes that. Look at what only rank %ld does:\n"
-               "loading data, a slower or shared device, a larger part of the work.\n",
-               (long)e->traces[e->late].rank, a->n_last, e->meetings.n, time_text(a->gap_us, by),
-               time_text(a->held_up_us, held), (long)e->traces[e->late].rank);
-}
-
-static void print_limit(const struct explanation *e) {
-    const double least = e->iteration_us - e->most_won_us;
-    char most[TIME_ROOM], left[TIME_ROOM], ratio[TIME_ROOM] = "all of it";
-    if (least > 0)
-        snprintf(ratio, sizeof ratio, "%.2f times as fast", e->iteration_us / least);
-    text_print(stdout,
-               "Tuning of communication can win at most %s of an iteration (%s): in the other %s the\n"
-               "busiest rank computes or is idle.\n",
-               time_text(e->most_won_us, most), ratio, time_text(least, left));
-}
-
-static void print_floor(const struct explanation *e, const struct explain_floor *floor) {
-    char stays[TIME_ROOM], most[TIME_ROOM];
-    if (!floor->known)
-        return;
-    text_print(stdout, "On %s no strategy can hide %s of it (docs/lower-bound.md), which leaves at most %s to win.\n",
-               floor->cluster, time_text(floor->exposed_us, stays),
-               time_text(fmax(e->most_won_us - floor->exposed_us, 0), most));
-}
-
-enum status explain_print(const struct explanation *e, const struct explain_floor *floor, struct error *err) {
-    print_head(e);
+enum status explain_print(const struct explanation *e, const struct explained_floor *floor, struct error *err) {
+    char sentences[EXPLAINED_SENTENCES][EXPLAINED_ROOM];
+    const size_t n = explained_sentences(e, floor, sentences);
+    for (size_t i = 0; i < n; i++)
+        text_print(stdout, "%s\n", sentences[i]);
     enum status st = print_picture(e, err);
     if (st)
         return st;
     print_ranks(e);
-    text_print(stdout, "\n");
-    print_late(e);
-    print_limit(e);
-    print_floor(e, floor);
     print_costs(e);
     return ST_OK;
 }
@@ -207,7 +153,7 @@ static cJSON *cost_json(const struct cost_point *p, bool *ok) {
     return json;
 }
 
-enum status explain_print_json(const struct explanation *e, const struct explain_floor *floor, struct error *err) {
+enum status explain_print_json(const struct explanation *e, const struct explained_floor *floor, struct error *err) {
     cJSON *json = cJSON_CreateObject();
     bool ok = json && cJSON_AddStringToObject(json, "schema", "syncopate.explanation/1") &&
               cJSON_AddNumberToObject(json, "iteration_us", e->iteration_us) &&

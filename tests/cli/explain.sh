@@ -2,7 +2,7 @@
 # Where an iteration's time went, from traces of four ranks: generated ones of which the truth is known, one of 100 MB
 # (EXPLAIN_MB), and real ones where there is a PyTorch whose profiler is Kineto.
 # Once: it is the generator's time and torch's; what it calls of ours has tests of its own.
-# Plan: 39
+# Plan: 41
 set -u
 cd "$(dirname "$0")/../.." || exit 2
 source tests/cli/check.bash
@@ -25,6 +25,9 @@ for form in gloo nccl; do
     "$syncopate" explain $form/rank?.json --json >$form.json 2>err
     say check $form.json
 done
+check it_is_a_page_too 0 'page written to page.html' "$syncopate" explain nccl/rank?.json --html page.html
+python3 -c 'import re, xml.dom.minidom as x; t = open("page.html").read(); x.parseString(re.sub("<!DOCTYPE[^>]*>", "", t)); assert "Rank 2 is late" in t and t.count(">rank ") >= 4'
+verdict the_page_says_it $?
 check the_order_of_files_does_not_matter 0 '' "$syncopate" explain nccl/rank3.json nccl/rank0.json nccl/rank2.json nccl/rank1.json --json
 python3 -c 'import json; a, b = (json.load(open(f)) for f in ("out", "nccl.json")); assert a == b'
 verdict it_says_the_same $?

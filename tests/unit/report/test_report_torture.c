@@ -1,11 +1,13 @@
 /* Markup, charts and lanes when memory runs out at any point: an error or a whole text, and nothing leaks. */
 #include <stdlib.h>
 
+#include "report/explained.h"
 #include "report/html.h"
 #include "report/lanes.h"
 #include "report/report.h"
 #include "strategy/baselines/baselines.h"
 #include "tests/support/torture.h"
+#include "tests/unit/interop/rank_traces.h"
 #include "tests/unit/tuner/simulated_world.h"
 
 static enum status write_page(void *arg, struct error *err) {
@@ -35,6 +37,31 @@ static enum status write_page(void *arg, struct error *err) {
 static void a_page_is_written_whole_or_fails(void **state) {
     (void)state;
     assert_true(torture(write_page, NULL) > 3);
+}
+
+static enum status write_explained(void *arg, struct error *err) {
+    static const struct explained_floor none = {0};
+    char *text;
+    size_t length;
+    enum status st = explained_page(arg, &none, &text, &length, err);
+    if (!st)
+        free(text);
+    return st;
+}
+
+static void an_explanation_is_written_whole_or_fails(void **state) {
+    (void)state;
+    struct rank_text text = {0};
+    struct explanation e;
+    struct error err;
+    rank_begin(&text, 0, 1);
+    rank_step(&text, false, 0, 0, 900);
+    rank_gloo(&text, 10, 100, 400);
+    const struct source source = rank_end(&text);
+    assert_ok(explanation_of(1, &source, &e, &err));
+    assert_true(torture(write_explained, &e) > 5);
+    explanation_release(&e);
+    free(text.text);
 }
 
 static enum status draw_lanes(void *arg, struct error *err) {
@@ -134,6 +161,7 @@ int main(void) {
     (void)simulated_run; /* nothing is tried here */
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_page_is_written_whole_or_fails),
+        cmocka_unit_test(an_explanation_is_written_whole_or_fails),
         cmocka_unit_test_setup_teardown(weather_and_delays_are_drawn_whole_or_fail, world_set_up, world_tear_down),
         cmocka_unit_test_setup_teardown(a_timeline_is_drawn_whole_or_fails, world_set_up, world_tear_down),
     };
