@@ -70,8 +70,11 @@ size_t explained_sentences(const struct explanation *e, const struct explained_f
     say(&s, "%zu rank%s, %zu iterations of %s in the mean, times of the %s.", e->n, e->n > 1 ? "s" : "",
         e->traces[0].n_steps, time_text(e->iteration_us, time), e->traces[0].on_device ? "device" : "processor");
     if (e->meetings.n)
-        say(&s, "Clocks are compared by the ends of %zu collectives, which differ by %s in the median.", e->meetings.n,
-            time_text(e->meetings.clock_us, time));
+        say(&s,
+            e->meetings.one_clock
+                ? "All ranks go by one host's clock; the ends of %zu collectives differ by %s in the median."
+                : "Clocks are compared by the ends of %zu collectives, which differ by %s in the median.",
+            e->meetings.n, time_text(e->meetings.clock_us, time));
     say_late(&s, e);
     say_limit(&s, e, floor);
     return s.n;

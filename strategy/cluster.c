@@ -437,20 +437,22 @@ static bool write_links(const struct cluster *cluster, cJSON *array) {
     return ok;
 }
 
+bool measurement_write(const struct measurement *m, cJSON *array) {
+    cJSON *object;
+    return add_object(array, &object) && cJSON_AddStringToObject(object, "operation", operation_name(m->operation)) &&
+           (m->operation != OPERATION_all_reduce ||
+            cJSON_AddStringToObject(object, "algorithm", algorithm_name(m->algorithm))) &&
+           cJSON_AddNumberToObject(object, "devices", m->devices) &&
+           cJSON_AddNumberToObject(object, "bytes", (double)m->bytes) &&
+           cJSON_AddNumberToObject(object, "time_us", m->time_us) &&
+           (m->low_us <= 0 || cJSON_AddNumberToObject(object, "low_us", m->low_us)) &&
+           (m->high_us <= 0 || cJSON_AddNumberToObject(object, "high_us", m->high_us));
+}
+
 static bool write_measurements(const struct cluster *cluster, cJSON *array) {
     bool ok = array;
-    cJSON *object;
-    for (uint32_t i = 0; i < cluster->n_measurements && ok; i++) {
-        const struct measurement *m = &cluster->measurements[i];
-        ok = add_object(array, &object) && cJSON_AddStringToObject(object, "operation", operation_name(m->operation)) &&
-             (m->operation != OPERATION_all_reduce ||
-              cJSON_AddStringToObject(object, "algorithm", algorithm_name(m->algorithm))) &&
-             cJSON_AddNumberToObject(object, "devices", m->devices) &&
-             cJSON_AddNumberToObject(object, "bytes", (double)m->bytes) &&
-             cJSON_AddNumberToObject(object, "time_us", m->time_us) &&
-             (m->low_us <= 0 || cJSON_AddNumberToObject(object, "low_us", m->low_us)) &&
-             (m->high_us <= 0 || cJSON_AddNumberToObject(object, "high_us", m->high_us));
-    }
+    for (uint32_t i = 0; i < cluster->n_measurements && ok; i++)
+        ok = measurement_write(&cluster->measurements[i], array);
     return ok;
 }
 

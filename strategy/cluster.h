@@ -223,6 +223,9 @@ enum status cluster_read_file(const char *path, struct cluster *out, struct erro
  * when memory is out. */
 cJSON *cluster_write(const struct cluster *cluster);
 
+/* Append one measurement to an array of them; false when memory is out. */
+bool measurement_write(const struct measurement *measurement, cJSON *array);
+
 int64_t cluster_find_node(const struct cluster *cluster, const char *name); /* or -1 */
 uint32_t cluster_node_of_device(const struct cluster *cluster, uint32_t device);
 

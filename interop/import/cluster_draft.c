@@ -198,27 +198,14 @@ static bool replaced(const struct cluster_draft *draft, const struct measurement
     return false;
 }
 
-static bool add_measurement(cJSON *array, const struct measurement *m) {
-    cJSON *object = cJSON_CreateObject();
-    return object && cJSON_AddItemToArray(array, object) &&
-           cJSON_AddStringToObject(object, "operation", operation_name(m->operation)) &&
-           (m->operation != OPERATION_all_reduce ||
-            cJSON_AddStringToObject(object, "algorithm", algorithm_name(m->algorithm))) &&
-           cJSON_AddNumberToObject(object, "devices", m->devices) &&
-           cJSON_AddNumberToObject(object, "bytes", (double)m->bytes) &&
-           cJSON_AddNumberToObject(object, "time_us", m->time_us) &&
-           (m->low_us <= 0 || cJSON_AddNumberToObject(object, "low_us", m->low_us)) &&
-           (m->high_us <= 0 || cJSON_AddNumberToObject(object, "high_us", m->high_us));
-}
-
 static bool add_measurements(const struct cluster_draft *draft, cJSON *root) {
     cJSON *array = cJSON_AddArrayToObject(root, "measurements");
     bool ok = array;
     for (uint32_t i = 0; ok && draft->base && i < draft->base->n_measurements; i++)
         if (!replaced(draft, &draft->base->measurements[i]))
-            ok = add_measurement(array, &draft->base->measurements[i]);
+            ok = measurement_write(&draft->base->measurements[i], array);
     for (size_t i = 0; i < draft->measurements.n && ok; i++)
-        ok = add_measurement(array, &draft->measurements.items[i]);
+        ok = measurement_write(&draft->measurements.items[i], array);
     return ok;
 }
 

@@ -1,7 +1,8 @@
-/* Clocks. Of the matched collectives of a group, one trace's ends are compared with another's: the offset of its clock
+/* Clocks. Ranks on one host share its clock, unless they contradict each other: hosts of one name may be several. Of
+ * the matched collectives of a group, the ends by one clock are compared with those by another: the offset of a clock
  * at a collective is the median difference over the WINDOW around it. So clocks may drift, and one late end moves
- * nothing. What a rank is done later than others on average counts as its clock's offset: ends are all that is known of
- * clocks. */
+ * nothing. If a host's ranks are done later than others on average, that counts as its clock's offset: ends are all
+ * that is known of clocks. */
 #include "interop/traces/meetings.h"
 
 #include <math.h>
@@ -32,6 +33,7 @@ struct slice {
 /* How much later, by the clocks, one trace has the end of a collective than the group's reference has. */
 struct lag {
     struct part *part;
+    size_t clock; /* the first trace that goes by the same clock */
     double us;
 };
 
@@ -161,54 +163,82 @@ static size_t reference_of(const struct slice *slices, size_t n, size_t n_traces
 
 static int compare_lags(const void *a, const void *b) {
     const struct lag *x = a, *y = b;
-    if (x->part->trace != y->part->trace)
-        return x->part->trace < y->part->trace ? -1 : 1;
+    if (x->clock != y->clock)
+        return x->clock < y->clock ? -1 : 1;
     return (x->part > y->part) - (x->part < y->part);
 }
 
-/* The offsets of one trace, from its n lags in the order of the collectives. */
-static void settle_offsets(struct search *s, const struct lag *lags, size_t n) {
+/* The offsets of one clock, from its n lags in the order of the collectives. */
+static void settle_offsets(struct search *s, const struct lag *lags, size_t n, bool same) {
     for (size_t k = 0; k < n; k++) {
         const size_t from = k > WINDOW / 2 ? k - WINDOW / 2 : 0, to = k + WINDOW / 2 + 1 < n ? k + WINDOW / 2 + 1 : n;
         double window[WINDOW];
         for (size_t i = from; i < to; i++)
             window[i - from] = lags[i].us;
-        lags[k].part->offset = median_of(to - from, window);
+        lags[k].part->offset = same ? 0 : median_of(to - from, window);
         s->residuals[s->n_residuals++] = fabs(lags[k].us - lags[k].part->offset);
     }
 }
 
-/* Compare the clocks of one group's traces. Slices that the reference does not have lose all but their first part. */
-static void compare_clocks(struct search *s, struct slice *slices, size_t n_slices, size_t *counts) {
-    const size_t reference = reference_of(slices, n_slices, s->n_traces, counts);
+/* By one clock no rank is done with a collective before the other has begun. */
+static bool agree(const struct slice *slices, size_t n_slices, size_t a, size_t b) {
+    for (size_t i = 0; i < n_slices; i++) {
+        const struct part *x = part_of(&slices[i], a), *y = part_of(&slices[i], b);
+        if (x && y && (x->c->end < y->c->start - SLACK_US || y->c->end < x->c->start - SLACK_US))
+            return false;
+    }
+    return true;
+}
+
+/* clocks[t]: the first trace that goes by the clock of trace t. */
+static void find_clocks(const struct search *s, const struct slice *slices, size_t n_slices, size_t *clocks) {
+    for (size_t t = 0; t < s->n_traces; t++) {
+        const char *host = s->traces[t].host;
+        clocks[t] = 0;
+        while (clocks[t] < t &&
+               (clocks[clocks[t]] != clocks[t] || !host || !s->traces[clocks[t]].host ||
+                compare_texts(host, s->traces[clocks[t]].host) != 0 || !agree(slices, n_slices, t, clocks[t])))
+            clocks[t]++;
+    }
+}
+
+/* Compare the clocks of one group's traces. Slices that the reference does not have count as unmatched. */
+static void compare_clocks(struct search *s, struct slice *slices, size_t n_slices, size_t *clocks) {
+    const size_t reference = reference_of(slices, n_slices, s->n_traces, clocks);
     size_t n = 0;
+    find_clocks(s, slices, n_slices, clocks);
     for (size_t i = 0; i < n_slices; i++) {
         const struct part *base = part_of(&slices[i], reference);
-        for (size_t k = 0; k < slices[i].n && base; k++)
-            if (&slices[i].parts[k] != base)
-                s->lags[n++] = (struct lag){&slices[i].parts[k], slices[i].parts[k].c->end - base->c->end};
+        for (size_t k = 0; k < slices[i].n && base; k++) {
+            struct part *part = &slices[i].parts[k];
+            if (part != base)
+                s->lags[n++] = (struct lag){part, clocks[part->trace], part->c->end - base->c->end};
+        }
         s->out.n_unmatched += base ? 0 : slices[i].n;
         slices[i].n = base ? slices[i].n : 0;
     }
     if (n)
         qsort(s->lags, n, sizeof *s->lags, compare_lags);
     for (size_t i = 0, k; i < n; i = k) {
-        for (k = i + 1; k < n && s->lags[k].part->trace == s->lags[i].part->trace;)
+        for (k = i + 1; k < n && s->lags[k].clock == s->lags[i].clock;)
             k++;
-        settle_offsets(s, s->lags + i, k - i);
+        const bool same = s->lags[i].clock == clocks[reference];
+        settle_offsets(s, s->lags + i, k - i, same);
+        s->out.one_clock = s->out.one_clock && same;
     }
 }
 
 static enum status compare_all_clocks(struct search *s, struct error *err) {
-    size_t *counts = calloc(s->n_traces + 1, sizeof *counts);
-    if (!counts)
+    size_t *clocks = calloc(s->n_traces + 1, sizeof *clocks);
+    if (!clocks)
         return error_no_memory(err);
+    s->out.one_clock = true;
     for (size_t i = 0, k; i < s->n_slices; i = k) {
         for (k = i + 1; k < s->n_slices && !compare_texts(s->slices[k].parts->c->group, s->slices[i].parts->c->group);)
             k++;
-        compare_clocks(s, s->slices + i, k - i, counts);
+        compare_clocks(s, s->slices + i, k - i, clocks);
     }
-    free(counts);
+    free(clocks);
     s->out.clock_us = s->n_residuals ? median_of(s->n_residuals, s->residuals) : 0;
     return ST_OK;
 }

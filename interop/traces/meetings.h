@@ -2,7 +2,7 @@
  * on: a single rank's trace shows how long that rank waited and sent, but not how much of it was waiting.
  *
  * Collectives of one process group and sequence number belong together; without such numbers those of the same
- * operation and bytes that are the k-th in a step. The ranks' clocks need not agree: where no rank is done before the
+ * operation and bytes that are the k-th in a step. The clocks of hosts need not agree: where no rank is done before the
  * last has begun, all are done at about the same time, and that is how clocks are compared.
  * Units: microseconds. Threads: one at a time. */
 #ifndef INTEROP_TRACES_MEETINGS_H
@@ -41,6 +41,7 @@ struct meetings {
     size_t n_points;
     size_t n_unmatched; /* collectives of one trace that no other trace has, though the others do meet */
     size_t n_partial;   /* meetings of which some ranks' traces are missing */
+    bool one_clock;     /* all ranks that met are on one host */
     double clock_us;    /* by so much ends differ from a common end in the median, once clocks are compared */
 };
 

@@ -193,16 +193,23 @@ static enum status add_event(struct reading *r, const struct json_at *at, const 
     return ST_OK;
 }
 
+static enum status read_member(struct reading *r, const char *member, const struct json_at *at, struct error *err) {
+    struct json_at rank;
+    if (!strcmp(member, "distributedInfo") && cJSON_IsObject(at->node)) {
+        r->trace.rank = json_has(at, "rank", &rank) ? (int64_t)number_of(at, "rank") : TRACE_NO_NUMBER;
+        r->trace.n_ranks = (uint32_t)fmin(number_of(at, "world_size"), UINT32_MAX);
+    } else if (!strcmp(member, "host_name") && cJSON_IsString(at->node) && *at->node->valuestring) {
+        r->trace.host = text_set_add(r->texts, at->node->valuestring);
+        return r->trace.host ? ST_OK : error_no_memory(err);
+    }
+    return ST_OK;
+}
+
 static enum status visit(void *context, const char *member, const struct json_at *at, struct error *err) {
     struct reading *r = context;
     struct trace_event event;
     bool kept = false;
-    struct json_at rank;
-    if (member && !strcmp(member, "distributedInfo") && cJSON_IsObject(at->node)) {
-        r->trace.rank = json_has(at, "rank", &rank) ? (int64_t)number_of(at, "rank") : TRACE_NO_NUMBER;
-        r->trace.n_ranks = (uint32_t)fmin(number_of(at, "world_size"), UINT32_MAX);
-    }
-    enum status st = member ? ST_OK : trace_event_read(at, &event, &kept, err);
+    enum status st = member ? read_member(r, member, at, err) : trace_event_read(at, &event, &kept, err);
     return st || !kept ? st : add_event(r, at, &event, err);
 }
 

@@ -36,6 +36,7 @@ struct rank_collective {
 
 struct rank_trace {
     const char *file;
+    const char *host; /* its name; NULL: not said */
     int64_t rank;     /* TRACE_NO_NUMBER: not said */
     uint32_t n_ranks; /* of the job; 0: not said */
     bool on_device;   /* it is about a device */

@@ -33,15 +33,22 @@ static inline void rank_put(struct rank_text *to, const char *format, ...) {
     to->n += (size_t)n;
 }
 
-/* The beginning, of rank `rank` of `ranks`. */
-static inline void rank_begin(struct rank_text *to, int rank, int ranks) {
+/* The beginning, of rank `rank` of `ranks`, which runs on `host` ("": not said). */
+static inline void rank_begin_on(struct rank_text *to, const char *host, int rank, int ranks) {
+    char member[80] = "";
     to->n = to->events = 0;
+    if (*host)
+        snprintf(member, sizeof member, "  \"host_name\": \"%s\",\n", host);
     snprintf(to->name, sizeof to->name, "rank%d.json", rank);
     rank_put(to,
              "{\n  \"schemaVersion\": 1,\n  \"deviceProperties\": [],\n  \"record_shapes\": 1,\n  \"distributedInfo\": "
              "{\"backend\": \"gloo\", \"rank\": %d, \"world_size\": %d, \"pg_count\": 1, \"pg_config\": [{\"pg_name\": "
-             "\"0\", \"ranks\": [0, 1]}]},\n  \"traceEvents\": [\n",
-             rank, ranks);
+             "\"0\", \"ranks\": [0, 1]}]},\n%s  \"traceEvents\": [\n",
+             rank, ranks, member);
+}
+
+static inline void rank_begin(struct rank_text *to, int rank, int ranks) {
+    rank_begin_on(to, "", rank, ranks);
 }
 
 /* `args` are members of the event's arguments, or "". */

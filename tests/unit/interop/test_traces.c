@@ -169,6 +169,39 @@ static void groups_are_kept_apart(void **state) {
     explanation_release(&e);
 }
 
+/* Of two ranks one is always done 40 us later: on one host that is so, on two it may be the clock. Hosts of one name
+ * whose clocks contradict each other are two. */
+static void ranks_of_one_host_share_its_clock(void **state) {
+    (void)state;
+    static const struct {
+        const char *hosts[2];
+        double clock, cost, clock_us;
+        bool one;
+    } cases[] = {{{"a", "a"}, 0, 120, 40, true},
+                 {{"a", "b"}, 0, 140, 0, false},
+                 {{"", ""}, 0, 140, 0, false},
+                 {{"a", "a"}, 1e6, 140, 0, false}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct source sources[2];
+        struct explanation e;
+        for (int r = 0; r < 2; r++) {
+            const double clock = r ? cases[i].clock : 0;
+            rank_begin_on(&texts[r], cases[i].hosts[r], r, 2);
+            for (int s = 0; s < 3; s++) {
+                rank_step(&texts[r], false, s, clock + 1000 * s, clock + 1000 * s + 1000);
+                rank_gloo(&texts[r], 10, clock + 1000 * s + 100 + 50 * r, clock + 1000 * s + 250 + 40 * r);
+            }
+            sources[r] = rank_end(&texts[r]);
+        }
+        explain(2, sources, &e);
+        assert_int_equal(e.meetings.one_clock, cases[i].one);
+        assert_int_equal(e.late, cases[i].one ? 1 : 2); /* else it is 10 us late, too little to be called so */
+        assert_close(e.meetings.points[0].time_us.median_us, cases[i].cost, 1e-6);
+        assert_close(e.meetings.clock_us, cases[i].clock_us, 1e-6);
+        explanation_release(&e);
+    }
+}
+
 /* On the third rank the profiler began a step later. */
 static void what_a_trace_lacks_is_left_out(void **state) {
     (void)state;
@@ -347,6 +380,7 @@ int main(void) {
         WITH_TEXTS(the_late_rank_is_named_and_costs_are_true),
         WITH_TEXTS(without_all_ranks_no_cost_is_told),
         WITH_TEXTS(groups_are_kept_apart),
+        WITH_TEXTS(ranks_of_one_host_share_its_clock),
         WITH_TEXTS(what_a_trace_lacks_is_left_out),
         WITH_TEXTS(every_spelling_of_an_operation_is_understood),
         WITH_TEXTS(a_device_marks_a_step_once_a_stream),
