@@ -311,6 +311,25 @@ static void bad_traces_are_refused_with_their_place(void **state) {
     assert_fails(import_model_text("\x1f\x8b\x08zzz", &plain, &notes, &m, &err), ST_INVALID, "gunzip");
 }
 
+/* As source_read leaves a file of more than SOURCE_MAX_BYTES. */
+static void of_a_long_file_the_rest_is_read_from_it(void **state) {
+    (void)state;
+    struct error err;
+    put_event(&trace, "user_annotation", "ProfilerStep#4", 1, 0, 240, "");
+    put_iteration(&trace, 0, 1, 17, 1);
+    const char *text = trace_end(&trace), *path = test_file("long.trace", text);
+    for (size_t n = 40; n < strlen(text); n += 97) {
+        const struct source source = {path, arena_copy(&arena, text, n), n, true};
+        struct model m;
+        cJSON *json;
+        assert_ok(import_model(&source, "torch-trace", &plain, &notes, &json, &err));
+        assert_ok(model_read(json, "long", &m, &err));
+        check_iteration(&m, 1);
+        cJSON_Delete(json);
+        model_release(&m);
+    }
+}
+
 static void every_beginning_of_a_trace_is_refused(void **state) {
     (void)state;
     put_event(&trace, "user_annotation", "ProfilerStep#4", 1, 0, 240, "");
@@ -353,6 +372,7 @@ int main(void) {
         WITH_TRACE(early_versions_words_are_understood),
         WITH_TRACE(the_order_of_the_events_does_not_matter),
         WITH_TRACE(bad_traces_are_refused_with_their_place),
+        WITH_TRACE(of_a_long_file_the_rest_is_read_from_it),
         WITH_TRACE(every_beginning_of_a_trace_is_refused),
         WITH_TRACE(deep_nesting_is_refused),
     };
