@@ -48,20 +48,25 @@ static void warn(const struct explanation *e) {
         log_warn("the traces do not tell how large messages were; profile with record_shapes=True");
 }
 
-/* Points that a cluster file has a place for; returns how many. */
-static size_t list_measurements(const struct meetings *m, struct measurement *out, size_t *left_out) {
-    size_t n = 0;
-    *left_out = 0;
+/* What became of the points of the traces. */
+struct written {
+    size_t n, left_out; /* a cluster file has no place for those left out */
+    size_t computing;   /* of n: beside computing for more than a tenth of their time */
+};
+
+static struct written list_measurements(const struct meetings *m, struct measurement *out) {
+    struct written w = {0};
     for (size_t i = 0; i < m->n_points; i++) {
         const struct cost_point *p = &m->points[i];
         if (strcmp(p->operation, "all_reduce") || !p->alone || p->time_us.median_us <= 0) {
-            ++*left_out;
+            w.left_out++;
             continue;
         }
-        out[n++] = (struct measurement){OPERATION_all_reduce, ALGORITHM_auto,    p->devices,        p->bytes,
-                                        p->time_us.median_us, p->time_us.low_us, p->time_us.high_us};
+        w.computing += p->beside > 0.1;
+        out[w.n++] = (struct measurement){OPERATION_all_reduce, ALGORITHM_auto,    p->devices,        p->bytes,
+                                          p->time_us.median_us, p->time_us.low_us, p->time_us.high_us};
     }
-    return n;
+    return w;
 }
 
 /* The cluster file with the costs added. */
@@ -80,8 +85,8 @@ static enum status add_costs(const char *cluster, size_t n, const struct measure
     return st;
 }
 
-static enum status write_cluster(const char *out, const cJSON *json, size_t n, size_t left_out, struct error *err) {
-    if (!n)
+static enum status write_cluster(const char *out, const cJSON *json, const struct written *w, struct error *err) {
+    if (!w->n)
         return error_set(err, ST_INFEASIBLE,
                          "no all-reduce of these traces had all ranks, a known size and no other collective beside it: "
                          "nothing to write into %s",
@@ -89,10 +94,14 @@ static enum status write_cluster(const char *out, const cJSON *json, size_t n, s
     char *text = json_pretty(json);
     enum status st = text ? json_write_file(out, text, err) : error_no_memory(err);
     free(text);
-    if (!st)
-        log_info("%zu all-reduces written to %s%s", n, out,
-                 left_out ? "; sizes that moved only beside others, and other collectives, are not" : "");
-    return st;
+    if (st)
+        return st;
+    log_info("%zu all-reduces written to %s%s", w->n, out,
+             w->left_out ? "; sizes that moved only beside others, and other collectives, are not" : "");
+    if (w->computing)
+        log_info("%zu of them moved beside computing, which may have slowed them; a bench times messages alone",
+                 w->computing);
+    return ST_OK;
 }
 
 /* The model that the first rank's trace shows. */
@@ -157,13 +166,14 @@ static enum status try_floor(const struct explanation *e, const char *trace, con
 static enum status use_cluster(const struct request *request, const struct explanation *e, const char *trace,
                                struct explained_floor *floor, struct error *err) {
     struct arena arena = {0};
-    size_t left_out = 0;
+    struct written w = {0};
     cJSON *json = NULL;
     struct measurement *measured = arena_alloc(&arena, e->meetings.n_points, sizeof *measured);
-    const size_t n = measured ? list_measurements(&e->meetings, measured, &left_out) : 0;
-    enum status st = measured ? add_costs(request->cluster, n, measured, &arena, &json, err) : error_no_memory(err);
+    if (measured)
+        w = list_measurements(&e->meetings, measured);
+    enum status st = measured ? add_costs(request->cluster, w.n, measured, &arena, &json, err) : error_no_memory(err);
     if (!st && request->out)
-        st = write_cluster(request->out, json, n, left_out, err);
+        st = write_cluster(request->out, json, &w, err);
     if (!st)
         st = try_floor(e, trace, json, floor, err);
     cJSON_Delete(json);

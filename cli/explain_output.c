@@ -86,8 +86,8 @@ static void print_ranks(const struct explanation *e) {
 }
 
 static void print_costs(const struct explanation *e) {
-    static const char *const heads[] = {"COLLECTIVE",  ">RANKS", ">BYTES", ">TIME",
-                                        ">95% WITHIN", ">TIMES", "MOVED",  NULL};
+    static const char *const heads[] = {"COLLECTIVE", ">RANKS",          ">BYTES", ">TIME", ">95% WITHIN",
+                                        ">TIMES",     ">BESIDE COMPUTE", "MOVED",  NULL};
     struct table table;
     char time[TIME_ROOM], low[TIME_ROOM], high[TIME_ROOM];
     if (!e->meetings.n_points)
@@ -101,6 +101,7 @@ static void print_costs(const struct explanation *e) {
         table_cell(&table, "%s", time_text(p->time_us.median_us, time));
         table_cell(&table, "%s..%s", time_text(p->time_us.low_us, low), time_text(p->time_us.high_us, high));
         table_cell(&table, "%zu", p->time_us.n);
+        table_cell(&table, "%.0f%%", 100 * p->beside);
         table_cell(&table, "%s", p->alone ? "alone" : "beside others");
     }
     text_print(stdout, "\nWhat collectives cost, from the coming of the last rank on:\n");

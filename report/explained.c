@@ -206,8 +206,8 @@ static void put_ranks(struct markup *m, const struct explanation *e) {
 }
 
 static void put_costs(struct markup *m, const struct explanation *e) {
-    static const char *const heads[] = {"collective",  ">ranks", ">bytes", ">time",
-                                        ">95% within", ">times", "moved",  NULL};
+    static const char *const heads[] = {"collective", ">ranks",          ">bytes", ">time", ">95% within",
+                                        ">times",     ">beside compute", "moved",  NULL};
     struct html_table table;
     char time[TIME_ROOM], low[TIME_ROOM], high[TIME_ROOM];
     if (!e->meetings.n_points)
@@ -222,6 +222,7 @@ static void put_costs(struct markup *m, const struct explanation *e) {
         html_cell(&table, time_text(p->time_us.median_us, time));
         html_cellf(&table, "%s..%s", time_text(p->time_us.low_us, low), time_text(p->time_us.high_us, high));
         html_cellf(&table, "%zu", p->time_us.n);
+        html_cellf(&table, "%.0f%%", 100 * p->beside);
         html_cell(&table, p->alone ? "alone" : "beside others");
     }
     html_table_end(&table);

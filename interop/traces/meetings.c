@@ -143,10 +143,15 @@ static enum status list_slices(struct search *s, struct error *err) {
 /* ---- clocks ---- */
 
 static const struct part *part_of(const struct slice *slice, size_t trace) {
-    for (size_t i = 0; i < slice->n; i++)
-        if (slice->parts[i].trace == trace)
-            return &slice->parts[i];
-    return NULL;
+    size_t low = 0, high = slice->n;
+    while (low < high) {
+        const size_t middle = low + (high - low) / 2;
+        if (slice->parts[middle].trace < trace)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low < slice->n && slice->parts[low].trace == trace ? &slice->parts[low] : NULL;
 }
 
 /* The trace that has most of these collectives. */
@@ -202,7 +207,8 @@ static void find_clocks(const struct search *s, const struct slice *slices, size
     }
 }
 
-/* Compare the clocks of one group's traces. Slices that the reference does not have count as unmatched. */
+/* Compare the clocks of one group's traces. Slices that the reference does not have count as unmatched. `clocks` is
+ * scratch, of one entry a trace. */
 static void compare_clocks(struct search *s, struct slice *slices, size_t n_slices, size_t *clocks) {
     const size_t reference = reference_of(slices, n_slices, s->n_traces, clocks);
     size_t n = 0;

@@ -90,7 +90,7 @@ static uint64_t bytes_of(const struct json_at *args) {
     struct json_at dims, types;
     const double said = fmax(number_of(args, "In msg nelems"), number_of(args, "Out msg nelems"));
     double bytes = said * (double)bytes_of_type(text_of(args, "dtype"));
-    if (!said && json_has(args, "Input Dims", &dims) && json_has(args, "Input type", &types) &&
+    if (said <= 0 && json_has(args, "Input Dims", &dims) && json_has(args, "Input type", &types) &&
         cJSON_IsArray(dims.node) && cJSON_IsArray(types.node)) {
         const char *type = cJSON_GetStringValue(types.node->child);
         bytes = elements_of(dims.node) * (double)(type ? bytes_of_type(type) : 0);
