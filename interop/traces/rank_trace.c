@@ -1,5 +1,8 @@
 /* Members of a collective's arguments are those of torch/csrc/profiler (saveNcclMeta) for NCCL. For gloo, whose events
- * say neither group nor sequence number, they are the sizes and types of the inputs (record_shapes=True). */
+ * say neither group nor sequence number, they are the sizes and types of the inputs (record_shapes=True).
+ *
+ * PyTorch 2 shows gloo's collective from the moment when a thread of gloo takes it up. The rank has come before that:
+ * when it called c10d or, if gloo was busy then, when gloo was done with another. */
 #include "interop/traces/rank_trace.h"
 
 #include <ctype.h>
@@ -9,11 +12,20 @@
 
 #include "base/grow.h"
 #include "base/json.h"
+#include "base/statistics.h"
 #include "interop/import/trace_events.h"
 #include "interop/import/trace_stream.h"
 
+/* A call of a collective, such as c10d::allreduce_. */
+struct call {
+    const char *operation;
+    double elements, start;
+};
+
 struct reading {
     struct rank_trace trace;
+    struct call *calls;
+    size_t n_calls, calls_room;
     struct text_set *texts;
     struct spans processor;     /* when its operators ran */
     struct rank_step *steps[3]; /* marked on the device; on the processor; by the optimizer's steps */
@@ -86,6 +98,14 @@ static double elements_of(const cJSON *sizes) {
     return nested ? sum : product;
 }
 
+/* Of the first input: of its first tensor, if it is a list of one or some. */
+static double first_elements(const struct json_at *args) {
+    struct json_at dims;
+    if (!json_has(args, "Input Dims", &dims) || !cJSON_IsArray(dims.node) || !cJSON_IsArray(dims.node->child))
+        return 0;
+    return elements_of(dims.node->child);
+}
+
 static uint64_t bytes_of(const struct json_at *args) {
     struct json_at dims, types;
     const double said = fmax(number_of(args, "In msg nelems"), number_of(args, "Out msg nelems"));
@@ -128,12 +148,30 @@ static enum status add_collective(struct reading *r, const struct json_at *at, c
     c.sequence =
         json_has(&args, "Seq", &(struct json_at){0}) ? (int64_t)fmin(number_of(&args, "Seq"), 9e15) : TRACE_NO_NUMBER;
     c.bytes = bytes_of(&args);
+    c.elements = first_elements(&args);
     if (trace->n_collectives == RANK_MAX_COLLECTIVES)
         return error_at(err, ST_TOO_LARGE, trace->file, "more than %d collectives; profile fewer iterations",
                         RANK_MAX_COLLECTIVES);
     if (!c.group || !GROW(&trace->collectives, &trace->collectives_room, trace->n_collectives + 1))
         return error_no_memory(err);
     trace->collectives[trace->n_collectives++] = c;
+    return ST_OK;
+}
+
+static enum status add_call(struct reading *r, const struct json_at *at, const struct trace_event *event,
+                            struct error *err) {
+    struct call call = {.start = event->start};
+    struct json_at args;
+    bool meets;
+    if (r->trace.on_device || !json_has(at, "args", &args) || !cJSON_IsObject(args.node))
+        return ST_OK;
+    call.operation = operation_of(event->name, &meets);
+    call.elements = first_elements(&args);
+    if (r->n_calls == RANK_MAX_COLLECTIVES || call.elements <= 0)
+        return ST_OK;
+    if (!GROW(&r->calls, &r->calls_room, r->n_calls + 1))
+        return error_no_memory(err);
+    r->calls[r->n_calls++] = call;
     return ST_OK;
 }
 
@@ -178,8 +216,9 @@ static enum status add_event(struct reading *r, const struct json_at *at, const 
     case TRACE_OPERATOR:
     case TRACE_BACKWARD:
     case TRACE_GRADIENT:
-        return r->trace.on_device || is_call_of_collective(event->name) ? ST_OK
-                                                                        : add_span(r, &r->processor, event, err);
+        if (is_call_of_collective(event->name))
+            return add_call(r, at, event, err);
+        return r->trace.on_device ? ST_OK : add_span(r, &r->processor, event, err);
     case TRACE_DEVICE_STEP:
         return add_step(r, ON_DEVICE, event, err);
     case TRACE_STEP:
@@ -273,9 +312,78 @@ static enum status take_steps(struct reading *r, struct error *err) {
     return ST_OK;
 }
 
+/* ---- calls ---- */
+
 static int compare_collectives(const void *a, const void *b) {
     const struct rank_collective *x = a, *y = b;
     return x->start != y->start ? (x->start > y->start) - (x->start < y->start) : (x->end > y->end) - (x->end < y->end);
+}
+
+static int compare_sizes(const char *operation, double elements, const char *other, double others) {
+    const int order = strcmp(operation, other);
+    return order ? order : (elements > others) - (elements < others);
+}
+
+static int compare_calls(const void *a, const void *b) {
+    const struct call *x = a, *y = b;
+    const int order = compare_sizes(x->operation, x->elements, y->operation, y->elements);
+    return order ? order : (x->start > y->start) - (x->start < y->start);
+}
+
+static int compare_by_size(const void *a, const void *b) {
+    const struct rank_collective *x = a, *y = b;
+    const int order = compare_sizes(x->operation, x->elements, y->operation, y->elements);
+    return order ? order : compare_collectives(a, b);
+}
+
+/* The latest of n rising moments that is not after `moment`, or -INFINITY. */
+static double latest_until(const double *moments, size_t n, double moment) {
+    size_t low = 0, high = n;
+    while (low < high) { /* the first that is later */
+        const size_t middle = low + (high - low) / 2;
+        if (moments[middle] <= moment)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low ? moments[low - 1] : -INFINITY;
+}
+
+/* Calls of one operation and size are served in their order. Both lists are by operation, size and start; `ends` are
+ * the n moments when a collective was done, rising. A collective without a call was called before the profile began. */
+static void join_calls(struct rank_collective *collectives, size_t n, const struct call *calls, size_t n_calls,
+                       const double *ends) {
+    for (size_t i = 0, k = 0; i < n && k < n_calls;) {
+        struct rank_collective *c = &collectives[i];
+        const int order = compare_sizes(calls[k].operation, calls[k].elements, c->operation, c->elements);
+        if (order < 0) {
+            k++;
+        } else if (order > 0 || calls[k].start > c->start) {
+            i++;
+        } else {
+            c->start = fmax(calls[k].start, latest_until(ends, n, c->start));
+            i++;
+            k++;
+        }
+    }
+}
+
+static enum status start_with_calls(struct reading *r, struct error *err) {
+    struct rank_trace *trace = &r->trace;
+    const size_t n = trace->n_collectives;
+    double *ends = calloc(n + 1, sizeof *ends);
+    if (!ends)
+        return error_no_memory(err);
+    for (size_t i = 0; i < n; i++)
+        ends[i] = trace->collectives[i].end;
+    numbers_sort(n, ends);
+    if (n && r->n_calls) {
+        qsort(r->calls, r->n_calls, sizeof *r->calls, compare_calls);
+        qsort(trace->collectives, n, sizeof *trace->collectives, compare_by_size);
+        join_calls(trace->collectives, n, r->calls, r->n_calls, ends);
+    }
+    free(ends);
+    return ST_OK;
 }
 
 enum status rank_trace_read(const struct source *source, struct text_set *texts, struct rank_trace *out,
@@ -288,6 +396,8 @@ enum status rank_trace_read(const struct source *source, struct text_set *texts,
         st = error_at(err, ST_INVALID, source->name, "no event of a training iteration is in it");
     if (!st)
         st = take_steps(&r, err);
+    if (!st)
+        st = start_with_calls(&r, err);
     if (!st && !trace->on_device) {
         spans_release(&trace->compute);
         trace->compute = r.processor;
@@ -302,6 +412,7 @@ enum status rank_trace_read(const struct source *source, struct text_set *texts,
         rank_trace_release(trace);
     }
     spans_release(&r.processor);
+    free(r.calls);
     for (int i = 0; i < 3; i++)
         free(r.steps[i]);
     return st;

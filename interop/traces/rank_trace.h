@@ -26,7 +26,8 @@ struct rank_collective {
     uint32_t devices;      /* in the group; 0: not said */
     int64_t sequence;      /* within the group; TRACE_NO_NUMBER: not said */
     uint64_t bytes;        /* the larger of input and output; 0: not said */
-    double start, end;
+    double elements;       /* of the first input; 0: not said */
+    double start, end;     /* start: of the call, or when the one before it in the queue was done */
     /* What the other ranks' traces add (meetings.h): */
     double ready;  /* when the last rank had come; NAN: not known */
     size_t late;   /* the trace of that rank */

@@ -269,6 +269,35 @@ static void every_spelling_of_an_operation_is_understood(void **state) {
     }
 }
 
+/* gloo has two threads. The second all-reduce of 10 floats is called before the profiler sees it, and waits for a
+ * thread until 200; that of 20 floats is taken up late, at 450, though gloo was idle since 400. The last call is not
+ * served. */
+static void with_gloo_a_rank_comes_when_it_calls(void **state) {
+    (void)state;
+    static const struct {
+        double call, start, end;
+        int floats;
+    } served[] = {{-1, 0, 200, 10}, {50, 60, 300, 10}, {70, 205, 400, 10}, {410, 450, 500, 20}, {550, -1, 0, 20}};
+    static const double starts[] = {0, 50, 200, 410};
+    struct explanation e;
+    rank_begin(&texts[0], 0, 2);
+    for (size_t i = 0; i < sizeof served / sizeof *served; i++) {
+        char args[80];
+        snprintf(args, sizeof args, "\"Input type\": [\"TensorList\", \"\"], \"Input Dims\": [[[%d]], []]",
+                 served[i].floats);
+        if (served[i].call >= 0)
+            rank_event(&texts[0], "cpu_op", "c10d::allreduce_", 1, served[i].call, served[i].call + 5, args);
+        if (served[i].start >= 0)
+            rank_gloo(&texts[0], (uint64_t)served[i].floats, served[i].start, served[i].end);
+    }
+    const struct source source = rank_end(&texts[0]);
+    explain(1, &source, &e);
+    assert_int_equal(e.traces[0].n_collectives, 4);
+    for (size_t i = 0; i < 4; i++)
+        assert_close(e.traces[0].collectives[i].start, starts[i], 1e-9);
+    explanation_release(&e);
+}
+
 /* ---- iterations ---- */
 
 static void a_device_marks_a_step_once_a_stream(void **state) {
@@ -383,6 +412,7 @@ int main(void) {
         WITH_TEXTS(ranks_of_one_host_share_its_clock),
         WITH_TEXTS(what_a_trace_lacks_is_left_out),
         WITH_TEXTS(every_spelling_of_an_operation_is_understood),
+        WITH_TEXTS(with_gloo_a_rank_comes_when_it_calls),
         WITH_TEXTS(a_device_marks_a_step_once_a_stream),
         WITH_TEXTS(without_marks_the_optimizer_ends_iterations),
         WITH_TEXTS(the_picture_shows_what_each_part_was_for),

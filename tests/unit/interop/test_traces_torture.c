@@ -34,6 +34,9 @@ static void explaining_survives_every_failing_allocation(void **state) {
                 if (form)
                     rank_nccl(&texts[r], "0", RANKS, s, 10, 1000 * s + 100 + r, 1000 * s + 400);
                 else
+                    rank_event(&texts[r], "cpu_op", "c10d::allreduce_", 1, 1000 * s + 90, 1000 * s + 95,
+                               "\"Input Dims\": [[[10]]]");
+                if (!form)
                     rank_gloo(&texts[r], 10, 1000 * s + 100 + r, 1000 * s + 400);
             }
             sources[r] = rank_end(&texts[r]);
