@@ -53,7 +53,7 @@ static uint64_t bytes_of_type(const char *name) {
 /* One name for each operation, however the backend, the call or the kernel spells it. */
 static const char *operation_of(const char *said, bool *meets) {
     static const struct {
-        const char *part, *name; /* part: of what is said, in small letters without lines under them */
+        const char *part, *name; /* part: of what is said, in lower case and without underscores */
         bool meets;
     } names[] = {{"allreduce", "all_reduce", true}, {"reducescatter", "reduce_scatter", true},
                  {"allgather", "all_gather", true}, {"alltoall", "all_to_all", true},
@@ -235,7 +235,7 @@ static enum status add_event(struct reading *r, const struct json_at *at, const 
 static enum status read_member(struct reading *r, const char *member, const struct json_at *at, struct error *err) {
     struct json_at rank;
     if (!strcmp(member, "distributedInfo") && cJSON_IsObject(at->node)) {
-        r->trace.rank = json_has(at, "rank", &rank) ? (int64_t)number_of(at, "rank") : TRACE_NO_NUMBER;
+        r->trace.rank = json_has(at, "rank", &rank) ? (int64_t)fmin(number_of(at, "rank"), 9e15) : TRACE_NO_NUMBER;
         r->trace.n_ranks = (uint32_t)fmin(number_of(at, "world_size"), UINT32_MAX);
     } else if (!strcmp(member, "host_name") && cJSON_IsString(at->node) && *at->node->valuestring) {
         r->trace.host = text_set_add(r->texts, at->node->valuestring);
@@ -300,7 +300,6 @@ static enum status take_steps(struct reading *r, struct error *err) {
         enum status st = add_step(r, which, &whole, err);
         if (st)
             return st;
-        r->steps[which][0].end = r->last;
     }
     trace->steps = r->steps[which];
     trace->n_steps = r->n_steps[which];
@@ -377,7 +376,7 @@ static enum status start_with_calls(struct reading *r, struct error *err) {
     for (size_t i = 0; i < n; i++)
         ends[i] = trace->collectives[i].end;
     numbers_sort(n, ends);
-    if (n && r->n_calls) {
+    if (n && r->n_calls && !trace->on_device) {
         qsort(r->calls, r->n_calls, sizeof *r->calls, compare_calls);
         qsort(trace->collectives, n, sizeof *trace->collectives, compare_by_size);
         join_calls(trace->collectives, n, r->calls, r->n_calls, ends);
@@ -386,31 +385,37 @@ static enum status start_with_calls(struct reading *r, struct error *err) {
     return ST_OK;
 }
 
+/* Once all events are there. */
+static enum status complete(struct reading *r, struct error *err) {
+    struct rank_trace *trace = &r->trace;
+    if (!(r->last > r->first))
+        return error_at(err, ST_INVALID, trace->file, "no event of a training iteration is in it");
+    enum status st = take_steps(r, err);
+    if (!st)
+        st = start_with_calls(r, err);
+    if (st)
+        return st;
+    if (!trace->on_device) {
+        trace->compute = r->processor;
+        r->processor = (struct spans){0};
+    }
+    spans_join(&trace->compute);
+    if (trace->n_collectives)
+        qsort(trace->collectives, trace->n_collectives, sizeof *trace->collectives, compare_collectives);
+    return ST_OK;
+}
+
 enum status rank_trace_read(const struct source *source, struct text_set *texts, struct rank_trace *out,
                             struct error *err) {
     struct reading r = {
         .trace = {.file = source->name, .rank = TRACE_NO_NUMBER}, .texts = texts, .first = INFINITY, .last = -INFINITY};
-    struct rank_trace *trace = &r.trace;
     enum status st = trace_stream(source, visit, &r, err);
-    if (!st && !(r.last > r.first))
-        st = error_at(err, ST_INVALID, source->name, "no event of a training iteration is in it");
     if (!st)
-        st = take_steps(&r, err);
-    if (!st)
-        st = start_with_calls(&r, err);
-    if (!st && !trace->on_device) {
-        spans_release(&trace->compute);
-        trace->compute = r.processor;
-        r.processor = (struct spans){0};
-    }
-    if (!st) {
-        spans_join(&trace->compute);
-        if (trace->n_collectives)
-            qsort(trace->collectives, trace->n_collectives, sizeof *trace->collectives, compare_collectives);
-        *out = *trace;
-    } else {
-        rank_trace_release(trace);
-    }
+        st = complete(&r, err);
+    if (st)
+        rank_trace_release(&r.trace);
+    else
+        *out = r.trace;
     spans_release(&r.processor);
     free(r.calls);
     for (int i = 0; i < 3; i++)
