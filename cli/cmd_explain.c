@@ -33,6 +33,8 @@ static enum status check(const struct request *request, struct error *err) {
 /* What a reader of the figures must know, on standard error. */
 static void warn(const struct explanation *e) {
     const struct meetings *m = &e->meetings;
+    if (e->numbered && e->n > 1)
+        log_warn("the traces do not tell their ranks, which are numbered in the order given");
     if (e->n == 1)
         log_warn("one rank's trace does not tell when the others came: waiting for them counts as exposed "
                  "communication; give the traces of all ranks");
@@ -45,7 +47,9 @@ static void warn(const struct explanation *e) {
                  "costs are not taken from them",
                  m->n_partial);
     if (m->n > m->n_partial && !m->n_points)
-        log_warn("the traces do not tell how large messages were; profile with record_shapes=True");
+        log_warn(
+            "the traces do not tell how large messages were; profile with record_shapes=True and a PyTorch that has "
+            "Kineto");
 }
 
 /* What became of the points of the traces. */

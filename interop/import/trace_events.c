@@ -24,7 +24,8 @@ static bool is_one_of(const char *word, const char *const list[]) {
     return *list;
 }
 
-/* The kind of an event of the processor: an operator, or a label around operators. */
+/* The kind of an event of the processor: an operator, or a label around operators. Early versions write no category, so
+ * labels are known by their names. */
 static bool kind_of_label(const char *name, const char *category, enum trace_kind *out) {
     static const char *const operators[] = {"cpu_op", "operator", "", NULL};
     if (begins(name, EVALUATE))
@@ -37,7 +38,7 @@ static bool kind_of_label(const char *name, const char *category, enum trace_kin
         *out = TRACE_ASIDE;
     else if (begins(name, "gloo:") || begins(name, "mpi:"))
         *out = TRACE_COLLECTIVE;
-    else if (is_one_of(category, operators))
+    else if (is_one_of(category, operators) && strcmp(name, "DistributedDataParallel.forward") != 0)
         *out = TRACE_OPERATOR;
     else
         return false;

@@ -203,8 +203,10 @@ static enum status read_all(size_t n, const struct source *sources, struct expla
         enum status st = rank_trace_read(&sources[e->n], &e->texts, &e->traces[e->n], err);
         if (st)
             return st;
-        if (e->traces[e->n].rank == TRACE_NO_NUMBER)
-            e->traces[e->n].rank = (int64_t)e->n;
+        if (e->traces[e->n].rank != TRACE_NO_NUMBER)
+            continue;
+        e->traces[e->n].rank = (int64_t)e->n;
+        e->numbered = true;
     }
     qsort(e->traces, n, sizeof *e->traces, compare_ranks);
     return check_ranks(e, err);

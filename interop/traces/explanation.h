@@ -42,6 +42,7 @@ struct explanation {
     double iteration_us; /* mean over the ranks */
     double most_won_us;  /* of an iteration, by tuning communication alone: the busiest rank computes or idles in the
                             rest */
+    bool numbered;       /* traces did not tell their ranks and were numbered in the order given */
     size_t late;         /* the rank for which others wait longest; n: none beyond what clocks can tell */
 };
 

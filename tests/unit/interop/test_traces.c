@@ -379,6 +379,25 @@ static void the_picture_shows_what_each_part_was_for(void **state) {
     explanation_release(&e);
 }
 
+/* As versions without Kineto write them: a list, without ranks and categories. */
+static void early_traces_are_numbered_in_their_order(void **state) {
+    (void)state;
+    static const char text[] =
+        "[{\"name\":\"DistributedDataParallel.forward\",\"ph\":\"X\",\"ts\":0,\"dur\":500},{\"name\":\"aten::mm\","
+        "\"ph\":\"X\",\"ts\":10,\"dur\":90},{\"name\":\"gloo:all_reduce\",\"ph\":\"X\",\"ts\":200,\"dur\":300}]";
+    const struct source sources[] = {{.name = "a", .text = text, .n = sizeof text - 1},
+                                     {.name = "b", .text = text, .n = sizeof text - 1}};
+    struct explanation e;
+    explain(2, sources, &e);
+    assert_true(e.numbered);
+    assert_int_equal(e.traces[1].rank, 1);
+    assert_string_equal(e.traces[1].file, "b");
+    assert_close(e.accounts[0].us[TIME_compute], 90, 1e-9);
+    assert_close(e.accounts[0].us[TIME_exposed], 300, 1e-9);
+    assert_int_equal(e.meetings.n, 1);
+    explanation_release(&e);
+}
+
 static void traces_that_do_not_belong_together_are_refused(void **state) {
     (void)state;
     struct error err;
@@ -416,6 +435,7 @@ int main(void) {
         WITH_TEXTS(a_device_marks_a_step_once_a_stream),
         WITH_TEXTS(without_marks_the_optimizer_ends_iterations),
         WITH_TEXTS(the_picture_shows_what_each_part_was_for),
+        WITH_TEXTS(early_traces_are_numbered_in_their_order),
         WITH_TEXTS(traces_that_do_not_belong_together_are_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
