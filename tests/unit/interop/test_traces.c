@@ -202,6 +202,31 @@ static void ranks_of_one_host_share_its_clock(void **state) {
     }
 }
 
+/* Messages of two sizes in turn, of one size twice: the first belongs to the first. Rank 1 comes 5 us later each time,
+ * and has its events in another order. */
+static void of_one_size_the_kth_belong_together(void **state) {
+    (void)state;
+    struct source sources[2];
+    struct explanation e;
+    for (int r = 0; r < 2; r++) {
+        rank_begin_on(&texts[r], "a", r, 2);
+        rank_step(&texts[r], false, 0, 0, 1000);
+        for (int k = 0; k < 6; k++) {
+            const int i = r ? 5 - k : k;
+            rank_gloo(&texts[r], i % 3 == 1 ? 10 : 20, 100 * i + 5 * r, 100 * i + 50 + 7 * i);
+        }
+        sources[r] = rank_end(&texts[r]);
+    }
+    explain(2, sources, &e);
+    assert_int_equal(e.meetings.n, 6);
+    assert_int_equal(e.accounts[1].n_last, 6);
+    assert_close(e.accounts[1].gap_us, 5, 1e-9);
+    assert_int_equal(e.meetings.n_points, 2);
+    assert_close(e.meetings.points[0].time_us.median_us, 45 + 7 * (1 + 4) / 2.0, 1e-9);
+    assert_close(e.meetings.points[1].time_us.median_us, 45 + 7 * (2 + 3) / 2.0, 1e-9);
+    explanation_release(&e);
+}
+
 /* On the third rank the profiler began a step later. */
 static void what_a_trace_lacks_is_left_out(void **state) {
     (void)state;
@@ -429,6 +454,7 @@ int main(void) {
         WITH_TEXTS(without_all_ranks_no_cost_is_told),
         WITH_TEXTS(groups_are_kept_apart),
         WITH_TEXTS(ranks_of_one_host_share_its_clock),
+        WITH_TEXTS(of_one_size_the_kth_belong_together),
         WITH_TEXTS(what_a_trace_lacks_is_left_out),
         WITH_TEXTS(every_spelling_of_an_operation_is_understood),
         WITH_TEXTS(with_gloo_a_rank_comes_when_it_calls),
