@@ -76,7 +76,7 @@ static void print_ranks(const struct explanation *e) {
         for (int k = 0; k < TIME_COUNT; k++)
             table_cell(&table, "%s", time_text(a->us[k], time));
         table_cell(&table, "%s", time_text(a->hidden_us, time));
-        table_cell(&table, "%zu of %zu", a->n_last, e->meetings.n);
+        table_cell(&table, "%zu of %zu", a->n_last, a->n_met);
         table_cell(&table, "%s", a->n_last ? time_text(a->gap_us, time) : "-");
         table_cell(&table, "%s", time_text(a->held_up_us, time));
     }
@@ -135,6 +135,7 @@ static cJSON *rank_json(const struct explanation *e, size_t i, bool *ok) {
     for (int k = 0; k < TIME_COUNT; k++)
         *ok = *ok && cJSON_AddNumberToObject(json, keys[k], a->us[k]);
     *ok = *ok && cJSON_AddNumberToObject(json, "hidden_us", a->hidden_us) &&
+          cJSON_AddNumberToObject(json, "collectives", (double)a->n_met) &&
           cJSON_AddNumberToObject(json, "last", (double)a->n_last) &&
           cJSON_AddNumberToObject(json, "last_by_us", a->gap_us) &&
           cJSON_AddNumberToObject(json, "held_up_us", a->held_up_us);

@@ -43,7 +43,7 @@ static void say_late(struct sentences *s, const struct explanation *e) {
     const struct rank_account *a = &e->accounts[e->late];
     const long rank = (long)e->traces[e->late].rank;
     say(s, "Rank %ld is late: it comes last to %zu of %zu collectives, by %s in the median; others wait %s for it.",
-        rank, a->n_last, e->meetings.n, time_text(a->gap_us, by), time_text(a->held_up_us, held));
+        rank, a->n_last, a->n_met, time_text(a->gap_us, by), time_text(a->held_up_us, held));
     say(s, "No order of messages changes that: look for what rank %ld alone does, such as loading data or more work.",
         rank);
 }
@@ -197,7 +197,7 @@ static void put_ranks(struct markup *m, const struct explanation *e) {
         for (int k = 0; k < TIME_COUNT; k++)
             html_cell(&table, time_text(a->us[k], time));
         html_cell(&table, time_text(a->hidden_us, time));
-        html_cellf(&table, "%zu of %zu", a->n_last, e->meetings.n);
+        html_cellf(&table, "%zu of %zu", a->n_last, a->n_met);
         html_cell(&table, a->n_last ? time_text(a->gap_us, time) : "-");
         html_cell(&table, time_text(a->held_up_us, time));
     }

@@ -28,7 +28,7 @@ struct rank_account {
     double iteration_us, us[TIME_COUNT]; /* which add up to the iteration */
     double hidden_us;                    /* of its communication: behind its computing, waiting left out */
     double held_up_us;                   /* others waited so long for it in an iteration, mean over the others */
-    size_t n_last;                       /* meetings to which it came last */
+    size_t n_met, n_last;                /* meetings in which it took part, and to which it came last */
     double gap_us;                       /* then by so much after the last but one, in the median; 0: never */
 };
 

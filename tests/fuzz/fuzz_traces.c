@@ -41,7 +41,8 @@ static void check(const struct explanation *e) {
             sum += a->us[k];
         }
         require(sum >= a->iteration_us * (1 - 1e-9) - 1e-3, "an iteration is all accounted for");
-        require(a->n_last <= e->meetings.n, "nobody comes last more often than ranks meet");
+        require(a->n_last <= a->n_met && a->n_met <= e->meetings.n,
+                "nobody comes last more often than to all meetings");
     }
     for (size_t i = 0; i < e->meetings.n; i++)
         require(e->meetings.items[i].cost_us >= 0 && e->meetings.items[i].gap_us >= 0, "no cost is negative");

@@ -166,6 +166,7 @@ static void groups_are_kept_apart(void **state) {
     assert_close(e.meetings.points[1].time_us.median_us, 97, 1e-6);
     assert_int_equal(e.accounts[1].n_last, 1);
     assert_int_equal(e.accounts[3].n_last, 2);
+    assert_int_equal(e.accounts[3].n_met, 2);
     explanation_release(&e);
 }
 
