@@ -13,8 +13,9 @@
 static const struct exporter exporters[] = {
     {"pytorch-ddp", "arguments of DistributedDataParallel; exact groups for a communication hook where they do not fit",
      export_pytorch_ddp, false},
-    {"pytorch-hook", "groups, messages, order, credit and barrier, for the communication hook of syncopate_torch",
-     export_pytorch_hook, false},
+    {"pytorch-hook",
+     "groups, servers, messages, order, credit and barrier, for the communication hook of syncopate_torch",
+     export_pytorch_hook, true},
     {"horovod", "environment, and the groups of DistributedOptimizer", export_horovod, false},
     {"deepspeed", "the zero_optimization part of its JSON configuration", export_deepspeed, false},
     {"tensorflow", "tf.distribute.experimental.CommunicationOptions as JSON", export_tensorflow, false},

@@ -69,6 +69,7 @@ enum ability {
     CAN_REDUCE_LOCALLY = 512, /* always does */
     CAN_PREEMPT = 1024,
     CAN_GATHER = 2048, /* sparse gradients by all-gather */
+    CAN_SHARE = 4096,  /* several served variables in one push */
 };
 void form_note_rest(struct form *f, unsigned can);
 
@@ -93,8 +94,7 @@ uint32_t form_servers(struct form *f);
 /* The groups as lists of variables' names, in the order of readiness; NULL when memory is out. */
 cJSON *form_groups(struct form *f);
 
-/* Add "groups" to `json`: each with its algorithm, largest message, place of first need and members; a served variable
- * is a group of its own. False when memory is out. */
+/* Add "groups" to `json`, and "node_ranks" where something is served (pytorch_hook.c). False when memory is out. */
 bool form_add_exact_groups(struct form *f, cJSON *json);
 
 /* Compare with `other`, which serves everything: does it have the same servers, or the same cuts, for every variable

@@ -67,7 +67,7 @@ static void note_variables(struct form *f, unsigned can) {
     if (!(can & CAN_GATHER) && n[GATHERED])
         form_note(f, EXPORT_LOSS_ALGORITHM, "the touched rows of %u of %u variables are gathered by all", n[GATHERED],
                   all);
-    if ((can & CAN_SERVE) && n[SHARED])
+    if ((can & CAN_SERVE) && !(can & CAN_SHARE) && n[SHARED])
         form_note(f, EXPORT_LOSS_GROUPS, "%u of %u variables share a push with others and would go alone", n[SHARED],
                   all);
     if ((can & CAN_REDUCE_LOCALLY) && n[EACH_DEVICE])

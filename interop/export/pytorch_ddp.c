@@ -8,7 +8,7 @@
  *   {"bucket_cap_mb_list": []}  a cap a bucket; only recent versions have it, so the signature is to be checked
  * A MiB figure is bytes / 2^20 and exact, since DDP takes int(x * 2^20). In older versions the first bucket stays at
  * 1 MiB even where bucket_cap_mb is given. Where the caps of buckets differ, the list is used. Groups that no caps make
- * are written out for a communication hook, with the algorithm and the largest message of each.
+ * are written out for a communication hook, as pytorch_hook.c does.
  *
  * One all-reduce at a time, in order, and the optimizer waits for all.
  * Source: torch.nn.parallel.DistributedDataParallel, documentation and signature; Li et al., VLDB 2020, §4.2. */
@@ -73,8 +73,7 @@ static bool add_caps(cJSON *json, const struct bucket_knob *knob) {
     return add_list(json, &knob->caps);
 }
 
-/* Each group with its algorithm, largest message and members, for the hook, which all-reduces served variables alone.
- */
+/* Each group with its algorithm, largest message, server and members, for the hook. */
 static void add_exact_groups(struct form *f) {
     cJSON *json = cJSON_CreateObject();
     const bool whole =

@@ -1,26 +1,66 @@
-/* PyTorch by our own communication hook (interop/pytorch/syncopate_torch/hook.py): everything that a strategy says of
- * all-reduces but their algorithm.
+/* PyTorch by our own communication hook (interop/pytorch/syncopate_torch/hook.py): everything that a strategy says but
+ * the algorithms of all-reduces.
  *
- *   {"strategy": ID, "policy": "priority", "credit_bytes": n, "cross_iteration": true,
+ *   {"strategy": ID, "policy": "priority", "credit_bytes": n, "cross_iteration": true, "pulls": "priority",
+ *    "node_ranks": [n, ...],
  *    "groups": [{"algorithm", "partition_bytes", "encoding", "needed": k,
- *                "variables": [names in the order of readiness]}],
+ *                "server": {"node", "rank": n, "local_reduction": true}, "variables": [...]}],
  *    "slices": [{"group", "bytes"}]}
  *
- * A group's "encoding", f16 or bf16, is absent where all of its gradients travel in their own type. credit_bytes is
- * absent where there is no limit, slices where the policy is not preemptive. A group's "needed" is the
- * place, among the forward operators, of the first one that reads one of its variables. Under priority the group with
- * the least "needed" goes first (strategy/plan.h). A variable that no operator reads is needed last. */
+ * A group is what travels together: a merge group, the served variables of one push, or one served shard. Its
+ * "variables" are in the order of readiness. Each is a name, or an object where only a part of the variable is meant,
+ * or where touched rows alone travel:
+ *   {"name", "axis": a, "from": n, "to": n, "rows": n}
+ * "from" and "to" say which rows of the axis; "rows" says how many one iteration touches.
+ *
+ * "server" is absent where a group is all-reduced. "rank" is the first of the node's ranks. It is absent where the node
+ * has no devices, and so no rank. "node_ranks", which goes with servers, says how many ranks each node has, in the
+ * order of the cluster.
+ *
+ * "encoding", f16 or bf16, is absent where gradients travel in their own type. credit_bytes is absent where there is no
+ * limit, pulls where they start at once, slices where the policy is not preemptive. A group's "needed" is the place,
+ * among the forward operators, of the first one that reads one of its variables. Under priority the group with the
+ * least "needed" goes first (strategy/plan.h). A variable that no operator reads is needed last. */
 #include "interop/export/export_internal.h"
+#include "strategy/plan.h"
 
-/* Takes `names`. */
-static bool add_group(cJSON *groups, const struct group *like, enum encoding encoding, uint32_t needed, cJSON *names) {
+/* What travels together, while its members are listed. */
+struct bundle {
+    enum algorithm algorithm;
+    enum encoding encoding;
+    uint64_t partition_bytes;
+    uint32_t needed;
+    const struct variable_sync *served; /* NULL: all-reduced */
+    uint32_t server;                    /* its node */
+    cJSON *members;
+};
+
+static uint32_t rank_of_node(const struct cluster *c, uint32_t node) {
+    uint32_t rank = 0;
+    for (uint32_t i = 0; i < node; i++)
+        rank += c->nodes[i].devices;
+    return rank;
+}
+
+static bool add_server(cJSON *group, const struct cluster *c, const struct bundle *b) {
+    cJSON *server = b->served ? cJSON_AddObjectToObject(group, "server") : NULL;
+    if (!b->served)
+        return true;
+    return cJSON_AddStringToObject(server, "node", c->nodes[b->server].name) &&
+           (!c->nodes[b->server].devices || cJSON_AddNumberToObject(server, "rank", rank_of_node(c, b->server))) &&
+           cJSON_AddBoolToObject(server, "local_reduction", b->served->local_reduction);
+}
+
+/* Takes `members`. */
+static bool add_group(cJSON *groups, const struct cluster *c, const struct bundle *b, cJSON *members) {
     cJSON *group = cJSON_CreateObject();
-    bool whole = cJSON_AddStringToObject(group, "algorithm", algorithm_name(like->algorithm)) &&
-                 cJSON_AddNumberToObject(group, "partition_bytes", (double)like->partition_bytes) &&
-                 (encoding == ENCODING_none || cJSON_AddStringToObject(group, "encoding", encoding_name(encoding))) &&
-                 cJSON_AddNumberToObject(group, "needed", needed);
-    if (!cJSON_AddItemToObject(group, "variables", names)) {
-        cJSON_Delete(names);
+    bool whole =
+        cJSON_AddStringToObject(group, "algorithm", algorithm_name(b->algorithm)) &&
+        cJSON_AddNumberToObject(group, "partition_bytes", (double)b->partition_bytes) &&
+        (b->encoding == ENCODING_none || cJSON_AddStringToObject(group, "encoding", encoding_name(b->encoding))) &&
+        cJSON_AddNumberToObject(group, "needed", b->needed) && add_server(group, c, b);
+    if (!cJSON_AddItemToObject(group, "variables", members)) {
+        cJSON_Delete(members);
         whole = false;
     }
     if (cJSON_AddItemToArray(groups, group))
@@ -44,45 +84,136 @@ static const uint32_t *first_reads(struct form *f) {
     return first;
 }
 
-/* For each group the least value of `first` among its variables. NULL (remembered) when memory is out. */
-static const uint32_t *groups_needed(struct form *f, const uint32_t *first) {
-    const struct strategy *s = f->strategy;
-    uint32_t *needed = arena_alloc(f->arena, s->n_groups, sizeof *needed);
-    f->no_memory |= !needed;
-    for (uint32_t g = 0; g < s->n_groups && needed; g++)
-        needed[g] = f->model->n_forward;
-    for (uint32_t v = 0; v < s->n_variables && needed; v++) {
-        const uint32_t g = s->variables[v].group;
-        if (s->variables[v].kind == SYNC_ALL_REDUCE && first[v] < needed[g])
-            needed[g] = first[v];
-    }
-    return needed;
+/* ---- members ---- */
+
+static bool add_cut(cJSON *member, const struct variable *v, const struct variable_sync *sync, uint32_t k) {
+    if (sync->shards == 1)
+        return true;
+    const uint64_t dim = v->shape[sync->axis];
+    uint64_t from = 0;
+    for (uint32_t i = 0; i < k; i++)
+        from += plan_shard_rows(dim, sync->shards, i);
+    return cJSON_AddNumberToObject(member, "axis", sync->axis) &&
+           cJSON_AddNumberToObject(member, "from", (double)from) &&
+           cJSON_AddNumberToObject(member, "to", (double)(from + plan_shard_rows(dim, sync->shards, k)));
 }
 
-/* Members of a group travel alike, so that of any member that has one. */
-static enum encoding group_encoding(const struct strategy *s, uint32_t g) {
-    for (uint32_t v = 0; v < s->n_variables; v++) {
-        const struct variable_sync *sync = &s->variables[v];
-        if (sync->kind == SYNC_ALL_REDUCE && sync->group == g && sync->encoding != ENCODING_none)
-            return sync->encoding;
+/* Shard k of a variable; NULL when memory is out. */
+static cJSON *new_member(const struct form *f, uint32_t variable, uint32_t k) {
+    const struct variable *v = &f->model->variables[variable];
+    const struct variable_sync *sync = sync_part(&f->strategy->variables[variable], k);
+    const bool rows = strategy_moves_rows(f->strategy, v, sync);
+    if (sync->shards == 1 && !rows)
+        return cJSON_CreateString(v->name);
+    cJSON *member = cJSON_CreateObject();
+    const uint64_t touched = sync->axis == 0 ? plan_shard_rows(v->sparse_rows, sync->shards, k) : v->sparse_rows;
+    if (cJSON_AddStringToObject(member, "name", v->name) && add_cut(member, v, sync, k) &&
+        (!rows || cJSON_AddNumberToObject(member, "rows", (double)touched)))
+        return member;
+    cJSON_Delete(member);
+    return NULL;
+}
+
+/* The groups of a form: merge groups, then pushes by their number, then what is served alone. */
+struct bundles {
+    struct bundle *all;
+    uint32_t n;
+    cJSON *lists; /* owns the members of all */
+};
+
+static uint32_t count_pushes(const struct strategy *s) {
+    uint32_t most = 0;
+    for (uint32_t v = 0; v < s->n_variables; v++)
+        most = s->variables[v].push > most ? s->variables[v].push : most;
+    return most;
+}
+
+static uint64_t count_shards(const struct strategy *s) {
+    uint64_t n = 0;
+    for (uint32_t v = 0; v < s->n_variables; v++)
+        n += s->variables[v].shards;
+    return n;
+}
+
+/* False when memory is out. */
+static bool bundles_open(struct form *f, struct bundles *out) {
+    const struct strategy *s = f->strategy;
+    const uint32_t together = s->n_groups + count_pushes(s);
+    *out = (struct bundles){.all = arena_alloc(f->arena, together + count_shards(s), sizeof *out->all),
+                            .n = together,
+                            .lists = cJSON_CreateArray()};
+    for (uint32_t i = 0; i < together && out->all; i++)
+        out->all[i] = (struct bundle){.needed = f->model->n_forward};
+    for (uint32_t g = 0; g < s->n_groups && out->all; g++) {
+        out->all[g].algorithm = s->groups[g].algorithm;
+        out->all[g].partition_bytes = s->groups[g].partition_bytes;
     }
-    return ENCODING_none;
+    return out->all && out->lists;
+}
+
+/* Where shard k, which is synchronized as `sync` says, belongs. */
+static struct bundle *bundle_of(const struct form *f, struct bundles *in, const struct variable_sync *sync,
+                                uint32_t k) {
+    if (sync->kind == SYNC_ALL_REDUCE)
+        return &in->all[sync->group];
+    struct bundle *b = &in->all[sync->push ? f->strategy->n_groups + sync->push - 1 : in->n++];
+    if (!sync->push)
+        b->needed = f->model->n_forward;
+    b->served = sync;
+    b->server = sync->servers[k % sync->n_servers];
+    b->partition_bytes = sync->partition_bytes;
+    return b;
+}
+
+/* False when memory is out. */
+static bool append_member(struct bundles *in, struct bundle *b, cJSON *member) {
+    if (!b->members) {
+        b->members = cJSON_CreateArray();
+        if (!cJSON_AddItemToArray(in->lists, b->members)) {
+            cJSON_Delete(b->members);
+            b->members = NULL;
+        }
+    }
+    if (b->members && member && cJSON_AddItemToArray(b->members, member))
+        return true;
+    cJSON_Delete(member);
+    return false;
+}
+
+/* False when memory is out. */
+static bool list_members(struct form *f, struct bundles *in, const uint32_t *first) {
+    const struct strategy *s = f->strategy;
+    bool whole = true;
+    for (uint32_t i = 0; i < s->n_variables; i++) {
+        const uint32_t v = f->ready[i];
+        for (uint32_t k = 0; k < s->variables[v].shards && whole; k++) {
+            const struct variable_sync *sync = sync_part(&s->variables[v], k);
+            struct bundle *b = bundle_of(f, in, sync, k);
+            b->needed = first[v] < b->needed ? first[v] : b->needed;
+            b->encoding = sync->encoding != ENCODING_none ? sync->encoding : b->encoding;
+            whole = append_member(in, b, new_member(f, v, k));
+        }
+    }
+    return whole;
 }
 
 bool form_add_exact_groups(struct form *f, cJSON *json) {
-    const struct strategy *s = f->strategy;
-    const uint32_t *first = first_reads(f), *needed = first ? groups_needed(f, first) : NULL;
-    cJSON *lists = form_groups(f), *groups = cJSON_AddArrayToObject(json, "groups");
-    bool whole = needed && lists && groups;
-    for (uint32_t g = 0; g < s->n_groups && whole; g++)
-        whole = add_group(groups, &s->groups[g], group_encoding(s, g), needed[g], cJSON_DetachItemFromArray(lists, 0));
-    for (uint32_t v = 0; v < s->n_variables && whole; v++)
-        if (s->variables[v].kind == SYNC_PARAMETER_SERVER)
-            whole =
-                add_group(groups, &(struct group){.partition_bytes = s->variables[v].partition_bytes},
-                          s->variables[v].encoding, first[v], cJSON_CreateStringArray(&f->model->variables[v].name, 1));
-    cJSON_Delete(lists);
-    return whole;
+    const uint32_t *first = first_reads(f);
+    cJSON *groups = cJSON_AddArrayToObject(json, "groups");
+    struct bundles in;
+    bool whole = bundles_open(f, &in) && first && groups && list_members(f, &in, first);
+    for (uint32_t i = 0; i < in.n && whole; i++)
+        whole = add_group(groups, f->cluster, &in.all[i], cJSON_DetachItemViaPointer(in.lists, in.all[i].members));
+    cJSON_Delete(in.lists);
+    const struct cluster *c = f->cluster;
+    cJSON *ranks = f->n_served && whole ? cJSON_AddArrayToObject(json, "node_ranks") : NULL;
+    for (uint32_t i = 0; i < c->n_nodes && ranks && whole; i++) {
+        cJSON *n = cJSON_CreateNumber(c->nodes[i].devices);
+        whole = cJSON_AddItemToArray(ranks, n);
+        if (!whole)
+            cJSON_Delete(n);
+    }
+    return whole && (ranks || !f->n_served);
 }
 
 static bool add_schedule(cJSON *json, const struct strategy *s) {
@@ -90,7 +221,8 @@ static bool add_schedule(cJSON *json, const struct strategy *s) {
            cJSON_AddStringToObject(json, "policy", policy_name(s->policy)) &&
            (s->credit_bytes == CREDIT_UNLIMITED ||
             cJSON_AddNumberToObject(json, "credit_bytes", (double)s->credit_bytes)) &&
-           cJSON_AddBoolToObject(json, "cross_iteration", s->cross_iteration);
+           cJSON_AddBoolToObject(json, "cross_iteration", s->cross_iteration) &&
+           (!strategy_orders_pulls(s) || cJSON_AddStringToObject(json, "pulls", "priority"));
 }
 
 static bool add_slices(cJSON *json, const struct strategy *s) {
@@ -108,12 +240,32 @@ static bool add_slices(cJSON *json, const struct strategy *s) {
     return whole;
 }
 
+/* Only ranks can serve, and a node without devices has none. */
+static void note_nodes_without_ranks(struct form *f) {
+    const struct strategy *s = f->strategy;
+    uint32_t n = 0;
+    for (uint32_t v = 0; v < s->n_variables; v++) {
+        bool without = false;
+        for (uint32_t k = 0; k < s->variables[v].shards; k++) {
+            const struct variable_sync *sync = sync_part(&s->variables[v], k);
+            without |=
+                sync->kind == SYNC_PARAMETER_SERVER && !f->cluster->nodes[sync->servers[k % sync->n_servers]].devices;
+        }
+        n += without;
+    }
+    if (n)
+        form_note(f, EXPORT_LOSS_PLACEMENT,
+                  "%u of %u variables are served by nodes without devices, which have no rank", n, s->n_variables);
+}
+
 enum status export_pytorch_hook(struct form *f, struct error *err) {
     (void)err;
     cJSON *json = cJSON_CreateObject();
     const bool whole =
         json && add_schedule(json, f->strategy) && form_add_exact_groups(f, json) && add_slices(json, f->strategy);
     form_add_json(f, "pytorch-hook.json", json, whole);
-    form_note_rest(f, CAN_ALL_REDUCE | CAN_PARTITION | CAN_ORDER | CAN_CREDIT | CAN_CROSS | CAN_ENCODE | CAN_PREEMPT);
+    note_nodes_without_ranks(f);
+    form_note_rest(f, CAN_ALL_REDUCE | CAN_SERVE | CAN_SHARE | CAN_SHARD | CAN_PARTITION | CAN_ORDER | CAN_CREDIT |
+                          CAN_CROSS | CAN_ENCODE | CAN_PREEMPT | CAN_GATHER);
     return ST_OK;
 }

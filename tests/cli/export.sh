@@ -87,7 +87,8 @@ for f in files:
 assert files
 files = glob.glob('each-*/pytorch-ddp/ddp-groups.json') + glob.glob('each-*/pytorch-hook/pytorch-hook.json')
 for f in files:
-    assert sorted(n for g in json.load(open(f))['groups'] for n in g['variables']) == names, f
+    members = [m for g in json.load(open(f))['groups'] for m in g['variables']]
+    assert sorted({m if isinstance(m, str) else m['name'] for m in members}) == names, f
 assert files"
 
 # ---- AutoDist: both of its forms are one message ----

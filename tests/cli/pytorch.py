@@ -54,13 +54,27 @@ class Network(torch.nn.Module):
         return self.head(self.again(x) * self.scale)
 
 
-def module():
+class Sparse(torch.nn.Module):
+    """Two tables whose gradients are sparse, of which a step touches few rows, and one that no other step touches."""
+
+    def __init__(self):
+        super().__init__()
+        self.words = torch.nn.Embedding(400, 6, sparse=True, padding_idx=0)
+        self.bags = torch.nn.EmbeddingBag(300, 6, mode="sum", sparse=True)
+        self.head = torch.nn.Linear(6, 40)
+
+    def forward(self, tokens):
+        return self.head(torch.tanh(self.words(tokens)) + self.bags(tokens.flatten()[:, None]).view(*tokens.shape, 6))
+
+
+def module(kind=Network):
     torch.manual_seed(1)
-    return Network().double()
+    return kind().double()
 
 
 OPTIMIZERS = {
     "sgd": lambda p: torch.optim.SGD(p, lr=0.1, momentum=0.9, weight_decay=1e-3),
+    "momentum": lambda p: torch.optim.SGD(p, lr=0.5, momentum=0.9),
     "adam": lambda p: torch.optim.Adam(
         [{"params": list(p)[:5], "lr": 0.02}, {"params": list(p)[5:], "lr": 0.01}], lr=0.01
     ),
@@ -70,8 +84,8 @@ OPTIMIZERS = {
 class Run:
     """What training came to."""
 
-    def __init__(self, strategy, optimizer="sgd"):
-        model = module()
+    def __init__(self, strategy, optimizer="sgd", kind=Network):
+        model = module(kind)
         self.optimizer = OPTIMIZERS[optimizer](list(model.parameters()))
         scheduler = torch.optim.lr_scheduler.StepLR(self.optimizer, 2, gamma=0.5)
         self.model = DistributedDataParallel(model) if strategy is None else distribute(model, strategy, self.optimizer)
@@ -89,7 +103,7 @@ class Run:
         self.optimizer.zero_grad()
         loss = torch.nn.functional.cross_entropy(self.model(tokens).flatten(0, 1), (tokens.flatten() * 7 + 1) % 40)
         loss.backward()
-        self.gradients = [p.grad.clone() for p in self.model.parameters()]
+        self.gradients = [p.grad.clone().to_dense() for p in self.model.parameters()]
         self.optimizer.step()
         self.losses.append(loss.item())
 
@@ -114,27 +128,62 @@ def compare(plain, ours, barrier):
     return ", ".join(f"{what} {x:.1e} apart" for what, x in apart.items() if not x < TOO_FAR)
 
 
-def random_strategy(rng):
-    """Any groups, parts, order, credit and barrier."""
-    named = dict(module().named_parameters())
-    names = list(named)
-    rng.shuffle(names)
-    cuts = sorted(rng.sample(range(1, len(names)), rng.randint(0, len(names) - 1)))
+def random_member(rng, name, parameter):
+    """The variable whole, or cut along an axis."""
+    axis = rng.randrange(parameter.dim())
+    size = parameter.shape[axis]
+    if rng.random() < 0.6 or size < 3:
+        return [name]
+    cuts = sorted(rng.sample(range(1, size), rng.randint(1, min(3, size - 1))))
+    return [{"name": name, "axis": axis, "from": a, "to": b} for a, b in zip([0, *cuts], [*cuts, size])]
+
+
+def random_server(rng, node_ranks):
+    node = rng.randrange(len(node_ranks))
+    return {"node": f"n{node + 1}", "rank": sum(node_ranks[:node]), "local_reduction": rng.random() < 0.6}
+
+
+def random_strategy(rng, served=0.0, kind=Network):
+    """Any groups, parts, order, credit and barrier; a group is served, or its sparse gradients are gathered, with
+    probability `served`."""
+    named = dict(module(kind).named_parameters())
+    policies = ["fifo", "priority"] if served else ["fifo", "priority", "preemptive"]
+    out = {"policy": rng.choice(policies), "cross_iteration": rng.random() < 0.6}
+    out["node_ranks"] = rng.choice([[1, 1, 1], [2, 1], [0, 1, 2], [3]])
+    members = [m for name, p in named.items() for m in (random_member(rng, name, p) if served else [name])]
+    rng.shuffle(members)
+    cuts = sorted(rng.sample(range(1, len(members)), rng.randint(0, len(members) - 1)))
     groups = [
         {
             "algorithm": "auto",
             "partition_bytes": rng.choice([0, 0, 1000, 4096]),
             "needed": rng.randint(0, 9),
-            "variables": names[a:b],
+            "variables": members[a:b],
         }
-        for a, b in zip([0, *cuts], [*cuts, len(names)])
+        for a, b in zip([0, *cuts], [*cuts, len(members)])
     ]
-    out = {"policy": rng.choice(["fifo", "priority", "preemptive"]), "cross_iteration": rng.random() < 0.6}
-    out["groups"] = groups
+    for group in groups:
+        if rng.random() < served:
+            group["server"] = random_server(rng, out["node_ranks"])
+    out["groups"] = groups if kind == Network else with_rows(rng, groups, served)
     if rng.random() < 0.7:
         out["credit_bytes"] = rng.choice([0, 2048, 100000])
+    if rng.random() < 0.5:
+        out["pulls"] = "priority"
     if out["policy"] == "preemptive":
         out["slices"] = random_slices(rng, groups, named)
+    return out
+
+
+def with_rows(rng, groups, served):
+    """Members of sparse gradients into groups of their own, in which touched rows travel, with probability `served`."""
+    out = []
+    for group in groups:
+        tables = [m for m in group["variables"] if "head" not in str(m) and rng.random() < served]
+        dense = [m for m in group["variables"] if m not in tables]
+        rows = [{**(m if isinstance(m, dict) else {"name": m}), "rows": 24} for m in tables]
+        out += [{**group, "variables": dense}] if dense else []
+        out += [{**group, "variables": rows, "algorithm": "auto" if "server" in group else "all_gather"}] if rows else []
     return out
 
 
@@ -160,24 +209,27 @@ def refusal(action):
     return ""
 
 
-def one_group(encoding=None, **more):
+def one_group(encoding=None, server=None, **more):
     group = {"algorithm": "auto", "partition_bytes": 0, "variables": [n for n, _ in module().named_parameters()]}
     if encoding:
         group["encoding"] = encoding
-    return {"groups": [group], **more}
+    if server is not None:
+        group["server"] = {"node": "n", "rank": server}
+    return {"groups": [group], "node_ranks": [1] * RANKS, **more}
 
 
-def encoded_gradients(encoding, cross):
+def encoded_gradients(encoding, cross, server=None):
     """How far the mean gradients of one backward pass are from plain DDP's, as a part of the largest: empty where that
     is what rounding to the encoding explains, or where the backend refuses to sum it."""
     plain, ours = module(), module()
     optimizers = [torch.optim.SGD(m.parameters(), 1.0) for m in (plain, ours)]
     start = [p.clone() for p in plain.state_dict().values()]
-    strategy = one_group(encoding, cross_iteration=cross)
+    strategy = one_group(encoding, server, cross_iteration=cross)
     try:
         ours = distribute(ours, strategy, optimizers[1], allow_lossy=True)
     except ValueError as error:
-        return "" if encoding == "bf16" and "cannot sum torch.bfloat16" in str(error) else str(error)
+        summed = encoding == "bf16" and server is None
+        return "" if summed and "cannot sum torch.bfloat16" in str(error) else str(error)
     after = []
     for model, optimizer in zip((DistributedDataParallel(plain), ours), optimizers):
         tokens = torch.arange(24).view(4, 6) + dist.get_rank()
@@ -217,9 +269,27 @@ def refusals():
             lambda: distribute(model, one_group(encoding="f8"), allow_lossy=True)
         ),
         "bucket_cap_mb: ": refusal(lambda: distribute(model, one_group(), bucket_cap_mb=25)),
-        "0: the hook cannot send sparse": refusal(
-            lambda: distribute(torch.nn.Sequential(torch.nn.Embedding(9, 4, sparse=True)), one_group())
+    }
+    head = [{"variables": [{"name": "head.bias", "from": a, "to": b}]} for a, b in ((0, 9), (9, 40))]
+    rest = [n for n, _ in model.named_parameters() if n != "head.bias"]
+    rows = {"groups": [{"variables": [{"name": "head.bias", "rows": 3}, *rest]}]}
+    two_nodes = one_group(server=0, node_ranks=[1, 1])
+    said |= {
+        "node n5 serves, but has no device": refusal(
+            lambda: distribute(model, {"groups": [{"variables": [*rest, "head.bias"], "server": {"node": "n5"}}]})
         ),
+        "for 2 ranks, and these are 3": refusal(lambda: distribute(model, two_nodes)),
+        "rank 7 is to serve": refusal(lambda: distribute(model, one_group(server=7))),
+        "its gradients are not sparse": refusal(lambda: distribute(model, rows)),
+        "can be gathered": refusal(
+            lambda: distribute(model, {"groups": [{"algorithm": "all_gather", "variables": [*rest, "head.bias"]}]})
+        ),
+        "head.bias is not in them once": refusal(lambda: distribute(model, {"groups": [{"variables": rest}, *head[1:]]})),
+        "head.bias ends at 9 of 40": refusal(lambda: distribute(model, {"groups": [{"variables": rest}, *head[:1]]})),
+        "no rows 9 to 40 along axis 1": refusal(
+            lambda: distribute(model, {"groups": [{"variables": [*rest, {**head[1]["variables"][0], "axis": 1}]}]})
+        ),
+        "none of at_once, priority": refusal(lambda: distribute(model, one_group(pulls="never"))),
     }
     with tempfile.NamedTemporaryFile("w", suffix=".json") as file:
         file.write("{")
@@ -361,14 +431,23 @@ def unread_parameters_are_updated_all_the_same():
 
 def ranks_train(rank, port, seed, files, results):
     start(rank, port)
-    plain = {name: Run(None, name) for name in OPTIMIZERS}
+    plain = {name: Run(None, name) for name in ("sgd", "adam")}
     rng = random.Random(seed)
     said = {}
     for i in range(RANDOM_STRATEGIES):
-        strategy, name = random_strategy(rng), rng.choice(sorted(OPTIMIZERS))
+        strategy, name = random_strategy(rng), rng.choice(["sgd", "adam"])
         ours = Run(strategy, name)
         apart = compare(plain[name], ours, not strategy["cross_iteration"])
         said[f"hook_trains_as_DDP_does_whatever_the_strategy_{i}"] = apart and f"{apart}, seed {seed}: {strategy}"
+    for i in range(RANDOM_STRATEGIES):
+        strategy, name = random_strategy(rng, served=rng.choice([0.5, 1])), rng.choice(["sgd", "adam"])
+        apart = compare(plain[name], Run(strategy, name), not strategy["cross_iteration"])
+        said[f"hook_serves_as_DDP_sums_whatever_the_strategy_{i}"] = apart and f"{apart}, seed {seed}: {strategy}"
+    sparse = Run(None, "momentum", Sparse)
+    for i in range(RANDOM_STRATEGIES):
+        strategy = random_strategy(rng, served=rng.choice([0, 0.5, 1]), kind=Sparse)
+        apart = compare(sparse, Run(strategy, "momentum", Sparse), not strategy["cross_iteration"])
+        said[f"hook_sends_sparse_gradients_whatever_the_strategy_{i}"] = apart and f"{apart}, seed {seed}: {strategy}"
     for path in files:
         ours = Run(path)
         said[f"hook_trains_as_DDP_does_by_{os.path.basename(path).split('.')[0]}"] = compare(plain["sgd"], ours, False)
@@ -376,6 +455,7 @@ def ranks_train(rank, port, seed, files, results):
         for cross in (False, True):
             what = f"hook_rounds_gradients_to_{encoding}_{'without' if cross else 'with'}_a_barrier"
             said[what] = encoded_gradients(encoding, cross)
+        said[f"hook_rounds_served_gradients_to_{encoding}"] = encoded_gradients(encoding, True, server=1)
     away = gradients_gather_without_a_sum()
     said["hook_leaves_no_sync_alone"] = "" if away < TOO_FAR else f"{away:.1e} apart"
     away = unread_parameters_are_updated_all_the_same()
@@ -438,13 +518,19 @@ def ranks_lose_one(rank, port, strategy, results):
     os._exit(0)  # so that who waits for this rank hears of it, too
 
 
-def rank_gives_up(rank, port, results):
+def one_each(server=None):
+    """Groups of one variable."""
+    serves = {} if server is None else {"server": {"node": "n", "rank": server}}
+    return [{"variables": [name], "needed": i, **serves} for i, (name, _) in enumerate(module().named_parameters())]
+
+
+def rank_gives_up(rank, port, server, results):
     """Rank 1 fails while the others sleep, so that what it has sent never comes back."""
     start(rank, port)
     model = module()
     optimizer = OPTIMIZERS["sgd"](list(model.parameters()))
-    named = [name for name, _ in model.named_parameters()]
-    model = distribute(model, {"groups": [{"variables": [name]} for name in named], "cross_iteration": True}, optimizer)
+    strategy = {"groups": one_each(server), "cross_iteration": True, "node_ranks": [1] * RANKS}
+    model = distribute(model, strategy, optimizer)
     if rank != 1:
         time.sleep(100)  # ended before
     model(torch.zeros(4, 6, dtype=torch.int64)).sum().backward()
@@ -452,9 +538,9 @@ def rank_gives_up(rank, port, results):
     sys.exit(3)
 
 
-def who_gives_up_is_soon_gone():
+def who_gives_up_is_soon_gone(server=None):
     results = torch.multiprocessing.get_context("fork").SimpleQueue()
-    ranks = fork(rank_gives_up, (free_port(), results), join=False)
+    ranks = fork(rank_gives_up, (free_port(), server, results), join=False)
     results.get()
     began = time.monotonic()
     ranks.processes[1].join(60)
@@ -469,6 +555,8 @@ LOSSES = [
     {"name": "with_a_barrier", "cross_iteration": False},
     {"name": "without_one", "cross_iteration": True},
     {"name": "led_by_priority", "cross_iteration": True, "policy": "priority", "credit_bytes": 2000},
+    {"name": "served_by_it", "cross_iteration": True, "policy": "priority", "credit_bytes": 2000, "server": 2},
+    {"name": "served_by_another", "cross_iteration": False, "server": 1},
 ]
 
 
@@ -476,6 +564,7 @@ WARNINGS = []
 
 
 def start(rank, port):
+    warnings.filterwarnings("ignore", "Sparse invariant checks")  # PyTorch 2 says it once of any tensor that is made so
     warnings.showwarning = lambda message, category, file, line, *_: WARNINGS.append(f"{file}:{line} {message}")
     os.environ.update(MASTER_ADDR="127.0.0.1", MASTER_PORT=str(port), GLOO_SOCKET_IFNAME="lo")
     torch.set_num_threads(1)
@@ -606,10 +695,13 @@ if __name__ == "__main__":
             ends_at_once,
         ):
             check(f"line_{line_test.__name__}", line_test)
+        OPTIMIZERS["sgd"](list(module().parameters()))  # PyTorch 2 imports much for its first one: here, not in each rank
         number = int(os.environ.get("SYNCOPATE_TEST_SEED") or time.time_ns() % 2**32)
         print(f"seed {number}")
         train(ranks_train, number, sys.argv[3:])
         check("who_gives_up_is_soon_gone", who_gives_up_is_soon_gone)
+        check("a_worker_that_gives_up_is_soon_gone", lambda: who_gives_up_is_soon_gone(0))
+        check("a_server_that_gives_up_is_soon_gone", lambda: who_gives_up_is_soon_gone(1))
         for strategy in LOSSES:
-            groups = [{"variables": [name], "needed": i} for i, (name, _) in enumerate(module().named_parameters())]
-            train(ranks_lose_one, {**strategy, "groups": groups}, reports=RANKS - 1)
+            groups = one_each(strategy.get("server"))
+            train(ranks_lose_one, {**strategy, "groups": groups, "node_ranks": [1] * RANKS}, reports=RANKS - 1)

@@ -2,7 +2,7 @@
 # Training by the hook against plain DistributedDataParallel, profiling in all ranks at once, and the bench of
 # torch.distributed, with gloo on the loopback.
 # Once: it is torch's time; what it calls of ours has tests of its own.
-# Plan: 60
+# Plan: 84
 set -u
 cd "$(dirname "$0")/../.." || exit 2
 source tests/cli/check.bash
@@ -97,12 +97,13 @@ check bench_writes_a_cluster_that_predicts 0 "pytorch-ddp" "$syncopate" simulate
 
 # ---- strategies of syncopate, and random ones ----
 hooks=()
-for baseline in pytorch-ddp single mg-wfbp bytescheduler-all-reduce pace ps; do
+for baseline in pytorch-ddp single mg-wfbp bytescheduler-all-reduce pace ps ps-partitioned bytescheduler-ps p3; do
     "$syncopate" strategy export $baseline --model model.json --cluster measured.json --to pytorch-hook \
         --out "$baseline.json" 2>"$baseline.err" && hooks+=("$baseline.json")
 done
 check hook_says_priority_whole 0 "" test ! -s bytescheduler-all-reduce.err
 check hook_says_slices_whole 0 "" test ! -s pace.err
-check hook_has_no_servers 0 "parameter-server" cat ps.err
+check hook_says_servers_whole 0 "" test ! -s ps.err
+check hook_says_order_of_servers_whole 0 "" test ! -s bytescheduler-ps.err
 timeout 500 $python "$root/tests/cli/pytorch.py" "$module" train "${hooks[@]}" 2>err ||
     echo "not ok training_ends_well: $(tail -n 1 err)"

@@ -62,7 +62,7 @@ check a_bad_shard_is_named 2 '/variables/1: shard 1: variable "rows" is sparse a
     "$syncopate" strategy check "${job[@]}" rows.json
 check shards_are_simulated 0 'parts' "$syncopate" simulate "${job[@]}" --strategy strategy.json
 check an_export_says_what_it_leaves_out 0 'the shards of 2 of 4 variables are synchronized in several ways' \
-    "$syncopate" strategy export strategy.json --model model.json --cluster cluster.json --to pytorch-hook --out hook
+    "$syncopate" strategy export strategy.json --model model.json --cluster cluster.json --to pytorch-ddp --out ddp
 check a_job_that_cannot_do_it_is_not_started 3 'horovod cannot say everything that parts does: parameter-server, shards' \
     "$syncopate" trial "${job[@]}" --strategy strategy.json --command true --export-env horovod
 

@@ -93,7 +93,7 @@ class Deferred:
             if summed:
                 for parameter in parameters:
                     there = parameter not in self.unread
-                    parameter.grad = self.exchange.sum_of(self.exchange.variables[parameter]) if there else None
+                    parameter.grad = self.exchange.variables[parameter].sum() if there else None
             if self.optimizer.param_groups:
                 self.plain_step()
         finally:

@@ -5,8 +5,12 @@
 
 in place of DistributedDataParallel(model). The file is what `syncopate strategy export --to pytorch-hook` writes.
 Gradients come from DDP in buckets as small as it makes them. The hook divides each by the number of ranks, as DDP
-does, and puts it into its group's buffer. A message is a part of such a buffer. It is ready when all gradients in it
-are there, and is sent in the order and with the credit of the strategy (`line.py`).
+does, and puts it into its group's buffer. A message is a part of such a buffer (`layout.py`). It is ready when all
+gradients in it are there, and is sent in the order and with the credit of the strategy (`line.py`): by an all-reduce, or
+to the rank that serves it and back (`served.py`).
+
+A sparse gradient travels as its touched rows where the strategy says so, else as the whole dense one. Its sum is sparse
+again. Where it travelled dense, that holds the rows that are not zero.
 
 A group with an "encoding" travels as 16-bit floats: gradients are rounded to them on their way into the buffer, after
 the division, and sums are converted back. That changes what is learned, so it needs allow_lossy=True.
@@ -27,13 +31,13 @@ from torch.nn.parallel import DistributedDataParallel
 from .deferred import Deferred
 from .description import read
 from .lanes import lanes_of
+from .layout import ENCODINGS, Layout
 from .line import Follower, Leader, Line
+from .served import Served
 from .waiter import Waiter
 
 ONE_BYTE = 1 / 2**20  # in the MiB that bucket_cap_mb counts
-EMBEDDINGS = (torch.nn.Embedding, torch.nn.EmbeddingBag)
-ENCODINGS = {"f16": torch.float16, "bf16": torch.bfloat16}
-POLICIES = ("fifo", "priority", "preemptive")
+POLICIES, PULLS = ("fifo", "priority", "preemptive"), ("at_once", "priority")
 
 
 def distribute(module, strategy, optimizer=None, allow_lossy=False, **arguments):
@@ -47,14 +51,13 @@ def distribute(module, strategy, optimizer=None, allow_lossy=False, **arguments)
     strategy = checked(strategy, allow_lossy)
     if "bucket_cap_mb" in arguments:
         raise ValueError("bucket_cap_mb: the strategy says what travels together; leave it out")
-    sparse = [n for n, m in module.named_modules() if getattr(m, "sparse", False) and isinstance(m, EMBEDDINGS)]
-    if sparse:
-        raise ValueError(f"{', '.join(sparse[:3])}: the hook cannot send sparse gradients; use sparse=False")
     cross = strategy.get("cross_iteration", False)
     if cross and optimizer is None:
         raise ValueError("this strategy has no barrier, so updates wait for the forward pass: pass the optimizer")
+    layout = Layout(strategy, module)
+    check_ranks(strategy, layout, arguments.get("process_group"))
     model = DistributedDataParallel(module, bucket_cap_mb=ONE_BYTE, **arguments)
-    exchange = Exchange(model, strategy, cross)
+    exchange = Exchange(model, strategy, layout)
     deferred = Deferred(optimizer, module, exchange) if cross else None
     model.synchronize = deferred.finish if cross else lambda: None
     model.register_comm_hook(exchange, take)
@@ -82,6 +85,8 @@ def checked(strategy, allow_lossy):
     check_encodings(name, groups, allow_lossy)
     if strategy.get("policy", "fifo") not in POLICIES:
         raise ValueError(f"{name}: the policy \"{strategy['policy']}\" is none of {', '.join(POLICIES)}")
+    if strategy.get("pulls", "at_once") not in PULLS:
+        raise ValueError(f"{name}: the pulls \"{strategy['pulls']}\" are none of {', '.join(PULLS)}")
     if not isinstance(strategy.get("credit_bytes", 0), (int, type(None))):
         raise ValueError(f"{name}: credit_bytes is no whole number")
     return strategy
@@ -90,18 +95,6 @@ def checked(strategy, allow_lossy):
 def take(exchange, bucket):
     """The communication hook."""
     return exchange.take(bucket)
-
-
-class Variable:
-    """A parameter, its place in its group's buffer, and what of its sum is on its way."""
-
-    def __init__(self, parameter, group, start):
-        self.parameter, self.group = parameter, group
-        self.start, self.end = start, start + parameter.numel()
-        self.messages = []  # indices
-        self.left = 0  # messages that are not back; 0: the sum is there, or nothing was sent
-        self.sent = False  # the gradient was taken, and nobody has used the sum
-        self.gradient = self.bucket = None  # with a barrier: where the sum goes, and what waits for it
 
 
 class Bucket:
@@ -126,37 +119,27 @@ class Bucket:
         self.future.set_result(self.buffer)
 
 
-class Message:
-    """A part of a group's buffer."""
-
-    def __init__(self, group, buffer, variables):
-        self.group, self.buffer, self.variables = group, buffer, variables
-        self.bytes = buffer.numel() * buffer.element_size()
-        self.word = None  # its number, as rank 0 tells it
-        self.missing = len(variables)
-
-
-def named_parameters(model, groups):
-    """Check that the groups have each of the module's parameters exactly once, and return the parameters by name."""
-    named = {name: p for name, p in model.module.named_parameters() if p.requires_grad}
-    names = [name for group in groups for name in group["variables"]]
-    if sorted(names) != sorted(named):
-        odd = sorted(set(names) ^ set(named)) or sorted(n for n in set(names) if names.count(n) > 1)
-        raise ValueError(f"the groups are not of this module: {', '.join(odd[:3])}")
-    return named
-
-
-def cuts_of(strategy, group, elements, element_bytes):
-    """Lengths of a group's messages in elements, and their places in the fixed order of all slices, if there is one."""
-    slices = [(place, s["bytes"]) for place, s in enumerate(strategy.get("slices", [])) if s["group"] == group]
-    if slices:
-        lengths = [size // element_bytes for _, size in slices]
-        if sum(lengths) != elements:
-            raise ValueError(f"the slices of group {group} do not add up to its gradients")
-        return lengths, [place for place, _ in slices]
-    partition = strategy["groups"][group].get("partition_bytes", 0)
-    most = max(partition // element_bytes, 1) if partition else elements
-    return [min(most, elements - start) for start in range(0, elements, most)], None
+def check_ranks(strategy, layout, process_group):
+    """What goes from rank to rank needs gloo, and the ranks that the strategy counts on."""
+    singles = [m for m in layout.messages if not m.all_reduced]
+    if not singles:
+        return
+    process_group = process_group or torch.distributed.group.WORLD
+    world = torch.distributed.get_world_size()
+    if torch.distributed.get_world_size(process_group) != world:
+        raise ValueError("servers and gathered rows need all ranks in DDP's process group")
+    for message in singles:
+        place = message.variables[0].parameter.device
+        if place.type != "cpu" or not torch.distributed.is_gloo_available():
+            raise ValueError(f"servers and gathered rows need gloo and gradients on the CPU, not on {place.type}")
+    for server in [m.server for m in singles if m.server]:
+        if not isinstance(server.get("rank"), int):
+            raise ValueError(f"node {server.get('node')} serves, but has no device and so no rank here")
+        ranks = sum(strategy.get("node_ranks", []))
+        if ranks != world:
+            raise ValueError(f"the strategy is for {ranks} ranks, and these are {world}")
+        if not 0 <= server["rank"] < world:
+            raise ValueError(f"rank {server['rank']} is to serve, of {world}")
 
 
 def check_sums(model, buffers):
@@ -173,70 +156,48 @@ def check_sums(model, buffers):
 class Exchange:
     """All messages of a strategy, and how far each is in this iteration."""
 
-    def __init__(self, model, strategy, cross):
-        self.strategy, self.cross = strategy, cross
+    def __init__(self, model, strategy, layout):
+        self.strategy, self.cross = strategy, strategy.get("cross_iteration", False)
         self.world = torch.distributed.get_world_size(model.process_group)
-        self.lanes = lanes_of(model.process_group, cross)
+        self.lanes = lanes_of(model.process_group, self.cross)
         self.came_back = threading.Condition()
         self.error = None
-        self.variables, self.messages, self.buffers, self.urgency = {}, [], [], []
-        order = self._lay_out(named_parameters(model, strategy["groups"]))
-        check_sums(model, self.buffers)
-        self.waiters = [Waiter(self.buffers[0].device) for _ in self.lanes]
-        self.line = self._line(order)
+        self.variables, self.messages = layout.variables, layout.messages
+        check_sums(model, [m.buffer for m in self.messages if m.all_reduced])
+        self.waiters = [Waiter(next(iter(self.variables)).device) for _ in self.lanes]
+        singles = [m for m in self.messages if not m.all_reduced]
+        ordered = self.cross and strategy.get("policy") == "priority" and strategy.get("credit_bytes") is not None
+        led = ordered and not all(m.server for m in self.messages)
+        self.served = Served(self, strategy.get("node_ranks"), led) if singles else None
+        self.line = self._line(layout.order, ordered, led)
 
-    def _line(self, order):
+    def _line(self, order, ordered, led):
         """The order in which messages are sent. Without a limit of credit each goes as soon as it is ready."""
-        sizes = [m.bytes for m in self.messages]
+        sizes, urgency = [m.bytes for m in self.messages], [m.urgency for m in self.messages]
         credit = self.strategy.get("credit_bytes")
-        if not self.cross or self.strategy.get("policy") != "priority" or credit is None:
+        if not ordered:
             return Line(sizes, credit, self._send, order or ())
+        if not led:
+            return Leader(sizes, credit, self._send, urgency)
         self.words = torch.distributed.new_group(backend="gloo")
         if torch.distributed.get_rank() == 0:
             for i, message in enumerate(self.messages):
                 message.word = torch.tensor([i])
-            return Leader(sizes, credit, self._send, self.urgency, self._announce)
+            return Leader(sizes, credit, self._send, urgency, self._announce)
         self.heard = torch.zeros(1, dtype=torch.int64)
         self.listener = Waiter(self.heard.device)
         return Follower(sizes, self._send, self._listen)
-
-    def _lay_out(self, named):
-        """Buffers, variables and messages; returns the fixed order, or None."""
-        places = {}
-        for g, group in enumerate(self.strategy["groups"]):
-            start, members = 0, []
-            for name in group["variables"]:
-                members.append(Variable(named[name], g, start))
-                start = members[-1].end
-                self.variables[named[name]] = members[-1]
-            first = members[0].parameter
-            dtype = ENCODINGS[group["encoding"]] if "encoding" in group else first.dtype
-            self.buffers.append(torch.zeros(start, dtype=dtype, device=first.device))
-            lengths, ranks = cuts_of(self.strategy, g, start, self.buffers[-1].element_size())
-            self._cut(g, members, lengths, group.get("needed", 0))
-            places.update(zip(range(len(self.messages) - len(lengths), len(self.messages)), ranks or []))
-        return sorted(places, key=places.get) if places else None
-
-    def _cut(self, g, members, lengths, needed):
-        end = 0
-        for length in lengths:
-            start, end = end, end + length
-            inside = [v for v in members if v.start < end and v.end > start]
-            for v in inside:
-                v.messages.append(len(self.messages))
-            self.messages.append(Message(g, self.buffers[g][start:end], inside))
-            self.urgency.append(needed)
 
     # ---- from the backward pass ----
 
     def take(self, bucket):
         """Put the bucket's gradients into their groups' buffers and send what is ready. The future that is returned is
         done at once without a barrier, else when all of the bucket's sums are there."""
-        if bucket.buffer().is_sparse:
-            raise RuntimeError("a sparse gradient, which the hook cannot send")
+        buffer = bucket.buffer()
         variables = [self.variables[p] for p in bucket.parameters()]
-        waits = Bucket(bucket.buffer(), len(variables))
-        for variable, gradient in zip(variables, bucket.gradients()):
+        gradients = [buffer] if buffer.is_sparse else bucket.gradients()
+        waits = Bucket(buffer, len(variables))
+        for variable, gradient in zip(variables, gradients):
             self._put(variable, gradient, waits)
         if self.cross:
             waits.done()
@@ -248,8 +209,7 @@ class Exchange:
                 "two backward passes without a step of the optimizer between them: put the first one into no_sync(); "
                 "or the step was skipped; or it was not the step of the optimizer given to distribute()"
             )
-        place = self.buffers[variable.group][variable.start : variable.end].view(gradient.shape)
-        torch.div(gradient, self.world, out=place)
+        variable.put(gradient, self.world)
         variable.left = len(variable.messages)
         variable.sent = self.cross
         with self.came_back:
@@ -261,7 +221,7 @@ class Exchange:
             message = self.messages[i]
             message.missing -= 1
             if message.missing == 0:
-                message.missing = len(message.variables)
+                message.missing = len(message.pieces)
                 message.written = torch.cuda.current_stream().record_event() if gradient.is_cuda else None
                 self.line.ready(i)
 
@@ -270,10 +230,13 @@ class Exchange:
     def _send(self, i):
         """Any thread may call this, so it first waits for the stream that wrote the message."""
         message, lane = self.messages[i], i % len(self.lanes)
+        if not message.all_reduced:
+            self.served.send(i)
+            return
         if message.written:
             torch.cuda.current_stream().wait_event(message.written)
         message.work = torch.distributed.all_reduce(message.buffer, group=self.lanes[lane], async_op=True)
-        self.waiters[lane].expect(message.work, lambda error: self._back(i, error))
+        self.waiters[lane].expect(message.work, lambda error: self.go_on(error, lambda: self._summed(i)))
 
     def _announce(self, i):
         torch.distributed.broadcast(self.messages[i].word, 0, group=self.words, async_op=True)
@@ -283,10 +246,14 @@ class Exchange:
         self.listener.expect(work, self._told)
 
     def _told(self, error):
-        self._go_on(error, lambda: self.line.told(self.heard.item()))
+        self.go_on(error, lambda: self.line.told(self.heard.item()))
 
-    def _back(self, i, error):
-        self._go_on(error, lambda: self.line.returned(i))
+    def _summed(self, i):
+        self.line.returned(i)
+        self.back(i)
+
+    def back(self, i):
+        """The sum of a message is there."""
         whole = []
         with self.came_back:
             for variable in self.messages[i].variables:
@@ -298,7 +265,7 @@ class Exchange:
             for variable in whole:
                 self._give_back(variable)
 
-    def _go_on(self, error, step):
+    def go_on(self, error, step):
         """Run `step` in a waiter's thread. An error goes to those who wait for a sum, and does not end this thread."""
         try:
             if error:
@@ -321,8 +288,10 @@ class Exchange:
             variable.gradient = variable.bucket = None
         if not bucket:
             return
-        if not self.error:
-            gradient.copy_(self.sum_of(variable))
+        if not self.error and variable.sparse:
+            bucket.buffer = variable.sum()
+        elif not self.error:
+            gradient.copy_(variable.sum())
         with self.came_back:
             last = bucket.has()
         if last and self.error:
@@ -331,10 +300,6 @@ class Exchange:
             bucket.done()
 
     # ---- for updates that wait ----
-
-    def sum_of(self, variable):
-        place = self.buffers[variable.group][variable.start : variable.end].view(variable.parameter.shape)
-        return place.to(variable.parameter.dtype)
 
     def wait(self, variable):
         """Until the variable's sum is there; on a GPU, until the current stream will find it there."""

@@ -4,7 +4,8 @@ Collectives must be issued in one order on all ranks. The order of readiness (fi
 hands out its buckets in one order. A fixed order (preemptive) is the same anyway; there a message that is not ready holds
 up those behind it. Under priority ranks would differ, because they differ in what is ready when the credit allows another
 message. So rank 0 leads: it sends the most urgent message that is ready there and tells the others, who send theirs in
-that order (as ByteScheduler's master core does, SOSP 2019, §5).
+that order (as ByteScheduler's master core does, SOSP 2019, §5). Pushes to servers and pulls need no common order, so
+where nothing else is sent each rank goes by its own.
 
 With gloo the credit of a collective comes back when the collective has ended. NCCL's collectives are queued on the device,
 where they follow one another anyway, so their credit comes back at once.
@@ -78,9 +79,10 @@ class Line:
 
 
 class Leader(Line):
-    """The most urgent first (the smallest urgency[i], then the first that was ready); announce(i) tells the others."""
+    """The most urgent first (the smallest urgency[i], then the first that was ready); announce(i) tells the others, if
+    they are to do the same."""
 
-    def __init__(self, sizes, credit, send, urgency, announce):
+    def __init__(self, sizes, credit, send, urgency, announce=lambda i: None):
         super().__init__(sizes, credit, send)
         self.urgency, self.announce = urgency, announce
         self.heap = []  # (urgency, how many were ready before, message)

@@ -84,8 +84,8 @@ static void what_a_form_cannot_say_is_in_the_words_of_its_notes(void **state) {
         {"pytorch-hook", PRIORITY, "{'id':0,'partition_bytes':4096}", TOGETHER, ""},
         {"pytorch-hook", FIFO, APART, A(IN("0")) B(IN("1")) C(IN("0")), ""},
         {"pytorch-hook", FIFO, "{'id':0,'algorithm':'ring'}", TOGETHER, "algorithm"},
-        {"pytorch-hook", FIFO, GROUP, A(IN("0")) B(ON("'n1'")) C("'partition':{'axis':0,'shards':4}," IN("0")),
-         "parameter-server shards"},
+        {"pytorch-hook", FIFO, GROUP, A(IN("0")) B(ON("'n1'")) C("'partition':{'axis':0,'shards':4}," IN("0")), ""},
+        {"pytorch-hook", PRIORITY, "", SHARED, ""},
         {"pytorch-ddp",
          "'policy':'preemptive','credit_bytes':0,'cross_iteration':false,'slices':["
          "{'group':0,'bytes':400},{'group':0,'bytes':20000}]",
@@ -100,7 +100,7 @@ static void what_a_form_cannot_say_is_in_the_words_of_its_notes(void **state) {
         {"pytorch-ddp", FIFO, GROUP, A(IN("0")) B("'partition':{'axis':0,'shards':4}," IN("0")) C(IN("0")), "shards"},
         {"autodist", FIFO, GROUP, A(IN("0")) B("'partition':{'axis':0,'shards':4}," IN("0")) C(IN("0")), ""},
         {"horovod", FIFO, GROUP, A(IN("0")) B(EACH) C(IN("0")), "shards"},
-        {"pytorch-hook", FIFO, GROUP, A(IN("0")) B(EACH) C(IN("0")), "shards"},
+        {"pytorch-hook", FIFO, GROUP, A(IN("0")) B(EACH) C(IN("0")), ""},
         {"byteps", "'policy':'fifo','cross_iteration':false", GROUP, A(ON("'n1'")) B(EACH) C(ON("'n1'")),
          "all-reduce shards"},
         {"autodist", FIFO, GROUP, A(IN("0")) B(EACH) C(IN("0")), ""},
@@ -200,16 +200,15 @@ static void autodist_cuts_and_places_as_the_strategy_says(void **state) {
 }
 
 /* A synchronizer for each part; other forms get both halves as the first is, under the strategy's own id. */
-static void each_shard_is_said_to_autodist_alone(void **state) {
+static void each_shard_is_said_to_autodist_and_not_to_DDP(void **state) {
     (void)state;
     struct world w;
     world_open(&w, "autodist", FIFO, GROUP, A(IN("0")) B(EACH) C(IN("0")));
     assert_contains(w.export.files[1].text, "\"varName\": \"b/part_0\",\n          \"AllReduceSynchronizer\"");
     assert_contains(w.export.files[1].text, "\"varName\": \"b/part_1\",\n          \"PSSynchronizer\"");
     world_close(&w);
-    world_open(&w, "pytorch-hook", FIFO, GROUP, A(IN("0")) B(EACH) C(IN("0")));
-    assert_contains(w.export.files[0].text, w.strategy.id.hex);
-    assert_contains(w.export.files[0].text, "[\"c\", \"b\", \"a:0\"]");
+    world_open(&w, "pytorch-ddp", FIFO, APART, A(IN("0")) B(EACH) C(IN("1")));
+    assert_string_equal(w.export.files[0].text, "{\"bucket_cap_mb_list\": [0.000244140625, 25]}\n");
     assert_string_equal(w.export.notes[0].text, "the shards of 1 of 3 variables are synchronized in several ways, and "
                                                 "would all go as the first does");
     world_close(&w);
@@ -320,6 +319,47 @@ static void the_hook_is_told_groups_order_and_credit(void **state) {
     world_close(&w);
 }
 
+/* Text of one member of the hook's file, without spaces. */
+static void assert_hook_says(const struct world *w, const char *member, const char *text) {
+    cJSON *json = cJSON_Parse(w->export.files[0].text);
+    char *said = cJSON_PrintUnformatted(cJSON_GetObjectItem(json, member));
+    assert_string_equal(said, text);
+    cJSON_free(said);
+    cJSON_Delete(json);
+}
+
+#define ON_HOOK(node, rank, local) "\"server\":{\"node\":\"" node "\",\"rank\":" rank ",\"local_reduction\":" local "}"
+#define HOOK_GROUP(needed)         "{\"algorithm\":\"auto\",\"partition_bytes\":0,\"needed\":" needed ","
+
+/* Nodes n1 and n2 have two ranks each, so n2's first is rank 2. */
+static void the_hook_is_told_servers_and_shards(void **state) {
+    (void)state;
+    struct world w;
+    world_open(&w, "pytorch-hook", PRIORITY ",'pulls':'priority'", GROUP,
+               A("'partition':{'shards':3}," ON("'n2','n1'")) B("'partition':{'axis':1,'shards':2},'each_shard':[{" IN(
+                   "0") "},{'sync':{'kind':'parameter_server',"
+                        "'servers':['n2'],'local_reduction':false}}]") C(IN("0")));
+    assert_hook_says(&w, "pulls", "\"priority\"");
+    assert_hook_says(&w, "node_ranks", "[2,2]");
+    assert_hook_says(
+        &w, "groups",
+        "[" HOOK_GROUP("1") "\"variables\":[\"c\",{\"name\":\"b\",\"axis\":1,\"from\":0,\"to\":500}]}," HOOK_GROUP("1")
+            ON_HOOK("n2", "2",
+                    "false") ",\"variables\":[{\"name\":\"b\",\"axis\":1,\"from\":500,\"to\":1000}]}," HOOK_GROUP("0")
+                ON_HOOK("n2", "2",
+                        "true") ",\"variables\":[{\"name\":\"a:0\",\"axis\":0,\"from\":0,\"to\":334}]}," HOOK_GROUP("0")
+                    ON_HOOK("n1", "0", "true") ",\"variables\":[{\"name\":\"a:0\",\"axis\":0,\"from\":334,\"to\":667}]}"
+                                               "," HOOK_GROUP("0") ON_HOOK(
+                                                   "n2", "2", "true") ",\"variables\":[{\"name\":\"a:0\",\"axis\":0,"
+                                                                      "\"from\":667,\"to\":1000}]}]");
+    world_close(&w);
+    world_open(&w, "pytorch-hook", FIFO, "", SHARED);
+    assert_hook_says(&w, "groups",
+                     "[" HOOK_GROUP("0") ON_HOOK("n1", "0", "true") ",\"variables\":[\"b\",\"a:0\"]}," HOOK_GROUP("2")
+                         ON_HOOK("n1", "0", "true") ",\"variables\":[\"c\"]}]");
+    world_close(&w);
+}
+
 static void the_hook_is_told_all_slices(void **state) {
     (void)state;
     struct world w;
@@ -353,11 +393,12 @@ int main(void) {
         cmocka_unit_test(groups_that_are_no_runs_go_into_a_file_for_the_hook),
         cmocka_unit_test(runs_that_no_one_cap_makes_get_a_list_of_caps),
         cmocka_unit_test(autodist_cuts_and_places_as_the_strategy_says),
-        cmocka_unit_test(each_shard_is_said_to_autodist_alone),
+        cmocka_unit_test(each_shard_is_said_to_autodist_and_not_to_DDP),
         cmocka_unit_test(horovod_with_64_mib_is_exported_as_64_mib),
         cmocka_unit_test(horovod_gathers_all_sparse_gradients_or_none),
         cmocka_unit_test(nccl_sets_one_algorithm_and_tables_several),
         cmocka_unit_test(the_hook_is_told_groups_order_and_credit),
+        cmocka_unit_test(the_hook_is_told_servers_and_shards),
         cmocka_unit_test(the_hook_is_told_all_slices),
         cmocka_unit_test(forms_are_found_by_name),
     };
