@@ -30,17 +30,23 @@ class Deferred:
         self.unread = set()  # those that no rank's forward pass read: DDP leaves their gradients alone
         self.settings = []  # of the parameter groups when step() was called
         optimizer.step = types.MethodType(self._step_of(optimizer.step), optimizer)
+        optimizer._step_supports_amp_scaling = True  # so that GradScaler calls step(), which refuses it
         self._settle_before(optimizer, "state_dict")
         self._settle_before(module, "state_dict")
         self._settle_before(optimizer, "load_state_dict")
         module._register_load_state_dict_pre_hook(lambda *_: self.finish())
         Readers(module, self.need)
-        module.register_forward_hook(lambda *_: self.finish())  # what this forward pass did not read
+        module.register_forward_hook(uncompiled(lambda *_: self.finish()))  # what this forward pass did not read
 
     def _step_of(self, plain):
         """A `step` for the optimizer, with the attributes that learning rate schedulers put on its own `step`."""
 
-        def step(optimizer, closure=None):
+        def step(optimizer, closure=None, **scaling):
+            if scaling or hasattr(optimizer, "found_inf"):
+                raise ValueError(
+                    "GradScaler needs all sums before a step, and a strategy without a barrier does not wait for them: "
+                    "use bfloat16, which needs no scaler, or a strategy with a barrier"
+                )
             optimizer._step_count = getattr(optimizer, "_step_count", 0) + 1  # they ask that there was one,
             optimizer._opt_called = True  # PyTorch 2 by this
             return self.step(closure)
@@ -102,31 +108,44 @@ class Deferred:
                 parameter.grad = gradient
 
 
+def uncompiled(function):
+    """A hook that torch.compile leaves as it is."""
+    return torch.compiler.disable(function) if hasattr(torch, "compiler") else function
+
+
+def is_compiled(module):
+    return hasattr(module, "_orig_mod") or getattr(module, "_compiled_call_impl", None) is not None
+
+
 class Readers:
-    """Calls need(parameters) before each module that reads some, from the second forward pass on."""
+    """Calls need(parameters) before each module that reads some, from the second forward pass on. A compiled module
+    reads all of its parameters when it begins."""
 
     def __init__(self, module, need):
-        self.module, self.need, self.called = module, need, set()
-        self.handles = [m.register_forward_pre_hook(self._saw(name)) for name, m in module.named_modules()]
-        self.handles.append(module.register_forward_hook(self._settle))
+        self.need, self.called = need, set()
+        self.modules = dict(module.named_modules())
+        for name in [name for name, m in self.modules.items() if is_compiled(m)]:
+            inside = name and name + "."
+            self.modules = {n: m for n, m in self.modules.items() if n == name or not n.startswith(inside)}
+        self.handles = [m.register_forward_pre_hook(self._saw(name)) for name, m in self.modules.items()]
+        self.handles.append(module.register_forward_hook(uncompiled(self._settle)))
 
     def _saw(self, name):
-        return lambda module, inputs: self.called.add(name)
+        return uncompiled(lambda module, inputs: self.called.add(name))
 
     def _settle(self, module, inputs, output):
         for handle in self.handles:
             handle.remove()
         reads = {}
-        for owner, part in self.module.named_modules():
+        for owner, part in self.modules.items():
             reader = owner
             while reader not in self.called:
                 reader = reader.rpartition(".")[0]
             for at in {owner, reader}:
-                reads.setdefault(at, []).extend(part.parameters(recurse=False))
-        modules = dict(self.module.named_modules())
+                reads.setdefault(at, []).extend(part.parameters(recurse=is_compiled(part)))
         for name, parameters in reads.items():
             if parameters:
-                modules[name].register_forward_pre_hook(self._before(parameters))
+                self.modules[name].register_forward_pre_hook(self._before(parameters))
 
     def _before(self, parameters):
-        return lambda module, inputs: self.need(parameters)
+        return uncompiled(lambda module, inputs: self.need(parameters))

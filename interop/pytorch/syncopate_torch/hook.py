@@ -37,6 +37,7 @@ from .served import Served
 from .waiter import Waiter
 
 ONE_BYTE = 1 / 2**20  # in the MiB that bucket_cap_mb counts
+USUAL_CAP = 25 * 2**20  # bytes
 POLICIES, PULLS = ("fifo", "priority", "preemptive"), ("at_once", "priority")
 
 
@@ -57,9 +58,10 @@ def distribute(module, strategy, optimizer=None, allow_lossy=False, **arguments)
     layout = Layout(strategy, module)
     check_ranks(strategy, layout, arguments.get("process_group"))
     model = DistributedDataParallel(module, bucket_cap_mb=ONE_BYTE, **arguments)
+    model.bucket_bytes_cap = USUAL_CAP  # torch.compile cuts the backward pass by it, which needs no cut at each parameter
     exchange = Exchange(model, strategy, layout)
     deferred = Deferred(optimizer, module, exchange) if cross else None
-    model.synchronize = deferred.finish if cross else lambda: None
+    model.synchronize = lambda: (deferred and deferred.finish(), exchange.settle())
     model.register_comm_hook(exchange, take)
     return model
 
@@ -298,6 +300,11 @@ class Exchange:
             bucket.future.set_exception(self.error)
         elif last:
             bucket.done()
+
+    def settle(self):
+        """Until others have what this rank serves."""
+        if self.served:
+            self.served.settle()
 
     # ---- for updates that wait ----
 

@@ -13,6 +13,7 @@ import torch
 ENCODINGS = {"f16": torch.float16, "bf16": torch.bfloat16}
 CUT_BYTES = 8  # messages of a group end at multiples of this
 INDEX_BYTES = 8  # of a row that travels
+COMPILED = "_orig_mod."  # what torch.compile puts before names
 EMBEDDINGS = (torch.nn.Embedding, torch.nn.EmbeddingBag)
 
 
@@ -211,7 +212,7 @@ def ends_of_parts(group, pieces, starts, wide):
 def variables_of(module, groups):
     """Check that the groups name each of the module's parameters, and no others; returns Variables by name."""
     sparse = {p for m in module.modules() if isinstance(m, EMBEDDINGS) and m.sparse for p in m.parameters(recurse=False)}
-    named = {name: p for name, p in module.named_parameters() if p.requires_grad}
+    named = {name.replace(COMPILED, ""): p for name, p in module.named_parameters() if p.requires_grad}
     names = [member if isinstance(member, str) else member.get("name") for g in groups for member in g["variables"]]
     odd = sorted(set(map(str, names)) ^ set(named))
     if odd or not names:

@@ -40,14 +40,15 @@ def family(message, node_ranks, rank, world):
 
 
 class All:
-    """Several works as one."""
+    """Several works as one, which may be waited for more than once. (gloo's own sends and receives may not.)"""
 
     def __init__(self, *works):
-        self.works = works
+        self.works, self.lock = list(works), threading.Lock()
 
     def wait(self):
-        for work in self.works:
-            work.wait()
+        with self.lock:
+            while self.works:
+                self.works.pop().wait()
 
 
 class Cargo:
@@ -244,7 +245,7 @@ class Served:
             p: Words(p, self.down_tag, self.group, self.length, go_on, self._take_word_of_sum) for p in parents
         }
         cpu = torch.device("cpu")
-        self.waiters = {kind: Waiter(cpu) for kind in [("sums",)] + [(w, p) for p in parents for w in ("push", "pull")]}
+        self.waiters = {kind: Waiter(cpu) for kind in [("sums",), ("answers",)] + [(w, p) for p in parents for w in ("push", "pull")]}
 
     def _line_of_pulls(self):
         pulled = [i for i in self.cargos if self.parents[i] is not None]
@@ -344,6 +345,11 @@ class Served:
         cargo = self.cargos[i]
         if cargo.message.server:
             cargo.answers = [self._send(cargo, child, self.down_tag) for child in cargo.children]
+            self._expect(("answers",), All(*cargo.answers), lambda: None)  # so that a rank's end waits for them
         cargo.take_sum()
         self._returned(i, self.flying.get(i))
         self.exchange.back(i)
+
+    def settle(self):
+        for cargo in self.cargos.values():
+            All(*cargo.answers).wait()
