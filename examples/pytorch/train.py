@@ -1,10 +1,12 @@
 """A real training job for the walk-through in docs/pytorch.md: VGG-11 for images of 32 x 32 pixels (9.5 million
-parameters, 38 MB of gradients), random images from a fixed seed, DistributedDataParallel on gloo.
+parameters, 38 MB of gradients) or a network of `networks.py`, random data from a fixed seed, DistributedDataParallel on
+gloo.
 
     RANK=0 WORLD_SIZE=4 MASTER_ADDR=... MASTER_PORT=... python3 train.py [--profile FILE] [--strategy FILE] ...
 
 --profile FILE   write the model as syncopate describes it: every rank trains alone, at the same time as the others
 --strategy FILE  apply a strategy that was exported as pytorch-hook; by default that of the trial, if this is one
+--device-ms MS   layers take the time of an emulated accelerator (`device.py`), by which an iteration computes for MS
 --compare FILE   train two copies in turn, one by plain DDP and one by the strategy; write times and losses
 Rank 0 writes iteration times to --times FILE (SYNCOPATE_TRIAL_TIMES), a JSON line an iteration.
 """
@@ -19,6 +21,9 @@ import torch
 import torch.distributed as dist
 from torch.nn.parallel import DistributedDataParallel
 
+from device import Device
+from networks import NETWORKS, cross_entropy
+
 import syncopate_torch
 from syncopate_torch.description import check_writable, words
 from syncopate_torch.hook import checked, distribute
@@ -26,7 +31,7 @@ from syncopate_torch.hook import checked, distribute
 WIDTHS = (64, "pool", 128, "pool", 256, 256, "pool", 512, 512, "pool", 512, 512, "pool")
 
 
-def network(classes=10):
+def vgg11(classes=10):
     """Configuration A of Simonyan and Zisserman (2015) with one hidden layer in its classifier."""
     layers, channels = [], 3
     for width in WIDTHS:
@@ -39,25 +44,34 @@ def network(classes=10):
     return torch.nn.Sequential(*layers, torch.nn.Flatten(), *hidden, torch.nn.Linear(512, classes))
 
 
-class Job:
-    """A copy of the network, its optimizer and its data. Copies are alike on all ranks, their data is not."""
+def images(batch):
+    def draw(generator):
+        x = torch.randn(batch, 3, 32, 32, generator=generator)
+        return x, (x.mean(dim=(2, 3)) @ torch.ones(3, 10).cumsum(1)).argmax(1)
 
-    def __init__(self, options, strategy=None, alone=False):
+    return draw
+
+
+class Job:
+    """A copy of the network, its optimizer and its data. Copies are alike on all ranks, their data is not. `how` makes
+    the module into the one that is trained: wrap(module, optimizer); None: this rank trains alone."""
+
+    def __init__(self, options, how=None):
         torch.manual_seed(options.seed)
-        self.model, self.batch = network(), options.batch
-        self.optimizer = torch.optim.SGD(self.model.parameters(), lr=0.01, momentum=0.9, weight_decay=5e-4)
+        make, self.draw = NETWORKS.get(options.network, (vgg11, images(options.batch)))
+        self.model = make()
         self.data = torch.Generator().manual_seed(1000 * options.seed + dist.get_rank())
+        self.device = Device(self.model, options.device_ms, self.draw(self.data)[0]) if options.device_ms else None
+        kind = {"momentum": 0.9, "weight_decay": 5e-4} if options.network == "vgg11" else {}
+        self.optimizer = torch.optim.SGD(self.model.parameters(), lr=0.01, **kind)
         self.losses = []
-        if strategy:
-            self.model = distribute(self.model, strategy, optimizer=self.optimizer)
-        elif not alone:
-            self.model = DistributedDataParallel(self.model)
+        if how:
+            self.model = how(self.model, self.optimizer)
 
     def iterate(self):
-        images = torch.randn(self.batch, 3, 32, 32, generator=self.data)
-        labels = (images.mean(dim=(2, 3)) @ torch.ones(3, 10).cumsum(1)).argmax(1)
+        inputs, wanted = self.draw(self.data)
         self.optimizer.zero_grad()
-        loss = torch.nn.functional.cross_entropy(self.model(images), labels)
+        loss = cross_entropy(self.model(inputs), wanted)
         loss.backward()
         self.optimizer.step()
         self.losses.append(loss.item())
@@ -65,6 +79,15 @@ class Job:
     def settle(self):
         """All parameters up to date."""
         getattr(self.model, "synchronize", lambda: None)()
+
+
+def plainly(model, optimizer):
+    return DistributedDataParallel(model)
+
+
+def by(strategy):
+    """By the hook, or plainly if there is no strategy."""
+    return lambda model, optimizer: distribute(model, strategy, optimizer=optimizer) if strategy else plainly(model, 0)
 
 
 def train(job, iterations, tell=lambda i, us: None):
@@ -76,22 +99,39 @@ def train(job, iterations, tell=lambda i, us: None):
     job.settle()
 
 
-def compare(options):
-    """Blocks of iterations in turn: plain DDP, the strategy, plain DDP, ... A block's time is the mean of its
-    iterations but the first, which found nothing on its way where without a barrier something usually is."""
-    jobs = {"ddp": Job(options), "strategy": Job(options, options.strategy)}
-    blocks = {name: [] for name in jobs}
+def processor_time():
+    """Jiffies of all processors of this machine since it started: busy, and all."""
+    with open("/proc/stat", encoding="ascii") as file:
+        every = [int(x) for x in file.readline().split()[1:9]]
+    return sum(every) - every[3] - every[4], sum(every)
+
+
+def in_turn(jobs, options):
+    """Blocks of iterations in turn: the first job, the second, ..., the first job, ... A block's time is the mean of its
+    iterations but the first, which found nothing on its way where without a barrier something usually is. Beside it, how
+    busy the processors were, from 0 to 1."""
+    blocks, busy = {name: [] for name in jobs}, {name: [] for name in jobs}
     for job in jobs.values():
         train(job, options.warmup)
     for _ in range(options.blocks):
         for name, job in jobs.items():
             times = []
             dist.barrier()
+            before = processor_time()
             train(job, 1 + options.iterations, lambda i, us, into=times: into.append(us))
+            used, passed = (b - a for a, b in zip(before, processor_time()))
             blocks[name].append(sum(times[1:]) / options.iterations)
+            busy[name].append(used / max(passed, 1))
+    return {"block_us": blocks, "busy": busy, "losses": {name: job.losses for name, job in jobs.items()}}
+
+
+def compare(options):
+    """Plain DDP and the strategy in turn."""
+    jobs = {"ddp": Job(options, plainly), "strategy": Job(options, by(options.strategy))}
+    found = in_turn(jobs, options)
     if dist.get_rank() == 0:
         with open(options.compare, "w", encoding="utf-8") as file:
-            json.dump({"block_us": blocks, "losses": {name: job.losses for name, job in jobs.items()}}, file)
+            json.dump(found, file)
 
 
 def of_trial():
@@ -121,7 +161,7 @@ def check_files(options):
         raise SystemExit(2) from None
 
 
-def main():
+def parser_of_options():
     environ = os.environ.get
     parser = argparse.ArgumentParser()
     parser.add_argument("--profile")
@@ -133,19 +173,27 @@ def main():
     parser.add_argument("--blocks", type=int, default=10)
     parser.add_argument("--batch", type=int, default=32)
     parser.add_argument("--seed", type=int, default=1)
-    options = parser.parse_args()
+    parser.add_argument("--network", choices=["vgg11", *NETWORKS], default="vgg11")
+    parser.add_argument("--device-ms", type=float, default=0)
+    return parser
+
+
+def main():
+    options = parser_of_options().parse_args()
     check_files(options)
     torch.set_num_threads(1)
     dist.init_process_group("gloo")
     if options.compare:
         compare(options)
     elif options.profile:
-        job = Job(options, alone=True)
-        profile = syncopate_torch.profile(job.model, options.profile, name="vgg11-32", batch=options.batch)
+        job = Job(options)
+        name = "vgg11-32" if options.network == "vgg11" else options.network
+        profile = syncopate_torch.profile(job.model, options.profile, name=name)
+        profile.clock = job.device or profile.clock
         dist.barrier()
         train(job, profile.left)
     else:
-        job = Job(options, options.strategy)
+        job = Job(options, by(options.strategy))
         train(job, options.warmup + options.iterations, writer_of_times(options.times))
     dist.barrier()
 

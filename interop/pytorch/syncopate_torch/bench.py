@@ -17,6 +17,7 @@ Times are rank 0's; every rank takes part in every measurement.
 """
 
 import argparse
+import contextlib
 import os
 import sys
 import time
@@ -111,9 +112,18 @@ def say(text):
         print(text, file=sys.stderr, flush=True)
 
 
-def measure(description, most_bytes, device):
-    """The description with what was measured."""
-    load, lanes = Load(device), lanes_of(dist.group.WORLD, cross=True)
+def interference_said(load, most_bytes, lanes, device):
+    shares, warning = interference(load, most_bytes, lanes, device)
+    for when, kept in shares.items():
+        say(f"  {when}: computing keeps {kept['compute']:.0%} of its speed, a message {kept['traffic']:.0%}")
+    if warning:
+        say(f"  {warning}")
+    return shares
+
+
+def measure(description, most_bytes, device, idle):
+    """The description with what was measured; `idle`: while nothing is computed."""
+    load, lanes = contextlib.nullcontext() if idle else Load(device), lanes_of(dist.group.WORLD, cross=True)
     runtime = dict(description.get("runtime", {}))
     with load:
         runtime["message_us"] = round(message_us(lanes, device), 1)
@@ -122,16 +132,13 @@ def measure(description, most_bytes, device):
         runtime["encode_gbyte_per_s"] = round(encode_gbyte_per_s(device), 2)
     dist.barrier()
     say("  " + ", ".join(f"{name} {value}" for name, value in runtime.items()))
-    shares, warning = interference(load, most_bytes, lanes, device)
-    for when, kept in shares.items():
-        say(f"  {when}: computing keeps {kept['compute']:.0%} of its speed, a message {kept['traffic']:.0%}")
-    if warning:
-        say(f"  {warning}")
     replaced = ("collectives", "measurements", "interference", "runtime")
     out = {k: v for k, v in description.items() if k not in replaced}
+    if not idle:
+        out["interference"] = interference_said(load, most_bytes, lanes, device)
     if dist.get_backend() in ("nccl", "gloo", "mpi"):
         out["transport"] = dist.get_backend()  # what is not measured is typical of it
-    return {**out, "runtime": runtime, "interference": shares, "measurements": all_reduces(most_bytes, device)}
+    return {**out, "runtime": runtime, "measurements": all_reduces(most_bytes, device)}
 
 
 def refuse(why, rank=os.environ.get("LOCAL_RANK", os.environ.get("RANK", "0"))):
@@ -179,6 +186,9 @@ def options_of_command():
     parser.add_argument("--max-bytes", type=int, default=16 << 20, help=most)
     backend = "that of the job: nccl (default with a GPU), gloo (default without one) or mpi"
     parser.add_argument("--backend", default="nccl" if torch.cuda.is_available() else "gloo", help=backend)
+    idle = """compute nothing meanwhile, and leave out how computing and messages slow each other: for a job whose
+    computing leaves the processors alone that move its messages"""
+    parser.add_argument("--idle", action="store_true", help=idle)
     options = parser.parse_args()
     if options.max_bytes < 4096:
         parser.error("--max-bytes must be at least 4096")
@@ -225,7 +235,7 @@ def main():
     if dist.get_world_size() != devices:
         refuse(f"{options.cluster} has {devices} devices, and these are {dist.get_world_size()} ranks", dist.get_rank())
     with own_stream(device):
-        out = measure(description, options.max_bytes, device)
+        out = measure(description, options.max_bytes, device, options.idle)
     if dist.get_rank() == 0:
         try:
             write(options.out, out)
