@@ -20,10 +20,11 @@
 #include "cli/simulation.h"
 #include "cli/sweep.h"
 #include "cli/table.h"
+#include "strategy/baselines/pytorch_ddp.h"
 #include "strategy/cost/transport.h"
 
 struct request {
-    const char *paths, *baselines, *trace, *kind, *sweep, *all_reduce, *csv, *plot, *measure;
+    const char *paths, *baselines, *buckets, *trace, *kind, *sweep, *all_reduce, *csv, *plot, *measure;
     bool all, json;
     struct expectation_options weather;
     uint64_t seeds;
@@ -31,6 +32,7 @@ struct request {
 };
 
 enum { MOST_SEEDS = 10000 };
+static const double MIB = 1 << 20, LEAST_BUCKET_MIB = 0.001, MOST_BUCKET_MIB = 1e6;
 
 /* The strategies to compare; given[i] is contenders[i] where it came from a file. */
 struct field {
@@ -330,7 +332,7 @@ static enum status simulate_sweep(const struct inputs *inputs, const struct fiel
 
 static enum status check_request(const struct request *r, const struct sweep *sweep, struct error *err) {
     const char *listed = r->paths ? r->paths : r->baselines;
-    bool several = r->all || (listed && strchr(listed, ','));
+    bool several = r->all || r->buckets || (listed && strchr(listed, ','));
     if (strcmp(r->kind, "autosync") && strcmp(r->kind, "timeline"))
         return error_set(err, ST_USAGE, "--model: \"%s\" is neither timeline nor autosync", r->kind);
     if (r->all && (r->paths || r->baselines || r->trace))
@@ -346,10 +348,10 @@ static enum status check_request(const struct request *r, const struct sweep *sw
         return error_set(err, ST_USAGE, "--csv, --plot, --y and --all-reduce are about a --sweep: give one");
     if (r->json && r->csv && !strcmp(r->csv, "-"))
         return error_set(err, ST_USAGE, "--json and --csv - both want standard output: give --csv a file");
-    if (r->paths && r->sweep && sweep->axis == SWEEP_WORKERS)
+    if ((r->paths || r->buckets) && r->sweep && sweep->axis == SWEEP_WORKERS)
         return error_set(err, ST_USAGE,
-                         "a strategy file names the nodes of one cluster: sweep it over bandwidth or batch, "
-                         "or give --baseline");
+                         "a strategy of a file or --bucket-mib names the nodes of one cluster: sweep it over bandwidth or "
+                         "batch, or give --baseline");
     return ST_OK;
 }
 
@@ -398,18 +400,42 @@ static enum status add_file(struct field *field, const struct inputs *inputs, co
     return st;
 }
 
-/* "a,b,c": files or baselines. */
-static enum status add_listed(struct field *field, const struct inputs *inputs, const char *list, bool files,
+/* DistributedDataParallel with a bucket_cap_mb. */
+static enum status add_buckets(struct field *field, const struct inputs *inputs, const char *mib, struct error *err) {
+    char *end, name[64];
+    const double cap = strtod(mib, &end);
+    if (end == mib || *end || !(cap >= LEAST_BUCKET_MIB && cap <= MOST_BUCKET_MIB))
+        return error_set(err, ST_USAGE, "--bucket-mib: \"%.60s\" is no number from %g to %g", mib, LEAST_BUCKET_MIB,
+                         MOST_BUCKET_MIB);
+    enum status st = check_room(field, err);
+    if (st)
+        return st;
+    struct strategy *given = &field->given[field->n];
+    snprintf(name, sizeof name, "bucket_cap_mb %g", cap);
+    st = pytorch_ddp_build(&inputs->model, &inputs->cluster, (uint64_t)(cap * MIB), name, given, err);
+    if (!st)
+        field->contenders[field->n++] = (struct contender){given->name, NULL, given};
+    return st;
+}
+
+enum listed { LISTED_FILES, LISTED_BASELINES, LISTED_BUCKETS };
+
+static enum status add_one(struct field *field, const struct inputs *inputs, const char *name, enum listed what,
+                           struct error *err) {
+    if (what == LISTED_BUCKETS)
+        return add_buckets(field, inputs, name, err);
+    return what == LISTED_FILES ? add_file(field, inputs, name, err) : add_baseline(field, name, err);
+}
+
+/* "a,b,c"; NULL lists nothing. */
+static enum status add_listed(struct field *field, const struct inputs *inputs, const char *list, enum listed what,
                               struct error *err) {
     struct arena arena = {0};
     enum status st = ST_OK;
     for (const char *at = list; at && !st; at = strchr(at, ',')) {
         at += *at == ',';
         const char *name = arena_printf(&arena, "%.*s", (int)strcspn(at, ","), at);
-        if (!name)
-            st = error_no_memory(err);
-        else
-            st = files ? add_file(field, inputs, name, err) : add_baseline(field, name, err);
+        st = name ? add_one(field, inputs, name, what, err) : error_no_memory(err);
     }
     arena_release(&arena);
     return st;
@@ -427,11 +453,13 @@ static enum status gather_field(const struct inputs *inputs, const struct reques
     const struct baseline *rows = baselines_list(&n);
     enum status st = ST_OK;
     *out = (struct field){.n = 0};
-    if (!request->all)
-        return add_listed(out, inputs, request->paths ? request->paths : request->baselines, request->paths, err);
-    for (size_t i = 0; i < n && !st; i++)
+    for (size_t i = 0; request->all && i < n && !st; i++)
         st = add_baseline(out, rows[i].name, err);
-    return st;
+    if (!st)
+        st = add_listed(out, inputs, request->paths, LISTED_FILES, err);
+    if (!st)
+        st = add_listed(out, inputs, request->baselines, LISTED_BASELINES, err);
+    return st ? st : add_listed(out, inputs, request->buckets, LISTED_BUCKETS, err);
 }
 
 static enum status simulate_remotely(const char *model, const char *cluster, const struct request *request,
@@ -495,6 +523,8 @@ enum status cmd_simulate(int argc, char **argv, struct error *err) {
     const struct option options[] = {
         {"strategy", OPTION_TEXT, &r.paths, "FILE[,FILE]", "predict these strategies"},
         {"baseline", OPTION_TEXT, &r.baselines, "BASELINE[,BASELINE]", "predict these baselines"},
+        {"bucket-mib", OPTION_TEXT, &r.buckets, "X[,X]",
+         "predict PyTorch's DistributedDataParallel with these as its bucket_cap_mb"},
         {"all-baselines", OPTION_FLAG, &r.all, NULL, "predict every baseline, fastest first (the default)"},
         {"timeline", OPTION_TEXT, &r.trace, "FILE",
          "write a Chrome trace of one strategy: who computes and sends when"},
@@ -529,6 +559,7 @@ enum status cmd_simulate(int argc, char **argv, struct error *err) {
             "the NIC's, and of flows of other jobs each node has as many.",
         .examples = "  syncopate simulate resnet50 v100-16x10g\n"
                     "  syncopate simulate bert-large h100-64x8 --baseline pytorch-ddp --timeline trace.json\n"
+                    "  syncopate simulate model.json measured.json --baseline pytorch-ddp --bucket-mib 1,5,10,50\n"
                     "  syncopate simulate resnet50-k80 k80-8x10g --baseline wfbp,single --sweep workers=4..2048x2 \\\n"
                     "      --plot scaling.svg",
         .options = options,
@@ -538,7 +569,7 @@ enum status cmd_simulate(int argc, char **argv, struct error *err) {
     enum status st = options_parse(&line, argc, argv, &arguments, err);
     if (st)
         return st;
-    if (!r.paths && !r.baselines)
+    if (!r.paths && !r.baselines && !r.buckets)
         r.all = true;
     if (r.seeds > MOST_SEEDS)
         return error_set(err, ST_USAGE, "--seeds %llu: at most %d", (unsigned long long)r.seeds, MOST_SEEDS);

@@ -25,14 +25,13 @@ ROOT = os.path.abspath(os.path.join(os.path.dirname(os.path.abspath(__file__)), 
 SYNCOPATE = os.path.join(ROOT, os.environ.get("OUT", "build/release"), "bin", "syncopate")
 PYTHON = os.environ.get("PYTHON", sys.executable)
 FOLDER = os.path.join(ROOT, "build", "accuracy-pytorch")
-LAB, NODES, DEVICE_MS, MOST_BYTES = "accuracy-pytorch", 4, 250, 8 << 20
+LAB, NODES, DEVICE_MS, MOST_BYTES = "accuracy-pytorch", 4, 200, 8 << 20
 NETWORKS = "plain,batchnorm,recurrent,tied,sparse"
-RATES = "0.1,0.2,0.4"
+RATES = "0.2,0.3,0.5"
 # "ddp" is DistributedDataParallel as it comes, "ddp-X" with bucket_cap_mb=X; the others are baselines, by the hook.
 STRATEGIES = ("ddp,ddp-0.5,ddp-2,wfbp,single,mg-wfbp,horovod,pace,tictac,bytescheduler-all-reduce,"
               "ps-load-balanced,byteps,bytescheduler-ps,p3,parallax")
 BLOCKS, ITERATIONS, WARMUP = (os.environ.get(n, d) for n, d in (("BLOCKS", "3"), ("ITERATIONS", "5"), ("WARMUP", "3")))
-FIRST, REST, MIB = 1, 25, 1 << 20  # MiB: DDP's own buckets
 LONGEST_S = 600
 
 
@@ -72,44 +71,12 @@ def ranks(*arguments):
 
 # ---- what is predicted and what is run ----
 
-def bytes_of(variable):
-    count = {"f32": 4, "f64": 8}.get(variable["dtype"], 2)
-    for size in variable["shape"]:
-        count *= size
-    return count
-
-
-def ddp(model, cap_mib):
-    """DDP's buckets as a strategy, by its own rule: gradients fill them as they become ready; a sparse gradient has one of its
-    own and is gathered, which gloo can do."""
-    variables = {v["name"]: v for v in model["variables"]}
-    ready = [name for o in model["operators"] if o["phase"] == "backward" for name in o.get("produces", [])]
-    groups, members, filled, cap = [], {}, 0, (cap_mib or FIRST) * MIB
-    opened = None
-    for name in ready:
-        if "sparse_rows" in variables[name]:
-            members[name] = len(groups)
-            groups.append({"id": len(groups), "algorithm": "all_gather"})
-            continue
-        if opened is None:
-            opened, filled = len(groups), 0
-            groups.append({"id": opened, "algorithm": "auto"})
-        members[name] = opened
-        filled += bytes_of(variables[name])
-        if filled >= cap:
-            opened, cap = None, (cap_mib or REST) * MIB
-    return {"schema": "syncopate.strategy/1", "name": "ddp",
-            "schedule": {"policy": "fifo", "credit_bytes": 0, "cross_iteration": False}, "groups": groups,
-            "variables": [{"name": n, "sync": {"kind": "all_reduce", "group": members[n]}} for n in variables]}
-
-
-def prepared(cell, name, model_path, cluster_path):
+def prepared(name, model_path, cluster_path):
     """(how it is run or why it is not, what is predicted)"""
-    if name.startswith("ddp"):
-        cap = float(name[4:] or 0)
-        strategy = at("%s-%s.json" % (cell, name))
-        store(strategy, ddp(load(model_path), cap))
-        which, how = ("--strategy", strategy), {"ddp": {"bucket_cap_mb": cap} if cap else {}}
+    if name == "ddp":
+        which, how = ("--baseline", "pytorch-ddp"), {"ddp": {}}
+    elif name.startswith("ddp-"):
+        which, how = ("--bucket-mib", name[4:]), {"ddp": {"bucket_cap_mb": float(name[4:])}}
     else:
         which = ("--baseline", name)
         made = syncopate("strategy", "export", name, "--model", model_path, "--cluster", cluster_path, "--to", "pytorch-hook",
@@ -148,7 +115,7 @@ def profiled(network):
 def run(network, rate, strategies, measured):
     """A row for each strategy: predicted, then run."""
     cell, model = "%s-%s" % (network, rate), profiled(network)
-    ways = {name: prepared(cell, name, model, measured) for name in strategies}
+    ways = {name: prepared(name, model, measured) for name in strategies}
     store(at(cell + "-ways.json"), {name: how for name, (how, us) in ways.items() if us})
     ranks(os.path.join(ROOT, "tests", "accuracy", "pytorch_rank.py"), at(cell + "-ways.json"), at(cell + "-found.json"),
           "--network", network, "--device-ms", str(DEVICE_MS), "--blocks", BLOCKS, "--iterations", ITERATIONS,

@@ -96,6 +96,34 @@ static void ddp_closes_a_bucket_when_it_reaches_its_cap(void **state) {
     check_groups("pytorch-ddp", five, three_nodes, "01222");
 }
 
+/* Sizes in the order of readiness: 40, 400, 1048576, 26214400 and 4000 bytes. */
+static void ddp_with_a_cap_of_the_users_has_it_for_every_bucket(void **state) {
+    (void)state;
+    static const struct {
+        uint64_t cap_bytes;
+        const char *want; /* a, b, c, d, e */
+    } cases[] = {{40, "01234"},      {41, "01232"},      {440, "01232"},       {441, "01222"},
+                 {1049016, "01222"}, {1049017, "01111"}, {UINT64_MAX, "00000"}};
+    struct error err = {0};
+    struct model model;
+    struct cluster cluster;
+    read_model(five, &model);
+    read_cluster(three_nodes, &cluster);
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        struct strategy s;
+        char got[16] = {0};
+        assert_ok(pytorch_ddp_build(&model, &cluster, cases[i].cap_bytes, "mine", &s, &err));
+        for (uint32_t v = 0; v < s.n_variables; v++)
+            got[v] = (char)('0' + s.variables[v].group);
+        printf("cap %llu: %s\n", (unsigned long long)cases[i].cap_bytes, got);
+        assert_string_equal(got, cases[i].want);
+        assert_string_equal(s.name, "mine");
+        strategy_release(&s);
+    }
+    cluster_release(&cluster);
+    model_release(&model);
+}
+
 /* Cycles of 1 ms: e in the first, c and d in the second, b and a in the third. Four times slower, a misses b's. */
 static void horovod_fuses_what_is_ready_in_one_cycle_on_the_slowest_node(void **state) {
     (void)state;
@@ -150,6 +178,31 @@ static void horovod_gathers_sparse_gradients(void **state) {
     check_groups("horovod", text, three_nodes, "0102");
     for (uint32_t v = 0; v < 4; v++)
         assert_int_equal(s.groups[s.variables[v].group].algorithm, v == 1 ? ALGORITHM_auto : ALGORITHM_all_gather);
+    strategy_release(&s);
+    cluster_release(&cluster);
+    model_release(&model);
+}
+
+/* With gloo a bucket each; NCCL, which is what a cluster has where it does not say, cannot send them. */
+static void ddp_on_gloo_gathers_sparse_gradients(void **state) {
+    (void)state;
+    static const char text[] = ONE_LAYER("{\"name\":\"s\",\"shape\":[1000,16],\"sparse_rows\":10},"
+                                         "{\"name\":\"d\",\"shape\":[4]},"
+                                         "{\"name\":\"t\",\"shape\":[1000,16],\"sparse_rows\":10},"
+                                         "{\"name\":\"e\",\"shape\":[4]}",
+                                         "\"s\",\"d\",\"t\",\"e\"");
+    static const char on_gloo[] = "{\"schema\":\"syncopate.cluster/1\",\"name\":\"c\",\"transport\":\"gloo\","
+                                  "\"nodes\":[{\"name\":\"n\",\"count\":3,\"devices\":1,\"nic_gbit_per_s\":10}]}";
+    struct model model;
+    struct cluster cluster;
+    struct strategy s;
+    check_groups("pytorch-ddp", text, three_nodes, "0000");
+    check_groups("pytorch-ddp", text, on_gloo, "0121");
+    read_model(text, &model);
+    read_cluster(on_gloo, &cluster);
+    build("pytorch-ddp", &model, &cluster, &s);
+    for (uint32_t v = 0; v < 4; v++)
+        assert_int_equal(s.groups[s.variables[v].group].algorithm, v % 2 ? ALGORITHM_auto : ALGORITHM_all_gather);
     strategy_release(&s);
     cluster_release(&cluster);
     model_release(&model);
@@ -687,10 +740,12 @@ int main(void) {
         cmocka_unit_test(wfbp_gives_each_variable_its_own_group),
         cmocka_unit_test(single_has_one_group),
         cmocka_unit_test(ddp_closes_a_bucket_when_it_reaches_its_cap),
+        cmocka_unit_test(ddp_with_a_cap_of_the_users_has_it_for_every_bucket),
         cmocka_unit_test(horovod_fuses_what_is_ready_in_one_cycle_on_the_slowest_node),
         cmocka_unit_test(horovod_starts_a_new_buffer_at_the_threshold),
         cmocka_unit_test(horovod_gathers_sparse_gradients),
         cmocka_unit_test(horovod_looks_only_as_far_ahead_as_the_threshold),
+        cmocka_unit_test(ddp_on_gloo_gathers_sparse_gradients),
         cmocka_unit_test(dtypes_get_groups_of_their_own),
         cmocka_unit_test(ps_puts_everything_on_the_first_node),
         cmocka_unit_test(load_balanced_ps_takes_the_server_with_the_fewest_bytes),
