@@ -117,13 +117,16 @@ def check_block(shell, commands, expected, port, sessions):
     assert len(set(sessions.values())) == len(sessions), f"two sessions of the guide are one: {sessions}"
 
 
-def run_guide(path):
-    """A test a block; after a block that failed the rest is not run, since it builds on it."""
+def run_guide(path, files):
+    """A test a block; after a block that failed the rest is not run, since it builds on it. `files` are what its reader has
+    in his folder."""
     name, port, sessions = os.path.splitext(os.path.basename(path))[0], str(free_port()), {}
     with open(path, encoding="utf-8") as file:
         text = file.read()
     folder = f"{name}.work"
     os.mkdir(folder)
+    for file in files:
+        shutil.copy(file, folder)
     os.chdir(folder)
     os.symlink(ROOT + "/examples", "examples")
     os.symlink(ROOT + "/docs", "docs")
@@ -163,13 +166,13 @@ def time_is_up(*_):
     raise TimeoutError
 
 
-def main(guides):
+def main(guides, files=()):
     signal.signal(signal.SIGALRM, time_is_up)
     if not shutil.which("curl"):
         print("skip guides: no curl")
         return
     for guide in guides:
-        run_guide(os.path.join(ROOT, guide))
+        run_guide(os.path.join(ROOT, guide), files)
 
 
 if __name__ == "__main__":

@@ -7,6 +7,11 @@ Training goes on as it is; after some iterations the file is written and the hoo
 cluster's all-reduces, hook.py trains by an exported strategy.
 """
 
-from .profile import Profile, profile
+import warnings
+
+# `python3 -m syncopate_torch.profile` runs a module that this one has imported, and the interpreter would say so.
+warnings.filterwarnings("ignore", "'syncopate_torch.profile' found in sys.modules", RuntimeWarning)
+
+from .profile import Profile, profile  # noqa: E402
 
 __all__ = ["Profile", "profile"]

@@ -1,10 +1,10 @@
 """What all-reduces cost through torch.distributed on this cluster, as a cluster file for syncopate.
 
-    torchrun ... -m syncopate_torch.bench CLUSTER.json --out measured.json [--max-bytes 16777216]
+    torchrun ... -m syncopate_torch.bench [CLUSTER.json] --out measured.json [--max-bytes 16777216]
 
 on every rank, as the job is started: with the same backend, network settings and threads, so that what is measured is
-what the job will use. CLUSTER.json describes nodes and NICs; its transport becomes the backend, and its measurements,
-interference and runtime are replaced by
+what the job will use. CLUSTER.json describes nodes and NICs, by default as the ranks find them (hosts.py); its transport
+becomes the backend, and its measurements, interference and runtime are replaced by
   - all_reduce: the median time of one all-reduce, alone and with nothing computed, by bytes
   - interference: how much computing and messages slow each other (interference.py)
 and by what a job does while it computes, so it is measured under load:
@@ -27,6 +27,7 @@ import torch.distributed as dist
 
 from .clock import finish, own_stream
 from .description import check_writable, read, words, write
+from .hosts import described, fill_rates
 from .interference import Load, interference, messages, seconds_a_call
 from .lanes import lanes_of
 from .profile import median
@@ -138,7 +139,10 @@ def measure(description, most_bytes, device, idle):
         out["interference"] = interference_said(load, most_bytes, lanes, device)
     if dist.get_backend() in ("nccl", "gloo", "mpi"):
         out["transport"] = dist.get_backend()  # what is not measured is typical of it
-    return {**out, "runtime": runtime, "measurements": all_reduces(most_bytes, device)}
+    out = {**out, "runtime": runtime, "measurements": all_reduces(most_bytes, device)}
+    if any("nic_gbit_per_s" not in node for node in out["nodes"]):
+        say(f"  rates: {fill_rates(out, out['measurements']):.3g} GB/s, as the largest all-reduce reached")
+    return out
 
 
 def refuse(why, rank=os.environ.get("LOCAL_RANK", os.environ.get("RANK", "0"))):
@@ -149,7 +153,9 @@ def refuse(why, rank=os.environ.get("LOCAL_RANK", os.environ.get("RANK", "0"))):
 
 
 def read_cluster(path):
-    """The description, and how many devices it has."""
+    """The description, and how many devices it has; None of both without a file."""
+    if path is None:
+        return None, None
     try:
         description = read(path)
         return description, sum(node.get("count", 1) * node.get("devices", 1) for node in description["nodes"])
@@ -159,18 +165,26 @@ def read_cluster(path):
         refuse(f"{path}: is no cluster file; `syncopate import cluster` makes one")
 
 
-ABOUT = """Measure what all-reduces of torch.distributed cost on a cluster, into its description: their times by
-bytes, what starting a message costs, and how much computing and messages slow each other. Run it on every rank, one
-rank a device, as the job is started: by the same launcher, with the same backend, network settings and
-OMP_NUM_THREADS."""
-AFTER = """Nothing else may run meanwhile. It takes about half a minute and 30 times as long as one all-reduce of
---max-bytes. Example:
+ABOUT = """Measure what all-reduces of torch.distributed cost on this cluster, and write a cluster file for
+`syncopate simulate` and `syncopate tune`: their times by bytes, what starting a message costs, and how much
+computing and messages slow each other.
 
-  torchrun --nnodes 4 ... -m syncopate_torch.bench cluster.json --out measured.json
-  syncopate simulate model.json measured.json
+Run it on every rank, one rank a device, as your job is started: by the same launcher, with the same backend,
+network settings (NCCL_*, GLOO_SOCKET_IFNAME) and OMP_NUM_THREADS. Nothing else may run meanwhile. It takes about
+half a minute and 30 times as long as one all-reduce of --max-bytes."""
+AFTER = """Where is it started from?
+  one node with 8 GPUs     torchrun --nproc_per_node 8 -m syncopate_torch.bench --out measured.json
+  several, by torchrun     torchrun --nnodes 4 --nproc_per_node 8 --rdzv_backend c10d --rdzv_endpoint HOST:29500 \\
+                               -m syncopate_torch.bench --out measured.json         (the same on every node)
+  Slurm                    srun torchrun ... in the job's allocation, or one task a GPU with RANK, WORLD_SIZE,
+                           LOCAL_RANK, MASTER_ADDR and MASTER_PORT set as the job sets them
+  python3 cannot find it   PYTHONPATH=PREFIX/share/syncopate/python (or interop/pytorch of the source)
 
-cluster.json has nodes and NICs (`syncopate import cluster` writes it). measured.json is the same with what was
-measured; what an earlier bench measured is replaced."""
+What comes next:
+  syncopate simulate model.json measured.json      model.json is from python3 -m syncopate_torch.profile
+
+CLUSTER, where you have one (`syncopate import cluster` makes it), names nodes and the rates of their NICs. The file
+that is written is the same with what was measured; what an earlier bench measured is replaced."""
 
 
 def options_of_command():
@@ -180,12 +194,13 @@ def options_of_command():
         epilog=AFTER,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("cluster", help="a cluster file: nodes and their NICs")
-    parser.add_argument("--out", required=True, help="where the cluster file with measurements goes (rank 0)")
+    cluster = "a cluster file: nodes and their NICs (default: the hosts of the ranks, and the rates that are reached)"
+    parser.add_argument("cluster", nargs="?", metavar="CLUSTER", help=cluster)
+    parser.add_argument("--out", required=True, metavar="FILE", help="where the cluster file with measurements goes (rank 0)")
     most = "the largest all-reduce; about the job's largest bucket (default 16777216). Less makes the bench shorter"
-    parser.add_argument("--max-bytes", type=int, default=16 << 20, help=most)
+    parser.add_argument("--max-bytes", type=int, metavar="N", default=16 << 20, help=most)
     backend = "that of the job: nccl (default with a GPU), gloo (default without one) or mpi"
-    parser.add_argument("--backend", default="nccl" if torch.cuda.is_available() else "gloo", help=backend)
+    parser.add_argument("--backend", metavar="NAME", default="nccl" if torch.cuda.is_available() else "gloo", help=backend)
     idle = """compute nothing meanwhile, and leave out how computing and messages slow each other: for a job whose
     computing leaves the processors alone that move its messages"""
     parser.add_argument("--idle", action="store_true", help=idle)
@@ -232,10 +247,10 @@ def main():
     device = own_device(options.backend)
     join(options.backend)
     check_output(options.out, device)
-    if dist.get_world_size() != devices:
+    if devices and dist.get_world_size() != devices:
         refuse(f"{options.cluster} has {devices} devices, and these are {dist.get_world_size()} ranks", dist.get_rank())
     with own_stream(device):
-        out = measure(description, options.max_bytes, device, options.idle)
+        out = measure(description or described(device), options.max_bytes, device, options.idle)
     if dist.get_rank() == 0:
         try:
             write(options.out, out)

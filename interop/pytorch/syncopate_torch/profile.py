@@ -219,3 +219,9 @@ def profile(model, path, name=None, batch=None, warmup=5, iterations=20):
     called with. Returns the Profile, whose `done` says whether the file is there and whose `close()` gives up.
     """
     return Profile(model, path, name, batch, warmup, iterations)
+
+
+if __name__ == "__main__":
+    from .script import main
+
+    main()
