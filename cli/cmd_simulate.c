@@ -350,8 +350,8 @@ static enum status check_request(const struct request *r, const struct sweep *sw
         return error_set(err, ST_USAGE, "--json and --csv - both want standard output: give --csv a file");
     if ((r->paths || r->buckets) && r->sweep && sweep->axis == SWEEP_WORKERS)
         return error_set(err, ST_USAGE,
-                         "a strategy of a file or --bucket-mib names the nodes of one cluster: sweep it over bandwidth or "
-                         "batch, or give --baseline");
+                         "what names the nodes of one cluster (a strategy file, --bucket-mib) is swept over bandwidth or "
+                         "batch; or give --baseline");
     return ST_OK;
 }
 

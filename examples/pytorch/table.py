@@ -1,8 +1,8 @@
-"""The table at the end of the demo: table.py FOLDER RATE...
+"""A table at the end of the demo: table.py FOLDER WHAT RATE...
 
 Plain DDP and the strategy trained in turn, a block each; medians over the blocks. The interval of a median is that of
 order statistics, at least 95% where there are 6 blocks or more. The speed-up is the median of the blocks' ratios, with
-its interval.
+its interval. PROCESSORS: how busy those of this machine were.
 """
 
 import json
@@ -43,11 +43,12 @@ def what(hook):
     return f"{len(hook['groups'])} groups, {order[hook['policy']]}{credit}, {barrier}"
 
 
-def main(folder, rates):
+def main(folder, title, rates):
     model = load(f"{folder}/model.json")
-    row = "{:<10} {:<12} {:>9}   {:<24} {}"
-    print(f"{model['name']}: plain DistributedDataParallel and the tuned strategy in turn; median and 95% interval\n")
-    print(row.format("RATE", "", "PREDICTED", "MEASURED", "SPEED-UP"))
+    row = "{:<10} {:<12} {:>9}   {:<24} {:>10}   {}"
+    print(f"{model['name']}, {title}: plain DistributedDataParallel and the tuned strategy in turn;")
+    print("median and 95% interval\n")
+    print(row.format("RATE", "", "PREDICTED", "MEASURED", "PROCESSORS", "SPEED-UP"))
     notes = []
     for rate in rates:
         compared = load(f"{folder}/compare-{rate}.json")
@@ -55,9 +56,10 @@ def main(folder, rates):
         ratios = [a / b for a, b in zip(ddp, ours)]
         low, high = interval(ratios)
         predicted = [load(f"{folder}/predicted-{n}-{rate}.json")["iteration_us"] for n in ("pytorch-ddp", "strategy")]
-        print(row.format(f"{rate} Gbit/s", "DDP", f"{predicted[0] / 1e3:.0f} ms", milliseconds(ddp), "").rstrip())
+        busy = [f"{100 * median(compared['busy'][name]):.0f}%" for name in ("ddp", "strategy")]
+        print(row.format(f"{rate} Gbit/s", "DDP", f"{predicted[0] / 1e3:.0f} ms", milliseconds(ddp), busy[0], "").rstrip())
         speedup = f"{median(ratios):.2f}x ({low:.2f}..{high:.2f})"
-        print(row.format("", "strategy", f"{predicted[1] / 1e3:.0f} ms", milliseconds(ours), speedup))
+        print(row.format("", "strategy", f"{predicted[1] / 1e3:.0f} ms", milliseconds(ours), busy[1], speedup))
         losses = list(zip(compared["losses"]["ddp"], compared["losses"]["strategy"]))
         apart = max(abs(a - b) for a, b in losses)
         name, hook = load(f"{folder}/best-{rate}.json")["name"], load(f"{folder}/best-{rate}-hook.json")
@@ -70,9 +72,9 @@ def main(folder, rates):
 
 
 if __name__ == "__main__":
-    if len(sys.argv) < 3:
-        raise SystemExit("table.py: error: give the demo's folder and its rates: table.py FOLDER RATE...")
+    if len(sys.argv) < 4:
+        raise SystemExit("table.py: error: give the demo's folder, what it is and its rates: table.py FOLDER WHAT RATE...")
     try:
-        main(sys.argv[1], sys.argv[2:])
+        main(sys.argv[1], sys.argv[2], sys.argv[3:])
     except OSError as problem:
         raise SystemExit(f"table.py: error: {problem.filename}: {problem.strerror}") from None

@@ -72,7 +72,7 @@ one_line training_by_another_file_says_one_line \
     "$python" "$train" --strategy other.json
 one_line a_profile_into_a_missing_folder_says_one_line \
     "train.py: error: none/m.json: cannot write into none: No such file or directory" "$python" "$train" --profile none/m.json
-check a_table_of_a_missing_folder_says_one_line 1 "" "$python" "$root/examples/pytorch/table.py" none 1
+check a_table_of_a_missing_folder_says_one_line 1 "" "$python" "$root/examples/pytorch/table.py" none what 1
 [ "$(cat err)" = "table.py: error: none/model.json: No such file or directory" ]
 verdict and_which_file_that_is $? "$(head -c 400 err)"
 unset PYTHONWARNINGS
