@@ -80,7 +80,7 @@ FUZZ := $(patsubst tests/fuzz/%.c,$(OUT)/fuzz/%,$(wildcard tests/fuzz/fuzz_*.c))
 REPLAY := $(patsubst tests/fuzz/fuzz_%.c,$(OUT)/tests/fuzz/replay_%,$(wildcard tests/fuzz/fuzz_*.c))
 ALL_C := $(wildcard $(foreach f,$(FOLDERS) tests,$(f)/*.[ch] $(f)/*/*.[ch] $(f)/*/*/*.[ch]))
 
-.PHONY: all demo demo-pytorch test bench bench-service accuracy accuracy-nccl accuracy-weather convergence failover curves evaluate evaluate-live asan tsan coverage fuzz lint format tidy man install \
+.PHONY: all demo demo-pytorch test bench bench-service accuracy accuracy-nccl accuracy-pytorch accuracy-weather convergence failover curves evaluate evaluate-live asan tsan coverage fuzz lint format tidy man install \
         uninstall clean deps help quick $(FOLDERS) tests docs examples
 .DEFAULT_GOAL := all
 .DELETE_ON_ERROR:
@@ -193,7 +193,7 @@ deps:  ## install what is missing (Debian packages, needs root)
 demo: deps  ## the whole loop in a few minutes: a real tuning session on an emulated 4-node cluster
 	@$(MAKE) --no-print-directory all
 	@examples/demo $(OUT)/bin
-demo-pytorch: deps  ## real PyTorch on 4 emulated nodes at three rates: import, bench, tune, hook, compare; half an hour, and root
+demo-pytorch: deps  ## real PyTorch on 4 emulated nodes, with emulated devices and without: import, bench, tune, hook, compare; ten minutes, and root
 	@$(MAKE) --no-print-directory all
 	@examples/pytorch/demo $(OUT)/bin
 
@@ -229,6 +229,8 @@ accuracy-nccl: all  ## sums of the NCCL worker and predicted against measured, o
 	@OUT=$(OUT) tests/accuracy/nccl.sh
 accuracy-weather: all  ## predicted against measured while NICs and workers vary, in the lab: a quarter of an hour, and root
 	@OUT=$(OUT) tests/accuracy/weather.py
+accuracy-pytorch: all  ## predicted against measured with real PyTorch on emulated devices, in the lab: half an hour, and root
+	@OUT=$(OUT) tests/accuracy/pytorch.py
 
 convergence: all  ## time and updates to a target loss, ring all-reduce against workers that may drift apart, in the lab: an hour, and root
 	@OUT=$(OUT) tests/convergence/convergence.py

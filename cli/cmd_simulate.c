@@ -349,9 +349,10 @@ static enum status check_request(const struct request *r, const struct sweep *sw
     if (r->json && r->csv && !strcmp(r->csv, "-"))
         return error_set(err, ST_USAGE, "--json and --csv - both want standard output: give --csv a file");
     if ((r->paths || r->buckets) && r->sweep && sweep->axis == SWEEP_WORKERS)
-        return error_set(err, ST_USAGE,
-                         "what names the nodes of one cluster (a strategy file, --bucket-mib) is swept over bandwidth or "
-                         "batch; or give --baseline");
+        return error_set(
+            err, ST_USAGE,
+            "what names the nodes of one cluster (a strategy file, --bucket-mib) is swept over bandwidth or "
+            "batch; or give --baseline");
     return ST_OK;
 }
 

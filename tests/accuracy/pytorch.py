@@ -10,12 +10,15 @@ and all predictions of a cell, a network at a rate, are written before its first
 in turn, a block of iterations each, and the median block counts.
 
 What is done stays in build/accuracy-pytorch. Started again, the command goes on with the cell that was cut off, so that it may
-be stopped at any time; remove that folder to begin anew. The table has the cells that are there. BLOCKS and ITERATIONS set
-how much is measured.
+be stopped at any time; remove that folder to begin anew. The table has the cells that are there. On a quiet machine of 2
+cores all 15 cells take about 25 minutes; no cell is begun that would probably end after MINUTES (30).
+
+    BLOCKS=3 ITERATIONS=4   how much is measured        KEEP=FILE   the table goes there as well (docs/accuracy-pytorch.txt)
 """
+import contextlib
 import json
 import os
-import shutil
+import signal
 import statistics
 import subprocess
 import sys
@@ -23,7 +26,6 @@ import time
 
 ROOT = os.path.abspath(os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", ".."))
 SYNCOPATE = os.path.join(ROOT, os.environ.get("OUT", "build/release"), "bin", "syncopate")
-PYTHON = os.environ.get("PYTHON", sys.executable)
 FOLDER = os.path.join(ROOT, "build", "accuracy-pytorch")
 LAB, NODES, DEVICE_MS, MOST_BYTES = "accuracy-pytorch", 4, 200, 8 << 20
 NETWORKS = "plain,batchnorm,recurrent,tied,sparse"
@@ -31,8 +33,8 @@ RATES = "0.2,0.3,0.5"
 # "ddp" is DistributedDataParallel as it comes, "ddp-X" with bucket_cap_mb=X; the others are baselines, by the hook.
 STRATEGIES = ("ddp,ddp-0.5,ddp-2,wfbp,single,mg-wfbp,horovod,pace,tictac,bytescheduler-all-reduce,"
               "ps-load-balanced,byteps,bytescheduler-ps,p3,parallax")
-BLOCKS, ITERATIONS, WARMUP = (os.environ.get(n, d) for n, d in (("BLOCKS", "3"), ("ITERATIONS", "5"), ("WARMUP", "3")))
-LONGEST_S = 600
+BLOCKS, ITERATIONS, WARMUP = (os.environ.get(n, d) for n, d in (("BLOCKS", "3"), ("ITERATIONS", "4"), ("WARMUP", "2")))
+LONGEST_S, LIMIT_S = 600, 60 * float(os.environ.get("MINUTES", "30"))
 
 
 def say(text):
@@ -60,13 +62,29 @@ def syncopate(*arguments):
                           timeout=LONGEST_S)
 
 
+def python_with_torch():
+    for python in filter(None, (os.environ.get("PYTHON"), sys.executable, "/usr/bin/python3")):
+        if not subprocess.run([python, "-c", "import torch"], stderr=subprocess.DEVNULL).returncode:
+            return python
+    raise SystemExit("accuracy-pytorch: needs PyTorch: PYTHON=... make accuracy-pytorch, or Debian's python3-torch")
+
+
+PYTHON = python_with_torch()
+
+
 def ranks(*arguments):
     """On every node. Fails with what was said."""
-    done = subprocess.run([os.path.join(ROOT, "examples", "pytorch", "ranks"), LAB, str(NODES), PYTHON, *arguments],
-                          env={**os.environ, "SYNCOPATE": SYNCOPATE, "PYTHONWARNINGS": "ignore"}, stdout=subprocess.PIPE,
-                          stderr=subprocess.STDOUT, text=True, timeout=LONGEST_S)
-    if done.returncode:
-        raise SystemExit("accuracy-pytorch: %s ended with %d:\n%s" % (arguments[0], done.returncode, done.stdout[-2000:]))
+    started = subprocess.Popen([os.path.join(ROOT, "examples", "pytorch", "ranks"), LAB, str(NODES), PYTHON, *arguments],
+                               env={**os.environ, "SYNCOPATE": SYNCOPATE, "PYTHONWARNINGS": "ignore"},
+                               stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    try:
+        said, _ = started.communicate(timeout=LONGEST_S)
+    except BaseException:
+        started.terminate()  # it ends the ranks
+        started.wait(10)
+        raise
+    if started.returncode:
+        raise SystemExit("accuracy-pytorch: %s ended with %d:\n%s" % (arguments[0], started.returncode, said[-2000:]))
 
 
 # ---- what is predicted and what is run ----
@@ -161,25 +179,39 @@ def table(rows):
             len(pairs), 100 * statistics.mean(pairs)))
 
 
+def measure(networks, rates, strategies):
+    """The rows of all cells that are there, after those that are not were run while time lasts."""
+    began, longest, every = time.monotonic(), 0, []
+    for rate in rates:
+        measured = None
+        for network in networks:
+            kept, passed = at("cell-%s-%s.json" % (network, rate)), time.monotonic() - began
+            if not os.path.exists(kept):
+                if passed + longest > LIMIT_S:
+                    say("%s at %s Gbit/s: not begun, %.0f minutes are over; call again to go on" % (network, rate, passed / 60))
+                    continue
+                measured = measured or describe(rate)
+                store(kept, run(network, rate, strategies, measured))
+                longest = max(longest, time.monotonic() - began - passed)
+                say("%s at %s Gbit/s: %.0f s since the start" % (network, rate, time.monotonic() - began))
+            every += load(kept)
+    return every
+
+
 def main():
     given = sys.argv[1:] + [""] * 3
     networks, rates, strategies = (chosen.split(",") for chosen in (
         given[0] or NETWORKS, given[1] or RATES, given[2] or STRATEGIES))
     os.makedirs(FOLDER, exist_ok=True)
-    began, every = time.monotonic(), []
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
     try:
-        for rate in rates:
-            measured = None
-            for network in networks:
-                kept = at("cell-%s-%s.json" % (network, rate))
-                if not os.path.exists(kept):
-                    measured = measured or describe(rate)
-                    store(kept, run(network, rate, strategies, measured))
-                    say("%s at %s Gbit/s: %.0f s since the start" % (network, rate, time.monotonic() - began))
-                every += load(kept)
+        every = measure(networks, rates, strategies)
     finally:
         syncopate("lab", "down", LAB)
-        table(every)
+    for path in filter(None, (at("table.txt"), os.environ.get("KEEP"))):
+        with open(path, "w", encoding="utf-8") as file, contextlib.redirect_stdout(file):
+            table(every)
+    table(every)
 
 
 if __name__ == "__main__":
