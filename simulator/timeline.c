@@ -218,11 +218,22 @@ static void pace_step(struct timeline *tl, struct chain *chain) {
     chain->wake_us = tl->now_us + chain->left_us / chain->rate;
 }
 
+/* Computing slows startups, and so do bytes that move. */
+static void pace_startups(struct timeline *tl) {
+    const struct interference *keeps = &tl->cost->in_startup;
+    double beside_computing = tl->computing > 0 ? keeps->traffic : 1, beside_bytes = tl->moving > 0 ? keeps->beside : 1;
+    network_set_timed_pace(&tl->network, beside_computing * beside_bytes, tl->now_us);
+}
+
 /* Begin or end `starting` startups and `moving` transfers of a chain. */
 static void add_traffic(struct timeline *tl, struct chain *chain, int starting, int moving) {
+    bool moved = tl->moving > 0;
     chain->starting += (uint32_t)starting;
     chain->moving += (uint32_t)moving;
+    tl->moving += (uint32_t)moving;
     pace_step(tl, chain);
+    if (moved != (tl->moving > 0))
+        pace_startups(tl);
 }
 
 static void add_traffic_everywhere(struct timeline *tl, int starting, int moving) {
@@ -244,7 +255,7 @@ static void set_nic(struct timeline *tl, uint32_t node) {
 static void pace_traffic(struct timeline *tl, const struct chain *chain) {
     const struct cost *cost = tl->cost;
     double slowest = tl->computing > 0 ? cost->in_transfer.traffic : 1;
-    network_set_timed_pace(&tl->network, tl->computing > 0 ? cost->in_startup.traffic : 1, tl->now_us);
+    pace_startups(tl);
     if (!tl->network.flows) {
         network_set_pace(&tl->network, slowest);
         return;

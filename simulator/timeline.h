@@ -43,8 +43,8 @@
  *   - Interference (cost.in_startup, cost.in_transfer): while a node has an all-reduce that starts up, or bytes on
  * their way, its steps run at the share that traffic leaves them. While any node computes, startups and bytes of
  *     all-reduces pass at the share that computing leaves them; a node that computes lets that share of bytes through
- *     its NIC. What overlaps is cut where a rate changes, so this is exact. Latencies of pushes and pulls stay as they
- *     are.
+ *     its NIC. While bytes move, startups pass at the share that these leave them (in_startup.beside). What overlaps is
+ * cut where a rate changes, so this is exact. Latencies of pushes and pulls stay as they are.
  *
  * Devices of a node are alike, so a node is simulated as one device. Nodes that only work and that nothing tells apart
  * are simulated as one node too, but not for `record`. Nothing is random.

@@ -153,6 +153,7 @@ struct timeline {
     double now_us, busy_us, queue_us;
     uint64_t queued;    /* ready and not launched, over all nodes */
     uint32_t computing; /* chains that compute, where that slows traffic */
+    uint32_t moving;    /* transfers whose bytes move, a chain each, likewise */
     uint32_t active;    /* messages on their way, a push and its pull counting once a chain */
     bool done, converged;
     uint32_t rounds;         /* iterations that every chain has begun, less one */

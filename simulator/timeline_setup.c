@@ -513,7 +513,7 @@ enum status timeline_prepare(struct timeline *tl, const struct plan *plan, const
     tl->timers_set = 0;
     tl->now_us = tl->busy_us = tl->queue_us = tl->mean_us = tl->squares = 0;
     tl->queued = 0;
-    tl->active = tl->rounds = tl->computing = 0;
+    tl->active = tl->rounds = tl->computing = tl->moving = 0;
     tl->done = tl->converged = false;
     tl->last_bytes = 0;
     tl->spends = false;

@@ -312,15 +312,18 @@ static enum status read_runtime(struct cluster *cluster, const struct json_at *r
 }
 
 static enum status read_shares(const struct json_at *at, const char *key, struct interference *out, struct error *err) {
-    static const char *const known[] = {"compute", "traffic", NULL};
+    static const char *const of_startup[] = {"compute", "traffic", "beside", NULL}, *const of_transfer[] = {
+                                                                                        "compute", "traffic", NULL};
     struct json_at shares;
     if (!json_has(at, key, &shares))
         return ST_OK;
-    enum status st = json_expect_object(&shares, known, err);
+    enum status st = json_expect_object(&shares, strcmp(key, "startup") ? of_transfer : of_startup, err);
     if (!st)
         st = json_get_number(&shares, "compute", JSON_OPTIONAL, MIN_SHARE, 1, &out->compute, err);
     if (!st)
         st = json_get_number(&shares, "traffic", JSON_OPTIONAL, MIN_SHARE, 1, &out->traffic, err);
+    if (!st)
+        st = json_get_number(&shares, "beside", JSON_OPTIONAL, MIN_SHARE, 1, &out->beside, err);
     return st;
 }
 
@@ -477,18 +480,23 @@ static bool write_runtime(const struct runtime *runtime, cJSON *object) {
            (runtime->eager_bytes == 0 || cJSON_AddNumberToObject(object, "eager_bytes", runtime->eager_bytes));
 }
 
+static bool is_measured(const struct interference *shares) {
+    return shares->compute > 0 || shares->traffic > 0 || shares->beside > 0;
+}
+
 static bool write_shares(const struct interference *shares, const char *key, cJSON *at) {
-    if (shares->compute <= 0 && shares->traffic <= 0)
+    if (!is_measured(shares))
         return true;
     cJSON *object = cJSON_AddObjectToObject(at, key);
     return object && (shares->compute <= 0 || cJSON_AddNumberToObject(object, "compute", shares->compute)) &&
-           (shares->traffic <= 0 || cJSON_AddNumberToObject(object, "traffic", shares->traffic));
+           (shares->traffic <= 0 || cJSON_AddNumberToObject(object, "traffic", shares->traffic)) &&
+           (shares->beside <= 0 || cJSON_AddNumberToObject(object, "beside", shares->beside));
 }
 
 /* Left out where nothing was measured, so that descriptions keep their ids. */
 static bool write_interference(const struct cluster *cluster, cJSON *root) {
     const struct interference *a = &cluster->in_startup, *b = &cluster->in_transfer;
-    if (a->compute <= 0 && a->traffic <= 0 && b->compute <= 0 && b->traffic <= 0)
+    if (!is_measured(a) && !is_measured(b))
         return true;
     cJSON *object = cJSON_AddObjectToObject(root, "interference");
     return object && write_shares(a, "startup", object) && write_shares(b, "transfer", object);

@@ -46,6 +46,8 @@
  *     "startup", "transfer"  while a message starts up, and while its bytes move: an object with
  *       "compute"        the share of its speed that computing keeps, in (0, 1]; default 1
  *       "traffic"        the share of its speed that the message keeps, in (0, 1]; default 1
+ *       "beside"         of "startup" alone: the share of its speed that it keeps while bytes of other messages move,
+ *                        in (0, 1]; default 1. Small messages wait behind those bytes in queues on their way
  *                    Measured times are then those of messages beside which nothing computes
  *   "variability"    how NICs and workers vary while training runs (strategy/weather.h); default: not at all
  *     "compute"        {"share", "factor", "drawn_every"}: with probability `share` a worker takes `factor` times as
@@ -140,9 +142,10 @@ struct runtime {
         eager_bytes;
 };
 
-/* What computing and a message keep of their speeds while they overlap; 0: not measured, counts as 1. */
+/* What computing and a message keep of their speeds while they overlap, and what a startup keeps beside bytes of other
+ * messages; 0: not measured, counts as 1. */
 struct interference {
-    double compute, traffic;
+    double compute, traffic, beside;
 };
 
 enum direction { DIRECTION_OUT, DIRECTION_IN, DIRECTION_COUNT };

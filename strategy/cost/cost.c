@@ -78,11 +78,12 @@ static void list_nodes(struct cost *cost, uint32_t *workers, double *nic, double
 
 static struct interference shares_of(const struct interference *measured) {
     return (struct interference){measured->compute > 0 ? measured->compute : 1,
-                                 measured->traffic > 0 ? measured->traffic : 1};
+                                 measured->traffic > 0 ? measured->traffic : 1,
+                                 measured->beside > 0 ? measured->beside : 1};
 }
 
 static bool is_disturbed(const struct interference *shares) {
-    return shares->compute < 1 || shares->traffic < 1;
+    return shares->compute < 1 || shares->traffic < 1 || shares->beside < 1;
 }
 
 static void find_interference(struct cost *cost) {

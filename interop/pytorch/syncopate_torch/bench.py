@@ -28,7 +28,7 @@ import torch.distributed as dist
 from .clock import finish, own_stream
 from .description import check_writable, read, words, write
 from .hosts import described, fill_rates
-from .interference import Load, interference, messages, seconds_a_call
+from .interference import Load, beside, interference, messages, seconds_a_call
 from .lanes import lanes_of
 from .profile import median
 
@@ -135,8 +135,10 @@ def measure(description, most_bytes, device, idle):
     say("  " + ", ".join(f"{name} {value}" for name, value in runtime.items()))
     replaced = ("collectives", "measurements", "interference", "runtime")
     out = {k: v for k, v in description.items() if k not in replaced}
-    if not idle:
-        out["interference"] = interference_said(load, most_bytes, lanes, device)
+    shares = {"startup": {}} if idle else interference_said(load, most_bytes, lanes, device)
+    shares["startup"]["beside"] = beside(most_bytes, lanes, device)
+    say(f"  startup beside large messages: {shares['startup']['beside']:.1%} of its speed")
+    out["interference"] = shares
     if dist.get_backend() in ("nccl", "gloo", "mpi"):
         out["transport"] = dist.get_backend()  # what is not measured is typical of it
     out = {**out, "runtime": runtime, "measurements": all_reduces(most_bytes, device)}

@@ -4,6 +4,8 @@ Three things are timed in turn, each by all ranks at once and for the same time:
 both. The shares of their speeds that messages and computing keep go into the cluster file as "interference":
   - startup: messages of 1 KiB, one after the other, whose time does not depend on their bytes
   - transfer: large messages, two on their way at a time. What a byte costs is the difference between two sizes.
+And one thing without computing: what startups keep of their speed ("beside") behind the bytes of large messages. A small
+message waits behind them in queues on its way, at each of its steps; a NIC's queue of 30 ms makes 5 ms into 200.
 On a GPU computing goes to the default stream and messages to another one.
 """
 
@@ -19,6 +21,7 @@ from .profile import median
 
 REPETITIONS, WINDOW_S = 5, 0.5
 SMALL, IN_FLIGHT = 1024, 2
+LARGE, CALLS = 3, 20  # messages that a small one meets; small ones in one measurement
 LEAST_SHARE = 0.01
 
 
@@ -104,6 +107,28 @@ def messages(size, at_once, lanes, device):
             work.wait()
 
     return action
+
+
+def beside(most_bytes, lanes, device):
+    """The share of its speed that a small message keeps when a quarter of large ones, one in each of some lanes, is done."""
+    alone = seconds_a_call(messages(SMALL, 1, lanes, device), CALLS, device)
+    buffers = [torch.zeros(max(most_bytes // LARGE // 4, 1), device=device) for _ in range(LARGE)]
+    small, slowed, large_s = torch.zeros(SMALL // 4, device=device), [], None
+    for _ in range(1 + REPETITIONS):
+        dist.barrier()
+        begin = time.perf_counter()
+        works = [dist.all_reduce(b, group=lanes[i % len(lanes)], async_op=True) for i, b in enumerate(buffers)]
+        if large_s is not None:
+            time.sleep(large_s / 4)
+            start = time.perf_counter()
+            dist.all_reduce(small, group=lanes[LARGE % len(lanes)])
+            finish(device)
+            slowed.append(time.perf_counter() - start)
+        for work in works:
+            work.wait()
+        finish(device)
+        large_s = large_s or time.perf_counter() - begin
+    return share(ratio(alone, median(slowed)))
 
 
 def ratio(alone, loaded):

@@ -578,6 +578,28 @@ static void computing_and_traffic_slow_each_other_while_they_overlap(void **stat
     assert_close(fixture_predict(&f, NULL).iteration_us, 450, EXACT);
 }
 
+/* Two gradients are there at 0 and at 150 us. Alone a message takes 100 us to start and 200 to move.
+ *   first    starts 0..100, moves from 100 on
+ *   second   starts at 150 at a quarter of its speed: 37.5 of its 100 us until 300, when the first is through; then at
+ *            full speed until 362.5; moves until 562.5
+ * Then 100 us forward. With nothing to wait behind, the second starts until 250 and both move side by side from there:
+ * the first until 350, the second until 500. */
+static void a_startup_is_slow_beside_bytes_that_move(void **state) {
+    (void)state;
+    struct fixture f;
+    fixture_cluster(&f, 2);
+    handmade_fix(&f.site, 100, 0.2);
+    f.site.cluster.in_startup = (struct interference){.beside = 0.25};
+    fixture_steps(&f, 1, 3, (double[]){100, 0, 150});
+    fixture_message(&f, 1000, 1, 0);
+    fixture_message(&f, 1000, 2, 0);
+    fixture_finish(&f, POLICY_fifo, CREDIT_UNLIMITED);
+    assert_close(fixture_predict(&f, NULL).iteration_us, 562.5 + 100, EXACT);
+    f.site.cluster.in_startup = (struct interference){0};
+    fixture_finish(&f, POLICY_fifo, CREDIT_UNLIMITED);
+    assert_close(fixture_predict(&f, NULL).iteration_us, 500 + 100, EXACT);
+}
+
 static void plans_that_cannot_be_run_are_refused(void **state) {
     (void)state;
     struct error err;
@@ -654,6 +676,7 @@ int main(void) {
         cmocka_unit_test(partitions_delay_by_no_more_than_the_published_bound),
         cmocka_unit_test(intervals_cover_compute_and_messages),
         cmocka_unit_test(computing_and_traffic_slow_each_other_while_they_overlap),
+        cmocka_unit_test(a_startup_is_slow_beside_bytes_that_move),
         cmocka_unit_test(plans_that_cannot_be_run_are_refused),
         cmocka_unit_test(a_timeline_is_reused_for_larger_and_smaller_plans),
     };

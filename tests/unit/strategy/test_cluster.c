@@ -92,6 +92,8 @@ static const struct {
     {WITH("'interference':{'latency':{}}"), "/interference/latency: unknown member"},
     {WITH("'interference':{'startup':{'compute':0}}"), "/interference/startup/compute: is 0"},
     {WITH("'interference':{'transfer':{'traffic':1.5}}"), "/interference/transfer/traffic: is 1.5"},
+    {WITH("'interference':{'startup':{'beside':2}}"), "/interference/startup/beside: is 2"},
+    {WITH("'interference':{'transfer':{'beside':0.5}}"), "/interference/transfer/beside: unknown member"},
     {WITH("'runtime':{'encode_gbyte_per_s':-1}"), "/runtime/encode_gbyte_per_s: is -1"},
 };
 
@@ -119,18 +121,18 @@ static void a_cluster_is_read_expanded_and_with_defaults(void **state) {
     (void)state;
     struct error err = {0};
     struct cluster c;
-    assert_ok(
-        quoted_cluster(HEAD "'nodes':[{'name':'s','devices':0,'nic_gbit_per_s':25,'device':'cpu'},"
-                            "{'name':'n','count':3,'devices':4,'device':'v100','nic_gbit_per_s':10,'nic_latency_us':50,"
-                            "'device_link_gbyte_per_s':12,'compute_scale':1.5},{'name':'x','nic_gbit_per_s':1}],"
-                            "'links':[{'from':'x','to':'s','gbit_per_s':2},{'from':'n1','to':'n3','gbit_per_s':0.5}],"
-                            "'collectives':{'all_reduce':{'startup_us':972,'per_byte_ns':1.97}},"
-                            "'measurements':[{'operation':'pull','bytes':4,'time_us':1},"
-                            "{'operation':'all_reduce','devices':8,'bytes':4096,'time_us':20}," POINT
-                            ",{'operation':'all_reduce','devices':8,'bytes':1024,'time_us':10}],'runtime':{'push_us':3,"
-                            "'encode_gbyte_per_s':6},"
-                            "'interference':{'startup':{'compute':0.25},'transfer':{'compute':0.75,'traffic':0.5}}}",
-                       &c, &err));
+    assert_ok(quoted_cluster(
+        HEAD "'nodes':[{'name':'s','devices':0,'nic_gbit_per_s':25,'device':'cpu'},"
+             "{'name':'n','count':3,'devices':4,'device':'v100','nic_gbit_per_s':10,'nic_latency_us':50,"
+             "'device_link_gbyte_per_s':12,'compute_scale':1.5},{'name':'x','nic_gbit_per_s':1}],"
+             "'links':[{'from':'x','to':'s','gbit_per_s':2},{'from':'n1','to':'n3','gbit_per_s':0.5}],"
+             "'collectives':{'all_reduce':{'startup_us':972,'per_byte_ns':1.97}},"
+             "'measurements':[{'operation':'pull','bytes':4,'time_us':1},"
+             "{'operation':'all_reduce','devices':8,'bytes':4096,'time_us':20}," POINT
+             ",{'operation':'all_reduce','devices':8,'bytes':1024,'time_us':10}],'runtime':{'push_us':3,"
+             "'encode_gbyte_per_s':6},"
+             "'interference':{'startup':{'compute':0.25,'beside':0.125},'transfer':{'compute':0.75,'traffic':0.5}}}",
+        &c, &err));
     assert_int_equal(c.n_nodes, 5);
     assert_int_equal(c.n_devices, 13);
     const char *const names[] = {"s", "n1", "n2", "n3", "x"};
@@ -170,6 +172,7 @@ static void a_cluster_is_read_expanded_and_with_defaults(void **state) {
     assert_close(c.runtime.goodput, 1, 0);
     assert_close(c.in_startup.compute, 0.25, 0);
     assert_close(c.in_startup.traffic, 0, 0); /* not measured */
+    assert_close(c.in_startup.beside, 0.125, 0);
     assert_close(c.in_transfer.compute, 0.75, 0);
     assert_close(c.in_transfer.traffic, 0.5, 0);
     cluster_release(&c);
