@@ -16,6 +16,7 @@ cores all 15 cells take about 25 minutes; no cell is begun that would probably e
     BLOCKS=3 ITERATIONS=4   how much is measured        KEEP=FILE   the table goes there as well (docs/accuracy-pytorch.txt)
 """
 import contextlib
+import io
 import json
 import os
 import signal
@@ -107,6 +108,21 @@ def prepared(name, model_path, cluster_path):
 
 # ---- a cell ----
 
+def processor_time():
+    """Jiffies of all processors: busy, and all."""
+    with open("/proc/stat", encoding="ascii") as file:
+        every = [int(x) for x in file.readline().split()[1:9]]
+    return sum(every) - every[3] - every[4], sum(every)
+
+
+def busy_for(seconds):
+    """How busy the processors are, from 0 to 1."""
+    before = processor_time()
+    time.sleep(seconds)
+    used, passed = (b - a for a, b in zip(before, processor_time()))
+    return used / max(passed, 1)
+
+
 def describe(rate):
     """The lab of this rate is up, and its cluster is measured."""
     plain, measured = at("lab-%s.json" % rate), at("measured-%s.json" % rate)
@@ -118,6 +134,10 @@ def describe(rate):
     if up.returncode:
         raise SystemExit("accuracy-pytorch: " + up.stderr.strip())
     if not os.path.exists(measured):
+        disturbed = busy_for(3)
+        say("before the bench at %s Gbit/s others keep the processors %.0f%% busy%s" % (
+            rate, 100 * disturbed, "; predictions will be too high" if disturbed > 0.2 else ""))
+        store(at("disturbed-%s.json" % rate), disturbed)
         ranks("-m", "syncopate_torch.bench", plain, "--out", measured, "--idle", "--max-bytes", str(MOST_BYTES))
     return measured
 
@@ -198,6 +218,12 @@ def measure(networks, rates, strategies):
     return every
 
 
+def benches(rates):
+    """How quiet the machine was when the clusters were measured, which every prediction rests on."""
+    there = [(rate, at("disturbed-%s.json" % rate)) for rate in rates if os.path.exists(at("disturbed-%s.json" % rate))]
+    print("processors busy before the bench: " + ", ".join("%.0f%% at %s Gbit/s" % (100 * load(p), r) for r, p in there))
+
+
 def main():
     given = sys.argv[1:] + [""] * 3
     networks, rates, strategies = (chosen.split(",") for chosen in (
@@ -208,10 +234,13 @@ def main():
         every = measure(networks, rates, strategies)
     finally:
         syncopate("lab", "down", LAB)
+    with contextlib.redirect_stdout(io.StringIO()) as text:
+        table(every)
+        benches(rates)
     for path in filter(None, (at("table.txt"), os.environ.get("KEEP"))):
-        with open(path, "w", encoding="utf-8") as file, contextlib.redirect_stdout(file):
-            table(every)
-    table(every)
+        with open(path, "w", encoding="utf-8") as file:
+            file.write("$ make accuracy-pytorch\n" + text.getvalue())
+    print(text.getvalue(), end="")
 
 
 if __name__ == "__main__":
