@@ -115,7 +115,7 @@ static enum status account_rank(const struct rank_trace *trace, double *for_whom
         out->hidden_us += (spans_covered(&cut.moves, step->start, step->end) - us[TIME_exposed]) / n;
     }
     for (size_t i = 0; i < trace->n_collectives; i++)
-        out->n_met += !isnan(trace->collectives[i].ready);
+        out->n_met += isnan(trace->collectives[i].ready) ? 0 : 1;
     cut_release(&cut);
     return ST_OK;
 }

@@ -158,8 +158,17 @@ static inline double ref_nic_bytes_per_us(const struct ref *r, int node, bool in
     return rate;
 }
 
+/* Answers take no bytes worth counting. */
+static inline bool ref_moves(const struct ref_flow *f) {
+    return f->node < 0 || (f->part != REF_ASKED && f->part != REF_TAKEN);
+}
+
 static inline double ref_startup_rate(const struct ref *r) {
-    return ref_any_runs(r) ? r->cost->in_startup.traffic : 1;
+    double rate = ref_any_runs(r) ? r->cost->in_startup.traffic : 1;
+    for (int i = 0; i < r->n_flows; i++)
+        if (ref_moves(&r->flows[i]))
+            return rate * r->cost->in_startup.beside;
+    return rate;
 }
 
 static inline bool ref_is_starting(const struct ref *r, int m) {
@@ -174,7 +183,7 @@ static inline double ref_step_rate(const struct ref *r, int c) {
             rate = fmin(rate, r->cost->in_startup.compute);
     for (int i = 0; i < r->n_flows; i++) {
         const struct ref_flow *f = &r->flows[i];
-        if (f->node < 0 || (f->node == r->node[c] && f->part != REF_ASKED && f->part != REF_TAKEN))
+        if (ref_moves(f) && (f->node < 0 || f->node == r->node[c]))
             rate = fmin(rate, r->cost->in_transfer.compute);
     }
     return rate;

@@ -92,8 +92,8 @@ static void random_cluster_into(struct rng *rng, struct fixture *f, bool bursts)
     if (bursts && !alike && rng_below(rng, 2))
         random_curves_into(rng, f);
     if (rng_below(rng, 3) == 0) {
-        f->site.cluster.in_startup = (struct interference){maybe(rng, 0.2, 1), maybe(rng, 0.2, 1)};
-        f->site.cluster.in_transfer = (struct interference){maybe(rng, 0.2, 1), maybe(rng, 0.2, 1)};
+        f->site.cluster.in_startup = (struct interference){maybe(rng, 0.2, 1), maybe(rng, 0.2, 1), maybe(rng, 0.2, 1)};
+        f->site.cluster.in_transfer = (struct interference){maybe(rng, 0.2, 1), maybe(rng, 0.2, 1), 0};
     }
     if (rng_below(rng, 3) == 0)
         f->site.cluster.transport = TRANSPORT_nccl; /* all-reduces follow one another */
