@@ -463,7 +463,7 @@ static void a_run_gives_up_on_slow_plans_alone(void **state) {
 static void no_iteration_is_shorter_than_the_load(void **state) {
     (void)state;
     struct fixture f;
-    int half = 0;
+    int half = 0, idle = 0;
     for (int i = 0; i < PLANS; i++) {
         struct rng rng;
         rng_split(&rng, test_seed() + 7, (uint64_t)i);
@@ -472,6 +472,11 @@ static void no_iteration_is_shorter_than_the_load(void **state) {
             continue;
         struct prediction exact = fixture_predict(&f, NULL);
         struct prediction load = fixture_predict(&f, &(struct timeline_options){.enough_us = 1e-9});
+        if (load.passes > 0 &&
+            load.iteration_us == exact.iteration_us) { /* no load: all stays on its node, for nothing */
+            idle++;
+            continue;
+        }
         assert_true(!load.converged && load.passes == 0 && load.iteration_us > 0);
         if (load.iteration_us > exact.iteration_us * (exact.converged ? 1 + 1e-6 : 1.02))
             printf("plan %d: load %.9f, iteration %.9f\n", i, load.iteration_us, exact.iteration_us);
@@ -479,7 +484,7 @@ static void no_iteration_is_shorter_than_the_load(void **state) {
         half += load.iteration_us > 0.5 * exact.iteration_us;
     }
     printf("the load is over half of the iteration in %d of %d plans\n", half, PLANS);
-    assert_true(half > PLANS / 10);
+    assert_true(half > PLANS / 10 && idle < PLANS / 100);
 }
 
 /* A limit of events ends a run after a whole iteration, or says that not even one was through. */
