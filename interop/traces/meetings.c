@@ -17,6 +17,8 @@ enum { WINDOW = 31 };
 /* Moments since 1970 are rounded to less than this. */
 static const double SLACK_US = 0.5;
 
+static const double MOST_BESIDE = 0.1;
+
 /* A collective of one trace, on its way to its meeting. */
 struct part {
     struct rank_collective *c;
@@ -344,27 +346,30 @@ static int compare_points(const struct meeting *x, const struct meeting *y) {
     return order ? order : (x->first->bytes > y->first->bytes) - (x->first->bytes < y->first->bytes);
 }
 
+/* How well a meeting shows what its messages cost by themselves. */
+static int purity_of(const struct meeting *m) {
+    return m->alone ? 1 + (m->beside < MOST_BESIDE) : 0;
+}
+
 static int compare_meetings(const void *a, const void *b) {
     const struct meeting *x = a, *y = b;
     const int order = compare_points(x, y);
-    return order ? order : (y->alone > x->alone) - (y->alone < x->alone);
+    return order ? order : purity_of(y) - purity_of(x);
 }
 
-/* The point of n meetings of one size, those that were alone first. */
+/* The point of n meetings of one size, the purest first. */
 static struct cost_point point_of(const struct meeting *items, size_t n, double *times) {
-    size_t alone = 0;
-    while (alone < n && items[alone].alone)
-        alone++;
-    const size_t used = alone ? alone : n;
     struct cost_point point = {.operation = items->first->operation,
                                .devices = items->devices,
                                .bytes = items->first->bytes,
-                               .n_shared = n - alone,
-                               .alone = alone};
-    for (size_t i = 0; i < used; i++) {
-        times[i] = items[i].cost_us;
-        point.beside += items[i].beside / (double)used;
+                               .alone = items->alone};
+    size_t used = 0;
+    for (; used < n && purity_of(&items[used]) == purity_of(items); used++) {
+        times[used] = items[used].cost_us;
+        point.beside += items[used].beside;
     }
+    point.beside /= (double)used;
+    point.n_left_out = n - used;
     point.time_us = summary_of(used, times);
     return point;
 }

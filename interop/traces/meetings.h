@@ -23,15 +23,16 @@ struct meeting {
     double beside;                       /* the share of that time for which the ranks computed, on average */
 };
 
-/* What one operation of one size costs among so many devices. */
+/* What one operation of one size costs among so many devices: over the meetings that were alone and beside which the
+ * ranks computed for less than a tenth of the time; if there are none, over those that were alone, or else over all. */
 struct cost_point {
     const char *operation;
     uint32_t devices;
     uint64_t bytes;
-    struct summary time_us; /* over those that were alone or, if there are none, over all */
-    size_t n_shared;        /* that were not alone */
-    bool alone;             /* time_us is over those that were */
-    double beside;          /* mean of meeting.beside over those of time_us */
+    struct summary time_us;
+    size_t n_left_out; /* meetings that time_us is not over */
+    bool alone;        /* those of time_us were */
+    double beside;     /* mean of meeting.beside over those of time_us */
 };
 
 struct meetings {
