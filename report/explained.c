@@ -42,8 +42,11 @@ static void say_late(struct sentences *s, const struct explanation *e) {
         return;
     const struct rank_account *a = &e->accounts[e->late];
     const long rank = (long)e->traces[e->late].rank;
-    say(s, "Rank %ld is late: it comes last to %zu of %zu collectives, by %s in the median; others wait %s for it.",
-        rank, a->n_last, a->n_met, time_text(a->gap_us, by), time_text(a->held_up_us, held));
+    say(s,
+        "Rank %ld is late: the others wait %s of an iteration for it; it comes last to %zu of %zu collectives, by %s "
+        "in the "
+        "median.",
+        rank, time_text(a->held_up_us, held), a->n_last, a->n_met, time_text(a->gap_us, by));
     say(s, "No order of messages changes that: look for what rank %ld alone does, such as loading data or more work.",
         rank);
 }

@@ -168,13 +168,16 @@ static enum status account_all(struct explanation *e, struct error *err) {
     return st;
 }
 
-/* A rank is called late if others wait for it for at least 1% of an iteration, and longer than clocks can be wrong. */
+/* A rank is called late if others wait for it for at least 1% of an iteration and, in the mean over the collectives to
+ * which it comes last, for longer than clocks can be wrong. */
 static void name_late(struct explanation *e) {
     size_t late = 0;
     for (size_t t = 1; t < e->n; t++)
         late = e->accounts[t].held_up_us > e->accounts[late].held_up_us ? t : late;
     const struct rank_account *a = &e->accounts[late];
-    e->late = e->n > 1 && a->held_up_us > 0.01 * e->iteration_us && a->gap_us > e->meetings.clock_us ? late : e->n;
+    const double in_all_us = a->held_up_us * (double)e->traces[late].n_steps;
+    e->late =
+        a->held_up_us > 0.01 * e->iteration_us && in_all_us > e->meetings.clock_us * (double)a->n_last ? late : e->n;
 }
 
 static int compare_ranks(const void *a, const void *b) {

@@ -19,7 +19,7 @@ say() { python3 "$root/tests/cli/explain.py" "$@"; }
 for form in gloo nccl; do
     mkdir $form
     say write $form $form || echo "not ok $form: traces are written"
-    check ${form}_is_explained 0 'Rank 2 is late: it comes last to' "$syncopate" explain $form/rank?.json
+    check ${form}_is_explained 0 'Rank 2 is late: the others wait' "$syncopate" explain $form/rank?.json
     [ "$(grep -cE '^rank [0-3] +\| *#+\.*=+ +\|$' out)" = 4 ]
     verdict ${form}_is_drawn $? "$(head -n 9 out)"
     "$syncopate" explain $form/rank?.json --json >$form.json 2>err

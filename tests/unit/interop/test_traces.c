@@ -203,6 +203,28 @@ static void ranks_of_one_host_share_its_clock(void **state) {
     }
 }
 
+/* Rank 1 holds up one of four all-reduces by 200 us, and comes last to the others by 1 us, which clocks cannot tell. */
+static void rare_but_long_lateness_is_named(void **state) {
+    (void)state;
+    struct source sources[2];
+    struct explanation e;
+    for (int r = 0; r < 2; r++) {
+        rank_begin_on(&texts[r], "a", r, 2);
+        for (int s = 0; s < 10; s++) {
+            rank_step(&texts[r], false, s, 4000 * s, 4000 * s + 4000);
+            for (int k = 0; k < 4; k++) {
+                const double at = 4000 * s + 1000 * k;
+                rank_gloo(&texts[r], (uint64_t)(k + 1), at + 100 + (r ? k ? 1 : 200 : 0), at + 500 + 10 * r * (s % 4));
+            }
+        }
+        sources[r] = rank_end(&texts[r]);
+    }
+    explain(2, sources, &e);
+    assert_true(e.meetings.clock_us > 5 && e.accounts[1].gap_us < 5);
+    assert_int_equal(e.late, 1);
+    explanation_release(&e);
+}
+
 /* Messages of two sizes in turn, of one size twice: the first belongs to the first. Rank 1 comes 5 us later each time,
  * and has its events in another order. */
 static void of_one_size_the_kth_belong_together(void **state) {
@@ -455,6 +477,7 @@ int main(void) {
         WITH_TEXTS(without_all_ranks_no_cost_is_told),
         WITH_TEXTS(groups_are_kept_apart),
         WITH_TEXTS(ranks_of_one_host_share_its_clock),
+        WITH_TEXTS(rare_but_long_lateness_is_named),
         WITH_TEXTS(of_one_size_the_kth_belong_together),
         WITH_TEXTS(what_a_trace_lacks_is_left_out),
         WITH_TEXTS(every_spelling_of_an_operation_is_understood),

@@ -47,8 +47,8 @@ static void sentences_name_the_late_rank_and_what_can_be_won(void **state) {
     assert_string_equal(out[1],
                         "Clocks are compared by the ends of 2 collectives, which differ by 0 µs in the median.");
     assert_string_equal(out[2],
-                        "Rank 1 is late: it comes last to 2 of 2 collectives, by 150 µs in the median; others wait "
-                        "150 µs for it.");
+                        "Rank 1 is late: the others wait 150 µs of an iteration for it; it comes last to 2 of 2 "
+                        "collectives, by 150 µs in the median.");
     assert_contains(out[3], "rank 1 alone");
     assert_contains(out[4], "can win at most 300 µs of an iteration (1.43 times as fast): in the other 700 µs");
     assert_string_equal(out[5],
