@@ -222,9 +222,8 @@ static enum status explain(const struct request *request, const struct arguments
 enum status cmd_explain(int argc, char **argv, struct error *err) {
     struct request request = {0};
     const struct option options[] = {
-        {"cluster", OPTION_TEXT, &request.cluster, "CLUSTER",
-         "a cluster file to which the all-reduces' costs are added"},
-        {"out", OPTION_TEXT, &request.out, "FILE", "where the cluster with these costs goes"},
+        {"cluster", OPTION_TEXT, &request.cluster, "CLUSTER", "also say what no strategy can hide on this cluster"},
+        {"out", OPTION_TEXT, &request.out, "FILE", "where CLUSTER goes, with the all-reduces' costs in it"},
         {"html", OPTION_TEXT, &request.html, "FILE", "also write all of it as one HTML file"},
         {"json", OPTION_FLAG, &request.json, NULL, "print one syncopate.explanation/1 object"},
         {0}};
