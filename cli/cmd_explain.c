@@ -56,17 +56,19 @@ static void warn(const struct explanation *e) {
 struct written {
     size_t n, left_out; /* a cluster file has no place for those left out */
     size_t computing;   /* of n: beside computing for more than a tenth of their time */
+    size_t shared;      /* of n: never alone */
 };
 
 static struct written list_measurements(const struct meetings *m, struct measurement *out) {
     struct written w = {0};
     for (size_t i = 0; i < m->n_points; i++) {
         const struct cost_point *p = &m->points[i];
-        if (strcmp(p->operation, "all_reduce") || !p->alone || p->time_us.median_us <= 0) {
+        if (strcmp(p->operation, "all_reduce") || p->time_us.median_us <= 0) {
             w.left_out++;
             continue;
         }
         w.computing += p->beside > 0.1;
+        w.shared += !p->alone;
         out[w.n++] = (struct measurement){OPERATION_all_reduce, ALGORITHM_auto,    p->devices,        p->bytes,
                                           p->time_us.median_us, p->time_us.low_us, p->time_us.high_us};
     }
@@ -92,16 +94,18 @@ static enum status add_costs(const char *cluster, size_t n, const struct measure
 static enum status write_cluster(const char *out, const cJSON *json, const struct written *w, struct error *err) {
     if (!w->n)
         return error_set(err, ST_INFEASIBLE,
-                         "no all-reduce of these traces had all ranks, a known size and no other collective beside it: "
-                         "nothing to write into %s",
-                         out);
+                         "no all-reduce of these traces had all ranks and a known size: nothing to write into %s", out);
     char *text = json_pretty(json);
     enum status st = text ? json_write_file(out, text, err) : error_no_memory(err);
     free(text);
     if (st)
         return st;
-    log_info("%zu all-reduces written to %s%s", w->n, out,
-             w->left_out ? "; sizes that moved only beside others, and other collectives, are not" : "");
+    log_info("%zu all-reduces written to %s%s", w->n, out, w->left_out ? "; other collectives are not" : "");
+    if (w->shared)
+        log_info(
+            "%zu of them moved beside others only: each has its share, by bytes, of the time for which any moved; what "
+            "starting one costs does not show in that",
+            w->shared);
     if (w->computing)
         log_info("%zu of them moved beside computing, which may have slowed them; a bench times messages alone",
                  w->computing);

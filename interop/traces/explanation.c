@@ -24,11 +24,6 @@ struct cut {
     size_t n_waits;
 };
 
-/* When the collective begins to move: once all ranks have come. */
-static double moves_from(const struct rank_collective *c) {
-    return isnan(c->ready) ? c->start : fmin(fmax(c->ready, c->start), c->end);
-}
-
 static bool add_all(struct spans *to, const struct spans *from) {
     for (size_t i = 0; i < from->n; i++)
         if (!spans_add(to, from->items[i].start, from->items[i].end))
@@ -48,7 +43,7 @@ static enum status cut_of(const struct rank_trace *trace, struct cut *out, struc
     double until = -INFINITY;
     for (size_t i = 0; i < trace->n_collectives && ok; i++) {
         const struct rank_collective *c = &trace->collectives[i];
-        const double moves = moves_from(c);
+        const double moves = rank_collective_moves(c);
         ok = spans_add(&cut.moves, moves, c->end);
         if (moves > fmax(c->start, until)) {
             cut.waits[cut.n_waits++] = (struct wait){fmax(c->start, until), moves, c->late};

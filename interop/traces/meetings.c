@@ -30,6 +30,8 @@ struct part {
 struct slice {
     struct part *parts; /* by trace */
     size_t n;
+    size_t last;   /* the trace that came last */
+    double gap_us; /* after the last but one */
 };
 
 /* How much later, by the clocks, one trace has the end of a collective than the group's reference has. */
@@ -49,7 +51,6 @@ struct search {
     struct lag *lags;  /* of one group */
     double *residuals; /* how far ends are from a common end */
     size_t n_residuals;
-    double **ends; /* of each trace: the latest end of the collectives before each */
     struct meetings out;
 };
 
@@ -135,7 +136,7 @@ static enum status list_slices(struct search *s, struct error *err) {
                         s->parts[i].c->number == s->parts[k].c->number;)
             k++;
         if (k - i > 1)
-            s->slices[s->n_slices++] = (struct slice){&s->parts[i], k - i};
+            s->slices[s->n_slices++] = (struct slice){.parts = &s->parts[i], .n = k - i};
         else
             s->out.n_unmatched += s->n_traces > 1;
     }
@@ -251,90 +252,120 @@ static enum status compare_all_clocks(struct search *s, struct error *err) {
     return ST_OK;
 }
 
-/* ---- meetings ---- */
+/* ---- who came last ---- */
 
-static enum status list_ends(struct search *s, struct error *err) {
-    s->ends = calloc(s->n_traces + 1, sizeof *s->ends);
-    for (size_t t = 0; s->ends && t < s->n_traces; t++) {
-        const struct rank_trace *trace = &s->traces[t];
-        double latest = -INFINITY;
-        s->ends[t] = malloc((trace->n_collectives + 1) * sizeof **s->ends);
-        if (!s->ends[t])
-            return error_no_memory(err);
-        for (size_t i = 0; i < trace->n_collectives; i++) {
-            s->ends[t][i] = latest;
-            latest = fmax(latest, trace->collectives[i].end);
+/* Complete `ready` and `late` of the parts. */
+static void find_last(struct slice *slice) {
+    double latest = -INFINITY, second = -INFINITY; /* by the reference's clock */
+    for (size_t k = 0; k < slice->n; k++) {
+        const double start = slice->parts[k].c->start - slice->parts[k].offset;
+        second = fmax(second, fmin(start, latest));
+        if (start > latest) {
+            latest = start;
+            slice->last = slice->parts[k].trace;
         }
     }
-    return s->ends ? ST_OK : error_no_memory(err);
+    slice->gap_us = latest - second;
+    for (size_t k = 0; k < slice->n; k++) {
+        slice->parts[k].c->ready = latest + slice->parts[k].offset;
+        slice->parts[k].c->late = slice->last;
+    }
 }
 
-/* Was no other collective of the trace under way between the last rank's coming and the end? */
-static bool is_alone(const struct search *s, const struct part *part) {
-    const struct rank_trace *trace = &s->traces[part->trace];
-    const size_t i = (size_t)(part->c - trace->collectives);
-    return s->ends[part->trace][i] <= part->c->ready + SLACK_US &&
-           (i + 1 == trace->n_collectives || trace->collectives[i + 1].start >= part->c->end - SLACK_US);
+/* ---- messages side by side ---- */
+
+static int compare_moves(const void *a, const void *b) {
+    const struct rank_collective *x = *(struct rank_collective *const *)a, *y = *(struct rank_collective *const *)b;
+    const double from = rank_collective_moves(x), others = rank_collective_moves(y);
+    return from != others ? (from > others) - (from < others) : (x > y) - (x < y);
 }
+
+/* n collectives whose messages move one beside the other. */
+static void share_stretch(struct rank_collective **c, size_t n, double us) {
+    double bytes = 0;
+    for (size_t i = 0; i < n; i++)
+        bytes += c[i]->bytes ? (double)c[i]->bytes : NAN;
+    for (size_t i = 0; i < n; i++) {
+        c[i]->alone = n == 1;
+        c[i]->share_us = n == 1 ? us : us * (double)c[i]->bytes / bytes;
+    }
+}
+
+static enum status share_out(struct rank_trace *trace, struct error *err) {
+    const size_t n = trace->n_collectives;
+    struct rank_collective **c = calloc(n + 1, sizeof *c);
+    if (!c)
+        return error_no_memory(err);
+    for (size_t i = 0; i < n; i++)
+        c[i] = &trace->collectives[i];
+    if (n)
+        qsort(c, n, sizeof *c, compare_moves);
+    for (size_t i = 0, k; i < n; i = k) {
+        double end = c[i]->end;
+        for (k = i + 1; k < n && rank_collective_moves(c[k]) < end - SLACK_US; k++)
+            end = fmax(end, c[k]->end);
+        share_stretch(c + i, k - i, end - rank_collective_moves(c[i]));
+    }
+    free(c);
+    return ST_OK;
+}
+
+/* ---- meetings ---- */
 
 static uint32_t devices_of(const struct search *s, const struct part *part) {
     const uint32_t job = s->traces[part->trace].n_ranks;
     return part->c->devices ? part->c->devices : job ? job : (uint32_t)s->n_traces;
 }
 
-/* When the last rank came, by the reference's clock, and who it was; *second: when the last but one did. */
-static double find_last(const struct slice *slice, size_t *last, double *second) {
-    double latest = -INFINITY;
-    *second = -INFINITY;
-    for (size_t k = 0; k < slice->n; k++) {
-        const double start = slice->parts[k].c->start - slice->parts[k].offset;
-        *second = fmax(*second, fmin(start, latest));
-        if (start > latest) {
-            latest = start;
-            *last = slice->parts[k].trace;
-        }
-    }
-    return latest;
+/* The share of a part's time from the last rank's coming to the end for which its rank computes. */
+static double beside_of(const struct search *s, const struct part *part) {
+    const double us = part->c->end - part->c->ready;
+    return us > 0 ? spans_covered(&s->traces[part->trace].compute, part->c->ready, part->c->end) / us : 0;
 }
 
-/* `ends` has room for the slice. */
-static void meet(struct search *s, const struct slice *slice, double *ends) {
-    struct meeting m = {.first = slice->parts->c, .devices = devices_of(s, slice->parts), .n = slice->n, .alone = true};
-    double second;
-    const double latest = find_last(slice, &m.last, &second);
+/* `shares` has room for the slice. */
+static void meet(struct search *s, const struct slice *slice, double *shares) {
+    struct meeting m = {.first = slice->parts->c,
+                        .devices = devices_of(s, slice->parts),
+                        .n = slice->n,
+                        .last = slice->last,
+                        .gap_us = slice->gap_us,
+                        .alone = true};
+    bool known = true;
     for (size_t k = 0; k < slice->n; k++) {
         const struct part *part = &slice->parts[k];
-        part->c->ready = latest + part->offset;
-        part->c->late = m.last;
-        ends[k] = part->c->end - part->offset;
-        m.alone = m.alone && is_alone(s, part);
-        const double us = part->c->end - part->c->ready;
-        if (us > 0)
-            m.beside +=
-                spans_covered(&s->traces[part->trace].compute, part->c->ready, part->c->end) / us / (double)slice->n;
+        shares[k] = part->c->share_us;
+        known = known && !isnan(shares[k]);
+        m.alone = m.alone && part->c->alone;
+        m.beside += beside_of(s, part) / (double)slice->n;
     }
-    m.gap_us = latest - second;
-    m.cost_us = fmax(median_of(slice->n, ends) - latest, 0);
+    m.cost_us = known ? median_of(slice->n, shares) : NAN;
     s->out.n_partial += m.n < m.devices;
     s->out.items[s->out.n++] = m;
 }
 
 static enum status meet_all(struct search *s, struct error *err) {
-    double *ends = calloc(s->n_traces + 1, sizeof *ends);
-    if (!ends)
-        return error_no_memory(err);
+    enum status st = ST_OK;
     for (size_t i = 0; i < s->n_slices; i++)
         if (s->slices[i].n)
-            meet(s, &s->slices[i], ends);
-    free(ends);
-    return ST_OK;
+            find_last(&s->slices[i]);
+    for (size_t t = 0; t < s->n_traces && !st; t++)
+        st = share_out(&s->traces[t], err);
+    double *shares = calloc(s->n_traces + 1, sizeof *shares);
+    if (!shares && !st)
+        st = error_no_memory(err);
+    for (size_t i = 0; i < s->n_slices && !st; i++)
+        if (s->slices[i].n)
+            meet(s, &s->slices[i], shares);
+    free(shares);
+    return st;
 }
 
 /* ---- costs ---- */
 
 /* Those that can be a point of a curve come first, by operation, devices and bytes. */
 static bool is_point(const struct meeting *m) {
-    return m->n == m->devices && m->first->bytes;
+    return m->n == m->devices && m->first->bytes && !isnan(m->cost_us);
 }
 
 static int compare_points(const struct meeting *x, const struct meeting *y) {
@@ -399,14 +430,9 @@ enum status meetings_find(size_t n, struct rank_trace *traces, struct meetings *
     if (!st)
         st = compare_all_clocks(&s, err);
     if (!st)
-        st = list_ends(&s, err);
-    if (!st)
         st = meet_all(&s, err);
     if (!st)
         st = list_points(&s, err);
-    for (size_t t = 0; s.ends && t < n; t++)
-        free(s.ends[t]);
-    free(s.ends);
     free(s.parts);
     free(s.slices);
     free(s.lags);

@@ -18,9 +18,10 @@ struct meeting {
     size_t n;                            /* traces that have it */
     size_t last;                         /* the trace of the rank that came last */
     double gap_us;                       /* from the last but one rank's coming to the last's */
-    double cost_us;                      /* from the last one's coming to the end */
-    bool alone;                          /* no other collective of these ranks was under way meanwhile */
-    double beside;                       /* the share of that time for which the ranks computed, on average */
+    double cost_us; /* from the last one's coming to the end; if messages of others moved too, its share of the time for
+                       which any moved, by bytes; NAN: some bytes are not known */
+    bool alone;     /* no other messages of these ranks moved meanwhile */
+    double beside;  /* the share of that time for which the ranks computed, on average */
 };
 
 /* What one operation of one size costs among so many devices: over the meetings that were alone and beside which the
@@ -46,7 +47,7 @@ struct meetings {
     double clock_us;    /* by so much ends differ from a common end in the median, once clocks are compared */
 };
 
-/* Find the meetings of n traces, and complete `ready` and `late` of their collectives [O(collectives log collectives)].
+/* Find the meetings of n traces, and complete their collectives [O(collectives log collectives)].
  * Fails: ST_NO_MEMORY. */
 enum status meetings_find(size_t n, struct rank_trace *traces, struct meetings *out, struct error *err);
 void meetings_release(struct meetings *meetings);

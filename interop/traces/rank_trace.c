@@ -423,6 +423,10 @@ enum status rank_trace_read(const struct source *source, struct text_set *texts,
     return st;
 }
 
+double rank_collective_moves(const struct rank_collective *c) {
+    return isnan(c->ready) ? c->start : fmin(fmax(c->ready, c->start), c->end);
+}
+
 void rank_trace_release(struct rank_trace *trace) {
     spans_release(&trace->compute);
     free(trace->steps);

@@ -29,10 +29,12 @@ struct rank_collective {
     double elements;       /* of the first input; 0: not said */
     double start, end;     /* start: of the call, or when the one before it in the queue was done */
     /* What the other ranks' traces add (meetings.h): */
-    double ready;  /* when the last rank had come; NAN: not known */
-    size_t late;   /* the trace of that rank */
-    size_t number; /* among alike ones: position in the step, or of the same sequence number */
-    int64_t step;  /* of those without a sequence number: the step in which it began */
+    double ready;    /* when the last rank had come; NAN: not known */
+    size_t late;     /* the trace of that rank */
+    double share_us; /* its share, by bytes, of the stretch for which messages moved; NAN: some bytes are not known */
+    bool alone;      /* none but its own moved in that stretch */
+    size_t number;   /* among alike ones: position in the step, or of the same sequence number */
+    int64_t step;    /* of those without a sequence number: the step in which it began */
 };
 
 struct rank_trace {
@@ -47,6 +49,9 @@ struct rank_trace {
     struct rank_collective *collectives; /* by their start */
     size_t n_collectives, collectives_room;
 };
+
+/* When its messages begin to move: once all ranks have come, as far as is known. */
+double rank_collective_moves(const struct rank_collective *collective);
 
 enum { RANK_MAX_SPANS = 8 << 20, RANK_MAX_COLLECTIVES = 1 << 20 };
 

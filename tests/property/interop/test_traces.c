@@ -133,18 +133,6 @@ static void read_collectives(struct job *job) {
                 second = c->of[r].start;
             }
         c->gap = latest - second;
-        double ends[MAX_RANKS];
-        for (int r = 0; r < job->n_ranks; r++)
-            ends[r] = c->of[r].end;
-        c->cost = median_of((size_t)job->n_ranks, ends) - latest;
-        c->alone = true;
-        for (int k = 0; k < job->n_collectives; k++)
-            for (int r = 0; r < job->n_ranks && k != i; r++) {
-                const struct stretch *other = &job->collectives[k].of[r];
-                const bool before =
-                    other->start < c->of[r].start || (other->start == c->of[r].start && other->end < c->of[r].end);
-                c->alone = c->alone && (before ? other->end <= latest : other->start >= c->of[r].end);
-            }
     }
 }
 
@@ -185,11 +173,45 @@ struct account {
     double us[TIME_COUNT], hidden, for_whom[MAX_RANKS];
 };
 
+/* The stretch of rank r in which the collective moves, widened until it has all that move in it; adds up their bytes.
+ */
+static struct stretch read_stretch(const struct job *job, const struct collective *own, int r, double *floats) {
+    struct stretch s = {moves_from(job, own, r), own->of[r].end};
+    bool in[MAX_STEPS * MAX_COLLECTIVES] = {false};
+    *floats = 0;
+    for (int i = 0; i < job->n_collectives; i++) {
+        const struct collective *c = &job->collectives[i];
+        const int from = moves_from(job, c, r), to = c->of[r].end;
+        if (in[i] || from >= s.end || to <= s.start)
+            continue;
+        in[i] = true;
+        *floats += (double)c->floats;
+        s.start = from < s.start ? from : s.start;
+        s.end = to > s.end ? to : s.end;
+        i = -1; /* others may now move beside it */
+    }
+    return s;
+}
+
+/* What it costs, and whether it moves alone. */
+static void read_cost(const struct job *job, struct collective *c) {
+    double shares[MAX_RANKS];
+    c->alone = true;
+    for (int r = 0; r < job->n_ranks; r++) {
+        double floats;
+        const struct stretch s = read_stretch(job, c, r, &floats);
+        shares[r] = (s.end - s.start) * (double)c->floats / floats;
+        c->alone = c->alone && floats == (double)c->floats;
+    }
+    c->cost = median_of((size_t)job->n_ranks, shares);
+}
+
 /* The share of the time from the last rank's coming to the end, mean over the ranks. */
-static void read_beside(struct job *job) {
+static void read_costs(struct job *job) {
     for (int i = 0; i < job->n_collectives; i++) {
         struct collective *c = &job->collectives[i];
         c->beside = 0;
+        read_cost(job, c);
         for (int r = 0; r < job->n_ranks; r++)
             for (int t = moves_from(job, c, r); t < c->of[r].end; t++)
                 c->beside += computes(job, r, t) ? 1.0 / (c->of[r].end - moves_from(job, c, r)) / job->n_ranks : 0;
@@ -301,7 +323,7 @@ static void traces_say_what_every_microsecond_says(void **state) {
         for (int r = 0; r < job.n_ranks; r++)
             sources[job.n_ranks - 1 - r] = write_rank(&rng, &job, r, &texts[r]);
         read_collectives(&job);
-        read_beside(&job);
+        read_costs(&job);
         assert_ok(explanation_of((size_t)job.n_ranks, sources, &e, &err));
         check_ranks(&job, &e);
         check_meetings(&job, &e);

@@ -203,6 +203,32 @@ static void ranks_of_one_host_share_its_clock(void **state) {
     }
 }
 
+/* Of 400 us for which messages of 10 and of 30 floats move beside each other, each has its part. What waits meanwhile
+ * for another rank does not move; a message of unknown size leaves no cost. */
+static void messages_side_by_side_share_the_time(void **state) {
+    (void)state;
+    struct source sources[2];
+    struct explanation e;
+    for (int r = 0; r < 2; r++) {
+        rank_begin_on(&texts[r], "a", r, 2);
+        rank_step(&texts[r], false, 0, 0, 5000);
+        rank_gloo(&texts[r], 10, 100 + r, 300);
+        rank_gloo(&texts[r], 30, 150, 501);
+        rank_gloo(&texts[r], 50, r ? 600 : 120, 700);
+        rank_gloo(&texts[r], 70, 1000, 1100);
+        rank_event(&texts[r], "user_annotation", "gloo:broadcast", 3, 1050, 1200, "");
+        sources[r] = rank_end(&texts[r]);
+    }
+    explain(2, sources, &e);
+    assert_int_equal(e.meetings.n, 4);
+    assert_int_equal(e.meetings.n_points, 3);
+    for (size_t i = 0; i < 3; i++)
+        assert_close(e.meetings.points[i].time_us.median_us, 100 * (i == 1 ? 3 : 1), 1e-9);
+    assert_false(e.meetings.points[0].alone || e.meetings.points[1].alone);
+    assert_true(e.meetings.points[2].alone);
+    explanation_release(&e);
+}
+
 /* Rank 1 holds up one of four all-reduces by 200 us, and comes last to the others by 1 us, which clocks cannot tell. */
 static void rare_but_long_lateness_is_named(void **state) {
     (void)state;
@@ -477,6 +503,7 @@ int main(void) {
         WITH_TEXTS(without_all_ranks_no_cost_is_told),
         WITH_TEXTS(groups_are_kept_apart),
         WITH_TEXTS(ranks_of_one_host_share_its_clock),
+        WITH_TEXTS(messages_side_by_side_share_the_time),
         WITH_TEXTS(rare_but_long_lateness_is_named),
         WITH_TEXTS(of_one_size_the_kth_belong_together),
         WITH_TEXTS(what_a_trace_lacks_is_left_out),
