@@ -2,7 +2,7 @@
 # Where an iteration's time went, from traces of four ranks: generated ones of which the truth is known, one of 100 MB
 # (EXPLAIN_MB), and real ones where there is a PyTorch whose profiler is Kineto.
 # Once: it is the generator's time and torch's; what it calls of ours has tests of its own.
-# Plan: 41
+# Plan: 43
 set -u
 cd "$(dirname "$0")/../.." || exit 2
 source tests/cli/check.bash
@@ -63,6 +63,23 @@ head -c 3000 nccl/rank0.json >cut.json
 check a_trace_that_is_cut 2 'is the file complete?' "$syncopate" explain cut.json
 gzip -k nccl/rank1.json
 check a_compressed_trace 2 'gunzip' "$syncopate" explain nccl/rank1.json.gz
+
+# ---- from a GPU ----
+# Four ranks of PyTorch 2.11 on one H200, with NCCL between namespaces joined by 2 Gbit/s; rank 2 slept for 20 ms before each
+# forward pass. Kernels, copies and annotations of the traces as they were written. The PyTorch bench of that run timed
+# all-reduces of 4 MiB at 26361 us and of 16 MiB at 106272 us: 6351 us a MB, so 53.9 ms and 179.3 ms for these sizes.
+mkdir gpu
+tar -xzf "$root/tests/cli/nccl_ranks.tgz" -C gpu
+check a_gpu_s_late_rank_is_named 0 'it comes last to 8 of 12 collectives, by 17.7 ms' "$syncopate" explain gpu/rank?.json
+"$syncopate" explain gpu/rank?.json --json >gpu.json 2>err
+python3 - <<'PY'
+import json
+costs = {c["bytes"]: c["time_us"] for c in json.load(open("gpu.json"))["costs"]}
+assert sorted(costs) == [1071144, 8566272, 28315648], costs
+for size, want in ((8566272, 26361 + (8566272 - (4 << 20)) * 6351e-6), (28315648, 106272 + (28315648 - (16 << 20)) * 6351e-6)):
+    assert abs(costs[size] / want - 1) < 0.05, (size, costs[size], want)
+PY
+verdict a_gpu_s_costs_are_the_bench_s $? "$(cat gpu.json)"
 
 # ---- large: memory does not grow with the file ----
 mkdir large
