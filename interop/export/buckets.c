@@ -3,6 +3,8 @@
  * found in one pass, exactly, without search. The last bucket of a kind is still open, so it sets no upper limit. */
 #include "interop/export/buckets.h"
 
+#include <string.h>
+
 uint32_t buckets_place(uint32_t n, struct bucket_item *items, uint32_t n_labels) {
     uint32_t before[DTYPE_COUNT], behind[DTYPE_COUNT];
     for (int k = 0; k < DTYPE_COUNT; k++)
@@ -53,6 +55,7 @@ static void constrain(enum bucket_rule rule, const struct open_bucket *b, uint64
             lower(range, b->size - 1);
         break;
     case BUCKET_BEFORE:
+    case BUCKET_COMBINED:
         if (b->n_items > 1)
             raise(range, b->size);
         if (next)
@@ -67,8 +70,13 @@ static void take(struct open_bucket *b, const struct bucket_item *item) {
     b->n_items++;
 }
 
+static enum status infer_combined(uint32_t n, const struct bucket_item *items, uint32_t n_labels, struct arena *arena,
+                                  struct bucket_caps *out, bool *fits, struct error *err);
+
 enum status buckets_infer(enum bucket_rule rule, uint32_t n, const struct bucket_item *items, uint32_t n_labels,
                           struct arena *arena, struct bucket_caps *out, bool *fits, struct error *err) {
+    if (rule == BUCKET_COMBINED)
+        return infer_combined(n, items, n_labels, arena, out, fits, err);
     struct open_bucket of[DTYPE_COUNT] = {{0}};
     struct bucket_caps caps = {0, arena_alloc(arena, (size_t)n + 1, sizeof *caps.ranges)};
     bool *used = arena_alloc(arena, (size_t)n_labels + 1, sizeof *used), good = true;
@@ -118,6 +126,10 @@ static bool is_full(enum bucket_rule rule, const struct open_bucket *b, uint64_t
         return b->size > cap;
     case BUCKET_BEFORE:
         break;
+    case BUCKET_COMBINED:
+        if (b->n_items == BUCKET_MOST_COMBINED)
+            return true;
+        break;
     }
     return b->size + next > cap;
 }
@@ -129,6 +141,10 @@ uint32_t buckets_fill(enum bucket_rule rule, uint32_t n, struct bucket_item *ite
     for (uint32_t i = 0; i < n; i++) {
         struct open_bucket *b = &of[items[i].kind];
         const uint64_t cap = caps[b->index < n_caps ? b->index : n_caps - 1];
+        if (rule == BUCKET_COMBINED && items[i].size > cap) {
+            items[i].label = n_labels++;
+            continue;
+        }
         if (b->open && is_full(rule, b, items[i].size, cap))
             *b = (struct open_bucket){.index = b->index + 1};
         if (!b->open) {
@@ -153,4 +169,78 @@ uint64_t buckets_nearest(enum bucket_rule rule, uint32_t n, struct bucket_item *
             low = middle + 1;
     }
     return low;
+}
+
+/* ---- XLA's rule, where one cap also says which items are alone ---- */
+
+/* Whether both have the same items together. of_a[n_labels] and of_b[n] are scratch; b's labels are below n. */
+static bool same_labels(uint32_t n, const struct bucket_item *a, const struct bucket_item *b, uint32_t n_labels,
+                        uint32_t *of_a, uint32_t *of_b) {
+    memset(of_a, 0xff, n_labels * sizeof *of_a);
+    memset(of_b, 0xff, n * sizeof *of_b);
+    for (uint32_t i = 0; i < n; i++) {
+        uint32_t *to_b = &of_a[a[i].label], *to_a = &of_b[b[i].label];
+        *to_b = *to_b == UINT32_MAX ? b[i].label : *to_b;
+        *to_a = *to_a == UINT32_MAX ? a[i].label : *to_a;
+        if (*to_b != b[i].label || *to_a != a[i].label)
+            return false;
+    }
+    return true;
+}
+
+/* The largest cap that closes the same buckets as `cap` and leaves the same items alone. */
+static uint64_t same_up_to(uint32_t n, const struct bucket_item *items, uint64_t cap) {
+    struct open_bucket of[DTYPE_COUNT] = {{0}};
+    uint64_t high = UINT64_MAX;
+    for (uint32_t i = 0; i < n; i++) {
+        struct open_bucket *b = &of[items[i].kind];
+        const uint64_t size = items[i].size;
+        if (size > cap) {
+            high = size - 1 < high ? size - 1 : high;
+            continue;
+        }
+        if (b->open && b->n_items < BUCKET_MOST_COMBINED && b->size + size > cap)
+            high = b->size + size - 1 < high ? b->size + size - 1 : high;
+        if (b->open && is_full(BUCKET_COMBINED, b, size, cap))
+            *b = (struct open_bucket){.open = true};
+        b->open = true;
+        take(b, &items[i]);
+    }
+    return high;
+}
+
+static uint64_t next_size(uint32_t n, const struct bucket_item *items, uint64_t above) {
+    uint64_t next = UINT64_MAX;
+    for (uint32_t i = 0; i < n; i++)
+        if (items[i].size > above && items[i].size < next)
+            next = items[i].size;
+    return next;
+}
+
+/* If some cap makes the labels, so does the largest group of several, or the largest item that the cap holds: the same
+ * items are alone with it, and what did not fit does not fit. So only these are tried. */
+static enum status infer_combined(uint32_t n, const struct bucket_item *items, uint32_t n_labels, struct arena *arena,
+                                  struct bucket_caps *out, bool *fits, struct error *err) {
+    struct bucket_item *made = arena_alloc(arena, n, sizeof *made);
+    struct open_bucket *of = arena_alloc(arena, (size_t)n_labels + 1, sizeof *of);
+    uint32_t *of_a = arena_alloc(arena, (size_t)n_labels + 1, sizeof *of_a),
+             *of_b = arena_alloc(arena, n, sizeof *of_b);
+    *out = (struct bucket_caps){1, arena_alloc(arena, 1, sizeof *out->ranges)};
+    if (!made || !of || !of_a || !of_b || !out->ranges)
+        return error_no_memory(err);
+    uint64_t cap = 1;
+    memset(of, 0, ((size_t)n_labels + 1) * sizeof *of);
+    for (uint32_t i = 0; i < n; i++) {
+        struct open_bucket *group = &of[items[i].label];
+        take(group, &items[i]);
+        if (group->n_items > 1 && group->size > cap)
+            cap = group->size;
+    }
+    for (*fits = false; !*fits && cap < UINT64_MAX; cap = *fits ? cap : next_size(n, items, cap)) {
+        memcpy(made, items, n * sizeof *made);
+        buckets_fill(BUCKET_COMBINED, n, made, 1, &cap);
+        *fits = same_labels(n, items, made, n_labels, of_a, of_b);
+        out->ranges[0] = (struct cap_range){cap, same_up_to(n, items, cap)};
+    }
+    return ST_OK;
 }

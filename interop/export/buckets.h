@@ -4,7 +4,9 @@
  * later ones.
  *   BUCKET_REACHED   a bucket is full once it holds its cap or more       (PyTorch: bytes, order of readiness)
  *   BUCKET_EXCEEDED  a bucket is full once it holds more than its cap     (TensorFlow: bytes, reverse of declaration)
- *   BUCKET_BEFORE    a bucket is full before it would exceed its cap      (DeepSpeed: elements, order of readiness) */
+ *   BUCKET_BEFORE    a bucket is full before it would exceed its cap      (DeepSpeed: elements, order of readiness)
+ *   BUCKET_COMBINED  the same, or once it holds BUCKET_MOST_COMBINED items; an item above the cap is alone, and the
+ *                    bucket that is open stays open                       (XLA: bytes, order of readiness; one cap) */
 #ifndef INTEROP_EXPORT_BUCKETS_H
 #define INTEROP_EXPORT_BUCKETS_H
 
@@ -15,7 +17,8 @@
 #include "base/error.h"
 #include "strategy/model.h"
 
-enum bucket_rule { BUCKET_REACHED, BUCKET_EXCEEDED, BUCKET_BEFORE };
+enum bucket_rule { BUCKET_REACHED, BUCKET_EXCEEDED, BUCKET_BEFORE, BUCKET_COMBINED };
+enum { BUCKET_MOST_COMBINED = 256 };
 
 struct bucket_item {
     uint32_t kind;  /* below DTYPE_COUNT */
@@ -39,7 +42,8 @@ struct bucket_caps {
 uint32_t buckets_place(uint32_t n, struct bucket_item *items, uint32_t n_labels);
 
 /* The caps that make the labels of items[n]; n_labels are in use. *fits is false when none do, because a label is no
- * run of its kind or a range is empty. Fails: ST_NO_MEMORY. O(n). */
+ * run of its kind or a range is empty. Fails: ST_NO_MEMORY. O(n). BUCKET_COMBINED: caps that make the labels may be
+ * several ranges; the one of the smallest cap. O(n^2). */
 enum status buckets_infer(enum bucket_rule rule, uint32_t n, const struct bucket_item *items, uint32_t n_labels,
                           struct arena *arena, struct bucket_caps *out, bool *fits, struct error *err);
 

@@ -19,6 +19,7 @@ static const struct exporter exporters[] = {
     {"horovod", "environment, and the groups of DistributedOptimizer", export_horovod, false},
     {"deepspeed", "the zero_optimization part of its JSON configuration", export_deepspeed, false},
     {"tensorflow", "tf.distribute.experimental.CommunicationOptions as JSON", export_tensorflow, false},
+    {"xla", "flags for XLA's GPU compiler, as JAX uses it", export_xla, false},
     {"byteps", "environment", export_byteps, false},
     {"bytescheduler", "environment", export_bytescheduler, false},
     {"autodist", "its Strategy message, as JSON and as protobuf", export_autodist, true},

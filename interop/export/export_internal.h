@@ -35,7 +35,7 @@ struct form {
 
 typedef enum status export_function(struct form *f, struct error *err);
 export_function export_pytorch_ddp, export_pytorch_hook, export_horovod, export_deepspeed, export_tensorflow,
-    export_byteps, export_bytescheduler, export_nccl, export_autodist;
+    export_xla, export_byteps, export_bytescheduler, export_nccl, export_autodist;
 
 /* ---- files ---- */
 

@@ -1,7 +1,7 @@
 #!/bin/bash
 # syncopate strategy export as a person types it, and every form read back by what reads it in earnest where that is
 # here: a shell, python3, protoc and python3-protobuf. Needs OUT; prints ok, not ok and skip lines (tests/README.md).
-# Plan: 48
+# Plan: 49
 set -u
 cd "$(dirname "$0")/../.." || exit 2
 source tests/cli/check.bash
@@ -17,7 +17,7 @@ finish() {
 }
 trap finish EXIT
 cd "$dir" || exit 2
-forms="pytorch-ddp pytorch-hook horovod deepspeed tensorflow byteps bytescheduler autodist nccl"
+forms="pytorch-ddp pytorch-hook horovod deepspeed tensorflow xla byteps bytescheduler autodist nccl"
 on=(--model resnet50 --cluster lab-4x1g)
 export_of() { "$syncopate" strategy export "$@"; }
 python=python3

@@ -167,6 +167,63 @@ static void deepspeed_rule(const struct world *w, uint64_t elements, struct stra
     seal(w, s);
 }
 
+/* XLA: pass by pass over what is left, in order. The first of a pass says the dtype; what is larger than `bytes` is
+ * taken out and stays alone; the pass ends before it would hold more than `bytes`, or with 256. */
+static void xla_rule(const struct world *w, uint64_t bytes, struct strategy *s) {
+    const uint32_t n = w->model.n_variables;
+    bool *taken = calloc(n, sizeof *taken);
+    uint32_t left = n, group = 0;
+    assert_non_null(taken);
+    while (left > 0) {
+        uint64_t held = 0;
+        uint32_t members = 0, alone = 0;
+        enum dtype dtype = DTYPE_COUNT;
+        const uint32_t of_pass = group++;
+        for (uint32_t i = 0; i < n && members < 256; i++) {
+            const struct variable *v = &w->model.variables[w->ready[i]];
+            if (taken[i] || (members > 0 && v->dtype != dtype))
+                continue;
+            if (v->bytes <= bytes && held + v->bytes > bytes)
+                break;
+            taken[i] = true;
+            if (v->bytes > bytes) {
+                s->variables[w->ready[i]].group = group++;
+                alone++;
+                continue;
+            }
+            dtype = v->dtype;
+            s->variables[w->ready[i]].group = of_pass;
+            held += v->bytes;
+            members++;
+        }
+        left -= members + alone;
+    }
+    free(taken);
+}
+
+/* The same variables together, whatever the groups are called. */
+static bool same_partition(const struct strategy *a, const struct strategy *b) {
+    for (uint32_t v = 0; v < a->n_variables; v++)
+        for (uint32_t u = 0; u < v; u++)
+            if ((a->variables[v].group == a->variables[u].group) != (b->variables[v].group == b->variables[u].group))
+                return false;
+    return true;
+}
+
+/* Groups numbered 0, 1, ... by their first variable, as a strategy has them. */
+static void number_groups(struct strategy *s, uint32_t n_names) {
+    uint32_t *name = malloc(n_names * sizeof *name), n = 0;
+    assert_non_null(name);
+    for (uint32_t i = 0; i < n_names; i++)
+        name[i] = UINT32_MAX;
+    for (uint32_t v = 0; v < s->n_variables; v++) {
+        uint32_t *to = &name[s->variables[v].group];
+        *to = *to == UINT32_MAX ? n++ : *to;
+        s->variables[v].group = *to;
+    }
+    free(name);
+}
+
 static bool one_dtype(const struct world *w) {
     for (uint32_t v = 1; v < w->model.n_variables; v++)
         if (w->model.variables[v].dtype != w->model.variables[0].dtype)
@@ -240,7 +297,7 @@ static void labels_fit_one_cap_exactly_when_some_cap_makes_them(void **state) {
     uint32_t fitting = 0;
     for (uint64_t i = 0; i < 4 * INSTANCES; i++) {
         rng_split(&rng, test_seed(), i);
-        const enum bucket_rule rule = (enum bucket_rule)rng_below(&rng, 3);
+        const enum bucket_rule rule = (enum bucket_rule)rng_below(&rng, 4);
         const uint32_t n = random_items(&rng, items, 6, 2);
         for (uint32_t k = 0; k < n; k++)
             items[k].label = k && rng_below(&rng, 3) ? items[k - 1].label : (uint32_t)rng_below(&rng, 6);
@@ -255,6 +312,11 @@ static void labels_fit_one_cap_exactly_when_some_cap_makes_them(void **state) {
             any = same_labels(n, items, again);
         }
         assert_int_equal(fits && buckets_common(&inferred, &one), any);
+        for (uint64_t cap = one.low; any && cap <= one.high && cap <= 40; cap++) {
+            memcpy(again, items, sizeof items);
+            buckets_fill(rule, n, again, 1, &cap);
+            assert_true(same_labels(n, items, again));
+        }
         fitting += any;
         arena_release(&arena);
     }
@@ -378,6 +440,32 @@ static void tensorflow_packs_come_back_from_bytes_per_pack(void **state) {
         world_close(&w);
     }
     assert_true(tried > INSTANCES / 20);
+}
+
+static void xla_combinations_come_back_from_the_threshold(void **state) {
+    (void)state;
+    for (uint64_t i = 0; i < INSTANCES; i++) {
+        struct world w;
+        struct strategy s, again;
+        struct export export;
+        world_open(&w, i);
+        const uint64_t bytes = (uint64_t)rng_log_between(&w.rng, 1, (double)w.model.bytes);
+        strategy_open(&w, w.model.n_variables, &s);
+        strategy_open(&w, w.model.n_variables, &again);
+        xla_rule(&w, bytes, &s);
+        number_groups(&s, 2 * w.model.n_variables);
+        seal(&w, &s);
+        export_to(&w, "xla", &s, &export);
+        assert_int_equal(export.n_notes, 0);
+        const char *flag = strstr(export.files[0].text, "--xla_gpu_all_reduce_combine_threshold_bytes=");
+        assert_non_null(flag);
+        xla_rule(&w, strtoull(strchr(flag, '=') + 1, NULL, 10), &again);
+        assert_true(same_partition(&s, &again));
+        export_release(&export);
+        strategy_release(&again);
+        strategy_release(&s);
+        world_close(&w);
+    }
 }
 
 static void deepspeed_buckets_come_back_from_reduce_bucket_size(void **state) {
@@ -618,7 +706,7 @@ static void check_table(const struct world *w, const struct strategy *s, const s
         const struct message *message = &plan.messages[m];
         const struct nccl_row *row = nccl_table_find(&table, NCCL_TABLE_allreduce, message->bytes,
                                                      devices_nodes(&w->cluster), w->cluster.n_devices);
-        if (message->kind == SYNC_ALL_REDUCE)
+        if (message->kind == SYNC_ALL_REDUCE && message->algorithm != ALGORITHM_all_gather) /* another collective */
             assert_int_equal(row ? row->algorithm : -1, wanted_by_nccl(message->algorithm));
     }
     plan_release(&plan);
@@ -681,6 +769,7 @@ int main(void) {
         cmocka_unit_test(rounded_numbers_stay_inside_and_are_the_roundest),
         cmocka_unit_test(ddp_buckets_come_back_from_the_caps_that_are_written),
         cmocka_unit_test(tensorflow_packs_come_back_from_bytes_per_pack),
+        cmocka_unit_test(xla_combinations_come_back_from_the_threshold),
         cmocka_unit_test(deepspeed_buckets_come_back_from_reduce_bucket_size),
         cmocka_unit_test(horovod_thresholds_and_cycles_come_back),
         cmocka_unit_test(horovod_groups_are_written_exactly_when_no_threshold_makes_them),

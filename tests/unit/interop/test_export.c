@@ -78,6 +78,8 @@ static void what_a_form_cannot_say_is_in_the_words_of_its_notes(void **state) {
         {"horovod", FIFO, GROUP, TOGETHER, ""},
         {"deepspeed", FIFO, GROUP, TOGETHER, ""},
         {"tensorflow", FIFO, GROUP, TOGETHER, ""},
+        {"xla", FIFO, GROUP, TOGETHER, ""},
+        {"xla", FIFO, APART, A(IN("0")) B(IN("1")) C(IN("0")), ""}, /* b is above the threshold, and passed over */
         {"autodist", FIFO, GROUP, TOGETHER, ""},
         {"pytorch-ddp", PRIORITY, GROUP, TOGETHER, "order credit cross-iteration"},
         {"autodist", PRIORITY, GROUP, TOGETHER, "order credit cross-iteration"},
