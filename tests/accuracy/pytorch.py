@@ -103,7 +103,10 @@ def prepared(name, model_path, cluster_path):
         if made.returncode:
             return made.stderr.strip().split("\n")[-1], None
         how = {"hook": json.loads(made.stdout)}
-    return how, json.loads(syncopate("simulate", model_path, cluster_path, *which, "--json").stdout)["iteration_us"]
+    predicted = syncopate("simulate", model_path, cluster_path, *which, "--json")
+    if predicted.returncode:
+        return predicted.stderr.strip(), None
+    return how, json.loads(predicted.stdout)["iteration_us"]
 
 
 # ---- a cell ----
