@@ -101,7 +101,7 @@ def prepared(name, model_path, cluster_path):
         made = syncopate("strategy", "export", name, "--model", model_path, "--cluster", cluster_path, "--to", "pytorch-hook",
                          "--strict")
         if made.returncode:
-            return made.stderr.strip().split("\n")[-1], None
+            return made.stderr.strip().split("\n")[-1].replace("syncopate: error: ", ""), None
         how = {"hook": json.loads(made.stdout)}
     predicted = syncopate("simulate", model_path, cluster_path, *which, "--json")
     if predicted.returncode:
