@@ -7,6 +7,9 @@ the end of the forward pass to the first gradient. What runs from the end of a b
 is ready when autograd has accumulated it (the hook that PyTorch's and Horovod's own data parallelism use), and each
 gradient's operator takes the time since the gradient before. Times are medians over iterations; the order is that of
 the medians. Each hook costs a few microseconds of the processor.
+
+DistributedDataParallel sends a module's buffers (those of BatchNorm) from rank 0 before each forward pass. With
+broadcast_buffers=True, which all ranks must give, that is timed at the end, and is the operator "broadcast buffers".
 """
 
 import dataclasses
@@ -16,6 +19,8 @@ import torch
 
 from .clock import clock_of
 from .description import check_writable, describe, write
+
+BROADCASTS, BROADCAST_BYTES = 5, 250 << 20  # how often it is timed; the largest message, which is DDP's
 
 
 def tensors_in(value):
@@ -54,7 +59,7 @@ class Iteration:
 class Profile:
     """Hooks on a model until enough iterations were seen. Then the first rank writes the file and sets `done`."""
 
-    def __init__(self, model, path, name=None, batch=None, warmup=5, iterations=20):
+    def __init__(self, model, path, name=None, batch=None, warmup=5, iterations=20, broadcast_buffers=None):
         if iterations < 1 or warmup < 0:
             raise ValueError("iterations must be at least 1 and warmup at least 0")
         if is_writer():
@@ -66,6 +71,7 @@ class Profile:
         self.names = {p: n for n, p in model.named_parameters() if p.requires_grad}
         if not self.names:
             raise ValueError("the model has no parameter that is trained")
+        self.buffers = self._buffers_to_time(broadcast_buffers)
         self.left = warmup + iterations
         self.keep = iterations
         self.clock = clock_of(next(iter(self.names)).device)
@@ -79,6 +85,31 @@ class Profile:
         self.handles = []
         self.accumulators = []  # must live as long as their hooks
         self._hook()
+
+    def _buffers_to_time(self, broadcast):
+        buffers = list(self.model.buffers())
+        if broadcast and not (torch.distributed.is_available() and torch.distributed.is_initialized()):
+            raise ValueError("broadcast_buffers=True times messages between ranks: start them, and init_process_group()")
+        if buffers and broadcast is None and is_writer():
+            size = sum(b.numel() * b.element_size() for b in buffers)
+            warnings.warn(
+                f"DistributedDataParallel sends {size} bytes of buffers before each forward pass, which is not in this "
+                "profile: give broadcast_buffers=True on all ranks, or False to both if they need not be sent",
+                stacklevel=4,
+            )
+        return buffers if broadcast else []
+
+    def _broadcast_us(self):
+        """The time of what DDP does before a forward pass, with copies."""
+        buffers, times = [b.detach().clone() for b in self.buffers], []
+        for _ in range(BROADCASTS if buffers else 0):
+            torch.distributed.barrier()
+            start = self.clock.now()
+            torch.distributed._broadcast_coalesced(torch.distributed.group.WORLD, buffers, BROADCAST_BYTES, 0)
+            end = self.clock.now()
+            self.clock.wait()
+            times.append(self.clock.between_us(start, end))
+        return median(times or [0])
 
     def close(self):
         """Remove the hooks; nothing is written any more."""
@@ -178,7 +209,7 @@ class Profile:
         never = [n for n in parameters if any(n not in i.ready for i in iterations)]
         if never:
             warnings.warn(f"no gradient in some iteration, left out: {', '.join(never)}", stacklevel=2)
-        times = Times(self.clock, iterations, [n for n in parameters if n not in never])
+        times = Times(self.clock, iterations, [n for n in parameters if n not in never], self._broadcast_us())
         if not is_writer():
             return
         try:
@@ -199,26 +230,30 @@ class Times:
     """Medians in microseconds, from the end of the backward pass before: when operators of the forward pass ended; and
     from the start of the backward pass: when gradients were ready."""
 
-    def __init__(self, clock, iterations, parameters):
+    def __init__(self, clock, iterations, parameters, broadcast_us):
         last = iterations[-1]
         same = [i for i in iterations if [o for o, _ in i.marks] == [o for o, _ in last.marks]]
         us = clock.between_us
         between = median([us(i.before, i.start) for i in iterations if i.before is not None] or [0])
         self.forward = [("between iterations", between)] if between else []
+        begin = between + broadcast_us
+        if broadcast_us:
+            self.forward.append(("broadcast buffers", begin))
         for k, (operator, _) in enumerate(last.marks):
-            self.forward.append((operator, between + median([us(i.start, i.marks[k][1]) for i in same])))
-        self.loss_end = between + median([us(i.start, i.backward_start) for i in same])
+            self.forward.append((operator, begin + median([us(i.start, i.marks[k][1]) for i in same])))
+        self.loss_end = begin + median([us(i.start, i.backward_start) for i in same])
         self.ready = {n: median([us(i.backward_start, i.ready[n]) for i in iterations]) for n in parameters}
         self.backward_end = median([us(i.backward_start, i.backward_end) for i in iterations])
 
 
-def profile(model, path, name=None, batch=None, warmup=5, iterations=20):
+def profile(model, path, name=None, batch=None, warmup=5, iterations=20, broadcast_buffers=None):
     """Write the file `path` after `warmup` + `iterations` iterations, each one call of `model` and one backward pass.
 
     `batch` is the number of samples an iteration, by default the first size of the first tensor that the model is
-    called with. Returns the Profile, whose `done` says whether the file is there and whose `close()` gives up.
+    called with. `broadcast_buffers` says what DistributedDataParallel will be given: True on all ranks, and the time is in
+    the file; False, and nobody is warned of buffers. Returns the Profile, whose `done` says whether the file is there and whose `close()` gives up.
     """
-    return Profile(model, path, name, batch, warmup, iterations)
+    return Profile(model, path, name, batch, warmup, iterations, broadcast_buffers)
 
 
 if __name__ == "__main__":
