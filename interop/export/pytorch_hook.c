@@ -13,6 +13,9 @@
  *   {"name", "axis": a, "from": n, "to": n, "rows": n}
  * "from" and "to" say which rows of the axis; "rows" says how many one iteration touches.
  *
+ * The hook sends from rank to rank by gloo. So where devices are no CPUs, and the transport is not gloo, what the
+ * strategy serves or gathers is all-reduced, each by itself, and dense.
+ *
  * "server" is absent where a group is all-reduced. "rank" is the first of the node's ranks. It is absent where the node
  * has no devices, and so no rank. "node_ranks", which goes with servers, says how many ranks each node has, in the
  * order of the cluster.
@@ -21,6 +24,8 @@
  * limit, pulls where they start at once, slices where the policy is not preemptive. A group's "needed" is the place,
  * among the forward operators, of the first one that reads one of its variables. Under priority the group with the
  * least "needed" goes first (strategy/plan.h). A variable that no operator reads is needed last. */
+#include <string.h>
+
 #include "interop/export/export_internal.h"
 #include "strategy/plan.h"
 
@@ -35,6 +40,14 @@ struct bundle {
     cJSON *members;
 };
 
+/* Whether ranks can send to single other ones. */
+static bool has_gloo(const struct cluster *c) {
+    bool cpus = true;
+    for (uint32_t i = 0; i < c->n_nodes; i++)
+        cpus &= !c->nodes[i].devices || !strcmp(c->nodes[i].device, "cpu");
+    return cpus || c->transport == TRANSPORT_gloo;
+}
+
 static uint32_t rank_of_node(const struct cluster *c, uint32_t node) {
     uint32_t rank = 0;
     for (uint32_t i = 0; i < node; i++)
@@ -43,9 +56,9 @@ static uint32_t rank_of_node(const struct cluster *c, uint32_t node) {
 }
 
 static bool add_server(cJSON *group, const struct cluster *c, const struct bundle *b) {
-    cJSON *server = b->served ? cJSON_AddObjectToObject(group, "server") : NULL;
-    if (!b->served)
+    if (!b->served || !has_gloo(c))
         return true;
+    cJSON *server = cJSON_AddObjectToObject(group, "server");
     return cJSON_AddStringToObject(server, "node", c->nodes[b->server].name) &&
            (!c->nodes[b->server].devices || cJSON_AddNumberToObject(server, "rank", rank_of_node(c, b->server))) &&
            cJSON_AddBoolToObject(server, "local_reduction", b->served->local_reduction);
@@ -102,7 +115,7 @@ static bool add_cut(cJSON *member, const struct variable *v, const struct variab
 static cJSON *new_member(const struct form *f, uint32_t variable, uint32_t k) {
     const struct variable *v = &f->model->variables[variable];
     const struct variable_sync *sync = sync_part(&f->strategy->variables[variable], k);
-    const bool rows = strategy_moves_rows(f->strategy, v, sync);
+    const bool rows = strategy_moves_rows(f->strategy, v, sync) && has_gloo(f->cluster);
     if (sync->shards == 1 && !rows)
         return cJSON_CreateString(v->name);
     cJSON *member = cJSON_CreateObject();
@@ -145,7 +158,8 @@ static bool bundles_open(struct form *f, struct bundles *out) {
     for (uint32_t i = 0; i < together && out->all; i++)
         out->all[i] = (struct bundle){.needed = f->model->n_forward};
     for (uint32_t g = 0; g < s->n_groups && out->all; g++) {
-        out->all[g].algorithm = s->groups[g].algorithm;
+        if (s->groups[g].algorithm != ALGORITHM_all_gather || has_gloo(f->cluster))
+            out->all[g].algorithm = s->groups[g].algorithm;
         out->all[g].partition_bytes = s->groups[g].partition_bytes;
     }
     return out->all && out->lists;
@@ -206,14 +220,15 @@ bool form_add_exact_groups(struct form *f, cJSON *json) {
         whole = add_group(groups, f->cluster, &in.all[i], cJSON_DetachItemViaPointer(in.lists, in.all[i].members));
     cJSON_Delete(in.lists);
     const struct cluster *c = f->cluster;
-    cJSON *ranks = f->n_served && whole ? cJSON_AddArrayToObject(json, "node_ranks") : NULL;
+    const bool serves = f->n_served && has_gloo(c);
+    cJSON *ranks = serves && whole ? cJSON_AddArrayToObject(json, "node_ranks") : NULL;
     for (uint32_t i = 0; i < c->n_nodes && ranks && whole; i++) {
         cJSON *n = cJSON_CreateNumber(c->nodes[i].devices);
         whole = cJSON_AddItemToArray(ranks, n);
         if (!whole)
             cJSON_Delete(n);
     }
-    return whole && (ranks || !f->n_served);
+    return whole && (ranks || !serves);
 }
 
 static bool add_schedule(cJSON *json, const struct strategy *s) {
@@ -264,8 +279,10 @@ enum status export_pytorch_hook(struct form *f, struct error *err) {
     const bool whole =
         json && add_schedule(json, f->strategy) && form_add_exact_groups(f, json) && add_slices(json, f->strategy);
     form_add_json(f, "pytorch-hook.json", json, whole);
-    note_nodes_without_ranks(f);
-    form_note_rest(f, CAN_ALL_REDUCE | CAN_SERVE | CAN_SHARE | CAN_SHARD | CAN_PARTITION | CAN_ORDER | CAN_CREDIT |
-                          CAN_CROSS | CAN_ENCODE | CAN_PREEMPT | CAN_GATHER);
+    const bool gloo = has_gloo(f->cluster);
+    if (gloo)
+        note_nodes_without_ranks(f);
+    form_note_rest(f, CAN_ALL_REDUCE | CAN_SHARD | CAN_PARTITION | CAN_ORDER | CAN_CREDIT | CAN_CROSS | CAN_ENCODE |
+                          CAN_PREEMPT | (gloo ? CAN_SERVE | CAN_SHARE | CAN_GATHER : 0));
     return ST_OK;
 }

@@ -100,7 +100,7 @@ class Profile:
         return buffers if broadcast else []
 
     def _broadcast_us(self):
-        """The time of what DDP does before a forward pass, with copies."""
+        """The time of what DDP does before a forward pass, with copies, until the last rank has them: rank 0 only sends."""
         buffers, times = [b.detach().clone() for b in self.buffers], []
         for _ in range(BROADCASTS if buffers else 0):
             torch.distributed.barrier()
@@ -108,8 +108,10 @@ class Profile:
             torch.distributed._broadcast_coalesced(torch.distributed.group.WORLD, buffers, BROADCAST_BYTES, 0)
             end = self.clock.now()
             self.clock.wait()
-            times.append(self.clock.between_us(start, end))
-        return median(times or [0])
+            longest = torch.tensor([self.clock.between_us(start, end)], device=buffers[0].device)
+            torch.distributed.all_reduce(longest, torch.distributed.ReduceOp.MAX)
+            times.append(longest.item())
+        return round(median(times or [0]), 3)
 
     def close(self):
         """Remove the hooks; nothing is written any more."""

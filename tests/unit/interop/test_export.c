@@ -17,6 +17,11 @@ static const char two_nodes[] =
     "{'schema':'syncopate.cluster/1','name':'c','nodes':[{'name':'n','count':2,'devices':2,'device':'v100',"
     "'nic_gbit_per_s':1,'device_link_gbyte_per_s':10}]}";
 
+/* gloo, so that PyTorch's ranks can serve; n3 has no rank. */
+static const char three_cpu_nodes[] =
+    "{'schema':'syncopate.cluster/1','name':'c','nodes':[{'name':'n','count':2,'devices':2,'device':'cpu',"
+    "'nic_gbit_per_s':1,'device_link_gbyte_per_s':10},{'name':'n3','devices':0,'device':'cpu','nic_gbit_per_s':1}]}";
+
 struct world {
     struct model model;
     struct cluster cluster;
@@ -24,8 +29,8 @@ struct world {
     struct export export;
 };
 
-static void world_open(struct world *w, const char *form, const char *schedule, const char *groups,
-                       const char *variables) {
+static void world_open_on(const char *cluster, struct world *w, const char *form, const char *schedule,
+                          const char *groups, const char *variables) {
     struct error err = {0};
     char text[2048];
     *w = (struct world){0};
@@ -33,9 +38,14 @@ static void world_open(struct world *w, const char *form, const char *schedule, 
              "{'schema':'syncopate.strategy/1','name':'s','schedule':{%s},'groups':[%s],'variables':[%s]}", schedule,
              groups, variables);
     assert_ok(quoted_model(three_layers, &w->model, &err));
-    assert_ok(quoted_cluster(two_nodes, &w->cluster, &err));
+    assert_ok(quoted_cluster(cluster, &w->cluster, &err));
     assert_ok(quoted_strategy(text, &w->model, &w->cluster, &w->strategy, &err));
     assert_ok(export_build(exporters_find(form), &w->strategy, &w->model, &w->cluster, &w->export, &err));
+}
+
+static void world_open(struct world *w, const char *form, const char *schedule, const char *groups,
+                       const char *variables) {
+    world_open_on(two_nodes, w, form, schedule, groups, variables);
 }
 
 static void world_close(struct world *w) {
@@ -86,8 +96,8 @@ static void what_a_form_cannot_say_is_in_the_words_of_its_notes(void **state) {
         {"pytorch-hook", PRIORITY, "{'id':0,'partition_bytes':4096}", TOGETHER, ""},
         {"pytorch-hook", FIFO, APART, A(IN("0")) B(IN("1")) C(IN("0")), ""},
         {"pytorch-hook", FIFO, "{'id':0,'algorithm':'ring'}", TOGETHER, "algorithm"},
-        {"pytorch-hook", FIFO, GROUP, A(IN("0")) B(ON("'n1'")) C("'partition':{'axis':0,'shards':4}," IN("0")), ""},
-        {"pytorch-hook", PRIORITY, "", SHARED, ""},
+        {"pytorch-hook", FIFO, GROUP, A(IN("0")) B(ON("'n1'")) C("'partition':{'axis':0,'shards':4}," IN("0")),
+         "parameter-server"},
         {"pytorch-ddp",
          "'policy':'preemptive','credit_bytes':0,'cross_iteration':false,'slices':["
          "{'group':0,'bytes':400},{'group':0,'bytes':20000}]",
@@ -102,7 +112,7 @@ static void what_a_form_cannot_say_is_in_the_words_of_its_notes(void **state) {
         {"pytorch-ddp", FIFO, GROUP, A(IN("0")) B("'partition':{'axis':0,'shards':4}," IN("0")) C(IN("0")), "shards"},
         {"autodist", FIFO, GROUP, A(IN("0")) B("'partition':{'axis':0,'shards':4}," IN("0")) C(IN("0")), ""},
         {"horovod", FIFO, GROUP, A(IN("0")) B(EACH) C(IN("0")), "shards"},
-        {"pytorch-hook", FIFO, GROUP, A(IN("0")) B(EACH) C(IN("0")), ""},
+        {"pytorch-hook", FIFO, GROUP, A(IN("0")) B(EACH) C(IN("0")), "parameter-server"},
         {"byteps", "'policy':'fifo','cross_iteration':false", GROUP, A(ON("'n1'")) B(EACH) C(ON("'n1'")),
          "all-reduce shards"},
         {"autodist", FIFO, GROUP, A(IN("0")) B(EACH) C(IN("0")), ""},
@@ -337,12 +347,13 @@ static void assert_hook_says(const struct world *w, const char *member, const ch
 static void the_hook_is_told_servers_and_shards(void **state) {
     (void)state;
     struct world w;
-    world_open(&w, "pytorch-hook", PRIORITY ",'pulls':'priority'", GROUP,
-               A("'partition':{'shards':3}," ON("'n2','n1'")) B("'partition':{'axis':1,'shards':2},'each_shard':[{" IN(
-                   "0") "},{'sync':{'kind':'parameter_server',"
-                        "'servers':['n2'],'local_reduction':false}}]") C(IN("0")));
+    world_open_on(three_cpu_nodes, &w, "pytorch-hook", PRIORITY ",'pulls':'priority'", GROUP,
+                  A("'partition':{'shards':3}," ON("'n2','n1'"))
+                      B("'partition':{'axis':1,'shards':2},'each_shard':[{" IN(
+                          "0") "},{'sync':{'kind':'parameter_server',"
+                               "'servers':['n2'],'local_reduction':false}}]") C(IN("0")));
     assert_hook_says(&w, "pulls", "\"priority\"");
-    assert_hook_says(&w, "node_ranks", "[2,2]");
+    assert_hook_says(&w, "node_ranks", "[2,2,0]");
     assert_hook_says(
         &w, "groups",
         "[" HOOK_GROUP("1") "\"variables\":[\"c\",{\"name\":\"b\",\"axis\":1,\"from\":0,\"to\":500}]}," HOOK_GROUP("1")
@@ -355,10 +366,25 @@ static void the_hook_is_told_servers_and_shards(void **state) {
                                                    "n2", "2", "true") ",\"variables\":[{\"name\":\"a:0\",\"axis\":0,"
                                                                       "\"from\":667,\"to\":1000}]}]");
     world_close(&w);
-    world_open(&w, "pytorch-hook", FIFO, "", SHARED);
+    world_open_on(three_cpu_nodes, &w, "pytorch-hook", FIFO, "", SHARED);
     assert_hook_says(&w, "groups",
                      "[" HOOK_GROUP("0") ON_HOOK("n1", "0", "true") ",\"variables\":[\"b\",\"a:0\"]}," HOOK_GROUP("2")
                          ON_HOOK("n1", "0", "true") ",\"variables\":[\"c\"]}]");
+    assert_string_equal(words_of(&w.export), "");
+    world_close(&w);
+}
+
+static void the_hook_needs_ranks_and_gloo_to_serve(void **state) {
+    (void)state;
+    struct world w;
+    world_open_on(three_cpu_nodes, &w, "pytorch-hook", FIFO, GROUP, A(IN("0")) B(ON("'n3'")) C(IN("0")));
+    assert_string_equal(words_of(&w.export), "placement");
+    assert_contains(w.export.files[0].text, "\"server\": {\"node\": \"n3\", \"local_reduction\": true}");
+    world_close(&w);
+    world_open(&w, "pytorch-hook", FIFO, GROUP, A(IN("0")) B(ON("'n1'")) C(IN("0")));
+    assert_string_equal(words_of(&w.export), "parameter-server");
+    assert_hook_says(&w, "groups",
+                     "[" HOOK_GROUP("0") "\"variables\":[\"c\",\"a:0\"]}," HOOK_GROUP("1") "\"variables\":[\"b\"]}]");
     world_close(&w);
 }
 
@@ -401,6 +427,7 @@ int main(void) {
         cmocka_unit_test(nccl_sets_one_algorithm_and_tables_several),
         cmocka_unit_test(the_hook_is_told_groups_order_and_credit),
         cmocka_unit_test(the_hook_is_told_servers_and_shards),
+        cmocka_unit_test(the_hook_needs_ranks_and_gloo_to_serve),
         cmocka_unit_test(the_hook_is_told_all_slices),
         cmocka_unit_test(forms_are_found_by_name),
     };
