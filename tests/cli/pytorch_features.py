@@ -7,8 +7,10 @@ Prints ok, not ok and skip lines; docs/pytorch.md has them as a table."""
 
 import atexit
 import contextlib
+import gc
 import os
 import sys
+import threading
 import time
 
 import torch
@@ -191,9 +193,22 @@ def ranks_use_features(rank, port, results):
     said["hook_refuses_GradScaler_without_a_barrier"] = scalers_refused(
         Scaled().run if hasattr(torch, "compile") else step_as_torch_1_does
     )
+    said["hook_leaves_no_thread_when_its_model_is_gone"] = threads_left()
     if rank == 0:
         results.put(said)
     dist.barrier()
+
+
+def threads_left():
+    """A thread may have its last message in hand for a moment."""
+    if not hasattr(torch, "compile"):
+        return "skip: PyTorch 1 keeps what a hook holds until the process ends"
+    deadline, left = time.monotonic() + 10, ["all"]
+    while left and time.monotonic() < deadline:
+        time.sleep(0.1)
+        gc.collect()
+        left = [thread.name for thread in threading.enumerate() if thread is not threading.main_thread()]
+    return ", ".join(left)
 
 
 def rank_ends_at_once(rank, port, results):
