@@ -183,7 +183,8 @@ def with_rows(rng, groups, served):
         dense = [m for m in group["variables"] if m not in tables]
         rows = [{**(m if isinstance(m, dict) else {"name": m}), "rows": 24} for m in tables]
         out += [{**group, "variables": dense}] if dense else []
-        out += [{**group, "variables": rows, "algorithm": "auto" if "server" in group else "all_gather"}] if rows else []
+        algorithm = "auto" if "server" in group else "all_gather"
+        out += [{**group, "variables": rows, "algorithm": algorithm}] if rows else []
     return out
 
 
@@ -284,7 +285,9 @@ def refusals():
         "can be gathered": refusal(
             lambda: distribute(model, {"groups": [{"algorithm": "all_gather", "variables": [*rest, "head.bias"]}]})
         ),
-        "head.bias is not in them once": refusal(lambda: distribute(model, {"groups": [{"variables": rest}, *head[1:]]})),
+        "head.bias is not in them once": refusal(
+            lambda: distribute(model, {"groups": [{"variables": rest}, *head[1:]]})
+        ),
         "head.bias ends at 9 of 40": refusal(lambda: distribute(model, {"groups": [{"variables": rest}, *head[:1]]})),
         "no rows 9 to 40 along axis 1": refusal(
             lambda: distribute(model, {"groups": [{"variables": [*rest, {**head[1]["variables"][0], "axis": 1}]}]})

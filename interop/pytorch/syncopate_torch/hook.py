@@ -58,7 +58,7 @@ def distribute(module, strategy, optimizer=None, allow_lossy=False, **arguments)
     layout = Layout(strategy, module)
     check_ranks(strategy, layout, arguments.get("process_group"))
     model = DistributedDataParallel(module, bucket_cap_mb=ONE_BYTE, **arguments)
-    model.bucket_bytes_cap = USUAL_CAP  # torch.compile cuts the backward pass by it, which needs no cut at each parameter
+    model.bucket_bytes_cap = USUAL_CAP  # by which torch.compile cuts the backward pass: not at each parameter
     exchange = Exchange(model, strategy, layout)
     deferred = Deferred(optimizer, module, exchange) if cross else None
     model.synchronize = lambda: (deferred and deferred.finish(), exchange.settle())

@@ -211,7 +211,7 @@ def ends_of_parts(group, pieces, starts, wide):
 
 def variables_of(module, groups):
     """Check that the groups name each of the module's parameters, and no others; returns Variables by name."""
-    sparse = {p for m in module.modules() if isinstance(m, EMBEDDINGS) and m.sparse for p in m.parameters(recurse=False)}
+    sparse = {m.weight for m in module.modules() if isinstance(m, EMBEDDINGS) and m.sparse}
     named = {name.replace(COMPILED, ""): p for name, p in module.named_parameters() if p.requires_grad}
     names = [member if isinstance(member, str) else member.get("name") for g in groups for member in g["variables"]]
     odd = sorted(set(map(str, names)) ^ set(named))

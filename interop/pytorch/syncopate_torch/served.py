@@ -226,8 +226,8 @@ class Served:
         self.pulls = self._line_of_pulls() if exchange.strategy.get("pulls") == "priority" else None
 
     def _open_mail(self):
-        """Threads: one for sums, one for the words of each child and each parent, and for what goes to and comes from
-        each parent."""
+        """Threads: one for sums, one for answers to children, one for the words of each child and each parent, and two
+        for what goes to and comes from each parent."""
         n, go_on = len(self.exchange.messages), self.exchange.go_on
         self.up_tag, self.down_tag = n, n + 1
         self.length = 1 + max(len(cargo.message.pieces) for cargo in self.cargos.values())
@@ -244,8 +244,8 @@ class Served:
         self.from_parents = {
             p: Words(p, self.down_tag, self.group, self.length, go_on, self._take_word_of_sum) for p in parents
         }
-        cpu = torch.device("cpu")
-        self.waiters = {kind: Waiter(cpu) for kind in [("sums",), ("answers",)] + [(w, p) for p in parents for w in ("push", "pull")]}
+        kinds = [("sums",), ("answers",)] + [(way, p) for p in parents for way in ("push", "pull")]
+        self.waiters = {kind: Waiter(torch.device("cpu")) for kind in kinds}
 
     def _line_of_pulls(self):
         pulled = [i for i in self.cargos if self.parents[i] is not None]
