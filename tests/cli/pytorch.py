@@ -184,7 +184,10 @@ def with_rows(rng, groups, served):
         rows = [{**(m if isinstance(m, dict) else {"name": m}), "rows": 24} for m in tables]
         out += [{**group, "variables": dense}] if dense else []
         algorithm = "auto" if "server" in group else "all_gather"
-        out += [{**group, "variables": rows, "algorithm": algorithm}] if rows else []
+        if dense and rows and "server" in group and rng.random() < 0.5:  # several in one push
+            out[-1]["variables"] = rng.sample(dense + rows, len(dense + rows))
+        else:
+            out += [{**group, "variables": rows, "algorithm": algorithm}] if rows else []
     return out
 
 

@@ -2,7 +2,7 @@
 
 A group of the strategy has a buffer, in which its members lie one after the other. A member is a gradient, or some rows
 of one of its axes. A message is a part of such a buffer. A member with "rows" is of a sparse gradient: its touched rows
-alone travel, in a message without a buffer.
+alone travel, in a message without a buffer, which has no dense members.
 """
 
 import dataclasses
@@ -76,13 +76,17 @@ class Piece:
         return tensor.narrow(self.axis, self.first, self.length) if tensor.dim() else tensor
 
     @property
+    def sends_rows(self):
+        return self.touched_rows is not None
+
+    @property
     def elements(self):
         return self.of(self.variable.parameter).numel()
 
     @property
     def bytes(self):
         wide = torch.empty(0, dtype=self.dtype).element_size()
-        if self.touched_rows is None:
+        if not self.sends_rows:
             return self.elements * wide
         return self.touched_rows * (self.elements // self.row_count() * wide + INDEX_BYTES)
 
@@ -153,12 +157,13 @@ class Layout:
         for g, group in enumerate(strategy["groups"]):
             pieces, first = [p for m in group["variables"] for p in pieces_of(m, group, named)], len(self.messages)
             slices = [(place, s["bytes"]) for place, s in enumerate(strategy.get("slices", [])) if s["group"] == g]
-            if pieces[0].touched_rows is None:
-                self._cut(group, pieces, [size for _, size in slices])
-            elif group.get("partition_bytes"):
-                self.messages += [Message(group, [piece]) for piece in pieces]
-            else:
-                self.messages.append(Message(group, pieces))
+            dense, rows = [p for p in pieces if not p.sends_rows], [p for p in pieces if p.sends_rows]
+            if dense:
+                self._cut(group, dense, [size for _, size in slices])
+            if group.get("partition_bytes"):
+                self.messages += [Message(group, [piece]) for piece in rows]
+            elif rows:
+                self.messages.append(Message(group, rows))
             places.update(zip(range(first, len(self.messages)), [place for place, _ in slices]))
         self.order = sorted(places, key=places.get) if places else None
         for variable in named.values():
