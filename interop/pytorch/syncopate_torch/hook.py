@@ -237,8 +237,8 @@ class Exchange:
             return
         if message.written:
             torch.cuda.current_stream().wait_event(message.written)
-        message.work = torch.distributed.all_reduce(message.buffer, group=self.lanes[lane], async_op=True)
-        self.waiters[lane].expect(message.work, lambda error: self.go_on(error, lambda: self._summed(i)))
+        work = torch.distributed.all_reduce(message.buffer, group=self.lanes[lane], async_op=True)
+        self.waiters[lane].expect(work, lambda error: self.go_on(error, lambda: self._summed(i)))
 
     def _announce(self, i):
         torch.distributed.broadcast(self.messages[i].word, 0, group=self.words, async_op=True)
@@ -251,6 +251,9 @@ class Exchange:
         self.go_on(error, lambda: self.line.told(self.heard.item()))
 
     def _summed(self, i):
+        """In the waiter's thread: on a GPU its stream has just been told to wait for the sum."""
+        message = self.messages[i]
+        message.summed = torch.cuda.current_stream().record_event() if message.buffer.is_cuda else None
         self.line.returned(i)
         self.back(i)
 
@@ -316,5 +319,5 @@ class Exchange:
             raise self.error
         if variable.parameter.is_cuda:
             for i in variable.messages:
-                self.messages[i].work.wait()
+                torch.cuda.current_stream().wait_event(self.messages[i].summed)
         variable.sent = False

@@ -141,6 +141,7 @@ class Message:
         self.missing = len(pieces)
         self.word = None  # its number, as rank 0 tells it
         self.written = None  # on a GPU the event after which all of it is in the buffer
+        self.summed = None  # on a GPU the event after which the sum is there
 
     @property
     def all_reduced(self):
