@@ -156,7 +156,7 @@ at_once 1 "${last[@]}"
 echo "the slowest of them:"
 sort -rn "$WORK/times" | head -n 10
 cat "$WORK/skips"
-[ ! -s "$WORK/skips" ] || echo "To test these too: .ci/deps --optional (Debian packages, as root), .ci/nccl"
+[ ! -s "$WORK/skips" ] || echo "To test these too: .ci/deps --optional (Debian packages, as root), .ci/nccl, .ci/torch"
 cat "$WORK/failures"
 awk '{ p += $1; f += $2; s += $3 }
      END { printf "%d passed, %d failed, %d skipped\n", p, f, s; exit f > 0 || p + s == 0 }' "$WORK/results"

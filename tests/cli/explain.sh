@@ -96,7 +96,7 @@ rm -r large
 kineto='import torch, torch.distributed as d; assert torch.profiler.kineto_available() and d.is_gloo_available()'
 for python in "$root/build/venv/bin/python3" python3 none; do $python -c "$kineto" 2>/dev/null && break; done
 if [ $python = none ]; then
-    echo "skip real_traces: needs a PyTorch whose profiler is Kineto (pip install torch; Debian's has none)"
+    echo "skip real_traces: needs a PyTorch whose profiler is Kineto (.ci/torch; Debian's has none)"
 else
     mkdir real
     OMP_NUM_THREADS=1 timeout 200 $python -m torch.distributed.run --nproc-per-node 4 --master-addr 127.0.0.1 \
