@@ -12,7 +12,8 @@
  *   - All-reduce: in a strict order every node joins when its own queue comes to the message. Under priority the first
  *     node decides once the gradient is ready everywhere, and all join runtime.coordination_us later. The all-reduce
  *     begins when all have joined, spends its startup, which overlaps with anything, and then transfers. Its credit
- *     comes back at the end.
+ *     comes back at the end. Where all-reduces go in order (cost.in_order: NCCL), one that all have joined also waits
+ *     for the end of those that were joined before, and its startup overlaps with no other all-reduce.
  *   - Parameter server: every node pushes, once or once a device. The server adds the pushes to the sum one after
  *     another, as they come, and sends the sum back when it has all of them. Pushes and pulls share the NICs, and the
  *     credit of a push comes back when the push has arrived.
@@ -40,11 +41,11 @@
  *     overridden links and device links. A NIC saves what it does not use, up to cost.burst_bytes, and the next part on
  *     a connection gets that at once. An all-reduce is then a flow through the NICs of all nodes with devices, of so
  *     many bytes that alone it takes hold_us.
- *   - Interference (cost.in_startup, cost.in_transfer): while a node has an all-reduce that starts up, or bytes on
- * their way, its steps run at the share that traffic leaves them. While any node computes, startups and bytes of
- *     all-reduces pass at the share that computing leaves them; a node that computes lets that share of bytes through
- *     its NIC. While bytes move, startups pass at the share that these leave them (in_startup.beside). What overlaps is
- * cut where a rate changes, so this is exact. Latencies of pushes and pulls stay as they are.
+ *   - Interference (cost.in_startup, cost.in_transfer): while a node has an all-reduce that starts up, or bytes that
+ *     are on their way, its steps run at the share that traffic leaves them. While any node computes, startups and
+ *     bytes of all-reduces pass at the share that computing leaves them; a node that computes lets that share of bytes
+ *     through its NIC. While bytes move, startups pass at the share that these leave them (in_startup.beside). What
+ *     overlaps is cut where a rate changes, so this is exact. Latencies of pushes and pulls stay as they are.
  *
  * Devices of a node are alike, so a node is simulated as one device. Nodes that only work and that nothing tells apart
  * are simulated as one node too, but not for `record`. Nothing is random.
