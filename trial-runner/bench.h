@@ -33,9 +33,10 @@ struct bench_options {
 };
 
 /* A copy of the cluster's description `json` with its "measurements", "runtime" and "interference" replaced by measured
- * ones, all else as the user wrote it; without "interference" where nothing was seen to be slowed. `name` stands for
- * the description in messages; NULL is allowed for *findings. The copy has been read back. Free with cJSON_Delete.
- * Fails: ST_INVALID, ST_TRIAL (the workers failed), ST_CANCELLED, and as launch_workers. */
+ * ones and its "transport" by the worker's, all else as the user wrote it; without "interference" where nothing was
+ * seen to be slowed. `name` stands for the description in messages; NULL is allowed for *findings. The copy has been
+ * read back. Free with cJSON_Delete. Fails: ST_INVALID, ST_TRIAL (the workers failed), ST_CANCELLED, and as
+ * launch_workers. */
 enum status bench_run(const cJSON *json, const char *name, const struct bench_options *options, cJSON **out,
                       struct bench_findings *findings, struct error *err);
 
