@@ -8,8 +8,8 @@
  * The host starts a message when its gradients are there and the schedule lets it go (under priority device 0 decides
  * for all collectives). It then enqueues on one stream all stages up to the next one that waits for another rank's
  * note. Credit comes back when an event behind these stages is reached. Collectives are on one stream, in one order on
- * all ranks. Pushes go one group at a time, announced to their servers by notes, so that
- * every transfer that is posted is at the head of the streams of both sides. So there is no deadlock.
+ * all ranks. Pushes go one group at a time, announced to their servers by notes, so that every transfer that is posted
+ * is at the head of the streams of both sides. So there is no deadlock.
  *
  * The compute stream waits for a message on the GPU: exchange_gate makes it wait for the message's event. This is
  * possible as soon as the message's last stage has been enqueued (exchange_is_enqueued). */
