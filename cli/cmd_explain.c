@@ -41,7 +41,8 @@ static void warn(const struct explanation *e) {
     else if (!m->n)
         log_warn("no collective is in several of these traces; profile the same iterations on all ranks");
     if (m->n_unmatched)
-        log_warn("%zu collectives are in one trace only and are left out of costs and waiting", m->n_unmatched);
+        log_warn("%zu collectives are missing in other ranks' traces and are left out of costs and waiting",
+                 m->n_unmatched);
     if (m->n_partial)
         log_warn("%zu collectives had more ranks than there are traces: who came last is the last of those given, and "
                  "costs are not taken from them",
@@ -55,7 +56,7 @@ static void warn(const struct explanation *e) {
 /* What became of the points of the traces. */
 struct written {
     size_t n, left_out; /* a cluster file has no place for those left out */
-    size_t computing;   /* of n: beside computing for more than a tenth of their time */
+    size_t computing;   /* of n: beside computing for MEETING_MOST_BESIDE of their time or more */
     size_t shared;      /* of n: never alone */
 };
 
@@ -67,7 +68,7 @@ static struct written list_measurements(const struct meetings *m, struct measure
             w.left_out++;
             continue;
         }
-        w.computing += p->beside > 0.1;
+        w.computing += p->beside >= MEETING_MOST_BESIDE;
         w.shared += !p->alone;
         out[w.n++] = (struct measurement){OPERATION_all_reduce, ALGORITHM_auto,    p->devices,        p->bytes,
                                           p->time_us.median_us, p->time_us.low_us, p->time_us.high_us};

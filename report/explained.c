@@ -4,6 +4,7 @@
 
 #include <math.h>
 #include <stdarg.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "base/text.h"
@@ -43,9 +44,8 @@ static void say_late(struct sentences *s, const struct explanation *e) {
     const struct rank_account *a = &e->accounts[e->late];
     const long rank = (long)e->traces[e->late].rank;
     say(s,
-        "Rank %ld is late: the others wait %s of an iteration for it; it comes last to %zu of %zu collectives, by %s "
-        "in the "
-        "median.",
+        "Rank %ld is late: the others wait %s of an iteration for it; it comes last to %zu of %zu collectives, "
+        "by %s in the median.",
         rank, time_text(a->held_up_us, held), a->n_last, a->n_met, time_text(a->gap_us, by));
     say(s, "No order of messages changes that: look for what rank %ld alone does, such as loading data or more work.",
         rank);
@@ -56,9 +56,8 @@ static void say_limit(struct sentences *s, const struct explanation *e, const st
     char most[TIME_ROOM], left[TIME_ROOM];
     if (least > 0)
         say(s,
-            "Tuning of communication can win at most %s of an iteration (%.2f times as fast): in the other %s the "
-            "busiest "
-            "rank computes or is idle.",
+            "Tuning of communication can win at most %s of an iteration (%.2f times as fast): "
+            "in the other %s the busiest rank computes or is idle.",
             time_text(e->most_won_us, most), e->iteration_us / least, time_text(least, left));
     if (floor->known)
         say(s, "On %s no strategy can hide %s of it (docs/lower-bound.md), which leaves at most %s to win.",

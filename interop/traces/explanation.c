@@ -163,7 +163,7 @@ static enum status account_all(struct explanation *e, struct error *err) {
     return st;
 }
 
-/* A rank is called late if others wait for it for at least 1% of an iteration and, in the mean over the collectives to
+/* A rank is called late if others wait for it for more than 1% of an iteration and, in the mean over the collectives to
  * which it comes last, for longer than clocks can be wrong. */
 static void name_late(struct explanation *e) {
     size_t late = 0;

@@ -17,8 +17,6 @@ enum { WINDOW = 31 };
 /* Moments since 1970 are rounded to less than this. */
 static const double SLACK_US = 0.5;
 
-static const double MOST_BESIDE = 0.1;
-
 /* A collective of one trace, on its way to its meeting. */
 struct part {
     struct rank_collective *c;
@@ -379,7 +377,7 @@ static int compare_points(const struct meeting *x, const struct meeting *y) {
 
 /* How well a meeting shows what its messages cost by themselves. */
 static int purity_of(const struct meeting *m) {
-    return m->alone ? 1 + (m->beside < MOST_BESIDE) : 0;
+    return m->alone ? 1 + (m->beside < MEETING_MOST_BESIDE) : 0;
 }
 
 static int compare_meetings(const void *a, const void *b) {

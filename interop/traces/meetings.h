@@ -11,6 +11,9 @@
 #include "base/statistics.h"
 #include "interop/traces/rank_trace.h"
 
+/* Beside less computing than this share of its time a message counts as undisturbed. */
+#define MEETING_MOST_BESIDE 0.1
+
 /* One collective that at least two traces have. */
 struct meeting {
     const struct rank_collective *first; /* one of them: operation, group, bytes */
@@ -24,8 +27,8 @@ struct meeting {
     double beside;  /* the share of that time for which the ranks computed, on average */
 };
 
-/* What one operation of one size costs among so many devices: over the meetings that were alone and beside which the
- * ranks computed for less than a tenth of the time; if there are none, over those that were alone, or else over all. */
+/* What one operation of one size costs among so many devices: over the meetings that were alone and whose `beside` is
+ * below MEETING_MOST_BESIDE; if there are none, over those that were alone, or else over all. */
 struct cost_point {
     const char *operation;
     uint32_t devices;
@@ -41,7 +44,7 @@ struct meetings {
     size_t n;
     struct cost_point *points; /* by operation, devices, bytes; only where the traces have all ranks and the bytes */
     size_t n_points;
-    size_t n_unmatched; /* collectives of one trace that no other trace has, though the others do meet */
+    size_t n_unmatched; /* collectives that no other trace has, or not the one that has most of their group's */
     size_t n_partial;   /* meetings of which some ranks' traces are missing */
     bool one_clock;     /* all ranks that met are on one host */
     double clock_us;    /* by so much ends differ from a common end in the median, once clocks are compared */
