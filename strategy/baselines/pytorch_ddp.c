@@ -3,9 +3,9 @@
  * After the first iteration buckets are rebuilt in the order in which gradients became ready. Each dtype fills buckets
  * of its own: a gradient joins the open one, which is closed once it holds its cap or more; the first bucket of a dtype
  * has the small cap, so that communication starts early. With a bucket_cap_mb of the user's, that is the cap of all,
- * the first bucket included (since PyTorch 2). Embeddings are dense unless asked otherwise: NCCL cannot send sparse
- * gradients. gloo gathers them, a bucket each (pull request 19443). Buckets go in order on one NCCL stream, so one at a
- * time: credit 0; the optimizer waits for all.
+ * the first bucket included (pull request 121640, 2024; before, the first keeps the small cap). Embeddings are dense
+ * unless asked otherwise: NCCL cannot send sparse gradients. gloo gathers them, a bucket each (pull request 19443).
+ * Buckets go in order on one NCCL stream, so one at a time: credit 0; the optimizer waits for all.
  * Source: Li et al., VLDB 2020, §3.2.3 and §4.2; torch.nn.parallel.DistributedDataParallel documentation.
  * O(variables). */
 #include "strategy/baselines/pytorch_ddp.h"
