@@ -48,19 +48,13 @@ static bool has_gloo(const struct cluster *c) {
     return cpus || c->transport == TRANSPORT_gloo;
 }
 
-static uint32_t rank_of_node(const struct cluster *c, uint32_t node) {
-    uint32_t rank = 0;
-    for (uint32_t i = 0; i < node; i++)
-        rank += c->nodes[i].devices;
-    return rank;
-}
-
 static bool add_server(cJSON *group, const struct cluster *c, const struct bundle *b) {
     if (!b->served || !has_gloo(c))
         return true;
+    const struct node *node = &c->nodes[b->server];
     cJSON *server = cJSON_AddObjectToObject(group, "server");
-    return cJSON_AddStringToObject(server, "node", c->nodes[b->server].name) &&
-           (!c->nodes[b->server].devices || cJSON_AddNumberToObject(server, "rank", rank_of_node(c, b->server))) &&
+    return cJSON_AddStringToObject(server, "node", node->name) &&
+           (!node->devices || cJSON_AddNumberToObject(server, "rank", node->first_device)) &&
            cJSON_AddBoolToObject(server, "local_reduction", b->served->local_reduction);
 }
 
