@@ -1,4 +1,4 @@
-/* From a strategy's groups to the cap of a bucket rule: what PyTorch, TensorFlow and DeepSpeed share. */
+/* From a strategy's groups to the cap of a bucket rule: what PyTorch, TensorFlow, DeepSpeed and XLA share. */
 #ifndef INTEROP_EXPORT_BUCKET_KNOB_H
 #define INTEROP_EXPORT_BUCKET_KNOB_H
 
@@ -13,7 +13,7 @@ struct bucket_knob {
     /* results: */
     bool fits;                 /* some caps make the groups */
     struct bucket_caps caps;   /* those caps, if `fits` */
-    uint64_t nearest;          /* if not: the least cap that makes no more messages than there are groups */
+    uint64_t nearest;          /* if not: a cap that makes no more messages than there are groups (buckets_nearest) */
     uint32_t n_groups, n_made; /* how many groups the strategy has, and how many messages `nearest` makes */
 };
 

@@ -54,8 +54,9 @@ bool buckets_common(const struct bucket_caps *caps, struct cap_range *out);
 uint32_t buckets_fill(enum bucket_rule rule, uint32_t n, struct bucket_item *items, uint32_t n_caps,
                       const uint64_t *caps);
 
-/* For groups that no cap makes: the least cap that makes at most n_buckets buckets. Changes the labels.
- * O(n log total). */
+/* For groups that no cap makes: the least cap that makes at most n_buckets buckets. Changes the labels. With
+ * BUCKET_COMBINED more cap may make more buckets, so a smaller cap may do too; and where no cap makes so few, because a
+ * bucket is full at BUCKET_MOST_COMBINED items, it is one above all sizes together. O(n log total). */
 uint64_t buckets_nearest(enum bucket_rule rule, uint32_t n, struct bucket_item *items, uint32_t n_buckets);
 
 #endif
