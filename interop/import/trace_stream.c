@@ -230,8 +230,12 @@ static enum status open_rest(const struct source *source, FILE **out, struct err
     *out = f;
     if (f == stdin || !source->n || !fseeko(f, (off_t)source->n, SEEK_SET))
         return ST_OK;
+    const int why = errno;
     fclose(f);
-    return error_at(err, ST_ENVIRONMENT, source->name, "%s", strerror(errno));
+    if (why == ESPIPE)
+        return error_at(err, ST_INVALID, source->name, "a pipe of more than %d MiB; give it as standard input, -",
+                        SOURCE_MAX_BYTES >> 20);
+    return error_at(err, ST_ENVIRONMENT, source->name, "%s", strerror(why));
 }
 
 enum status trace_stream(const struct source *source, trace_visitor *visit, void *context, struct error *err) {

@@ -1,6 +1,7 @@
 /* Traces read event by event: from memory, from a file, from both; what is refused, and where. */
 #include <stdio.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 #include "interop/import/text_set.h"
 #include "interop/import/trace_stream.h"
@@ -117,6 +118,22 @@ static void what_is_no_trace_is_refused_with_its_place(void **state) {
     assert_fails(trace_stream(&folder, count, &seen, &err), ST_ENVIRONMENT, "cannot be read: Is a directory");
 }
 
+/* Its beginning was read, and a pipe cannot be read a second time. */
+static void of_a_long_pipe_the_rest_is_lost(void **state) {
+    (void)state;
+    struct error err;
+    struct seen seen = {0};
+    char path[32];
+    int ends[2];
+    assert_int_equal(pipe(ends), 0);
+    snprintf(path, sizeof path, "/dev/fd/%d", ends[0]);
+    const struct source half = {path, "[", 1, true};
+    assert_fails(trace_stream(&half, count, &seen, &err), ST_INVALID,
+                 "a pipe of more than 64 MiB; give it as standard");
+    close(ends[0]);
+    close(ends[1]);
+}
+
 static void one_enormous_value_is_refused(void **state) {
     (void)state;
     struct error err;
@@ -156,6 +173,7 @@ int main(void) {
         cmocka_unit_test(events_and_members_are_visited_in_order),
         cmocka_unit_test(a_file_is_read_as_its_text_is),
         cmocka_unit_test(what_is_no_trace_is_refused_with_its_place),
+        cmocka_unit_test(of_a_long_pipe_the_rest_is_lost),
         cmocka_unit_test(one_enormous_value_is_refused),
         cmocka_unit_test(a_set_keeps_each_text_once),
     };
