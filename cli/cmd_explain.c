@@ -23,9 +23,15 @@ struct request {
     bool json;
 };
 
+static bool is_standard_output(const char *path) {
+    return path && !strcmp(path, "-");
+}
+
 static enum status check(const struct request *request, struct error *err) {
     if (request->out && !request->cluster)
         return error_set(err, ST_USAGE, "--out without --cluster: give the cluster file to which the costs are added");
+    if (is_standard_output(request->out) || is_standard_output(request->html))
+        return error_set(err, ST_USAGE, "--out and --html: standard output has the explanation; give a file");
     enum status st = request->out ? output_check(request->out, err) : ST_OK;
     return !st && request->html ? output_check(request->html, err) : st;
 }

@@ -2,7 +2,7 @@
 # Where an iteration's time went, from traces of four ranks: generated ones of which the truth is known, one of 100 MB
 # (EXPLAIN_MB), and real ones where there is a PyTorch whose profiler is Kineto.
 # Once: it is the generator's time and torch's; what it calls of ours has tests of its own.
-# Plan: 43
+# Plan: 45
 set -u
 cd "$(dirname "$0")/../.." || exit 2
 source tests/cli/check.bash
@@ -51,6 +51,8 @@ check costs_need_all_ranks 3 'nothing to write into none.json' "$syncopate" expl
 [ ! -e none.json ]
 verdict nothing_is_written_then $?
 check out_without_a_cluster 2 '--out without --cluster' "$syncopate" explain nccl/rank0.json --out none.json
+check costs_do_not_go_where_the_explanation_goes 2 'give a file' "$syncopate" explain nccl/rank0.json --cluster lab-4x1g --out -
+check nor_does_the_page 2 'give a file' "$syncopate" explain nccl/rank0.json --html -
 check a_floor_needs_a_model 0 'what no strategy can hide is not told: nccl/rank0.json' "$syncopate" explain nccl/rank?.json --cluster lab-4x1g
 check a_floor_needs_the_same_devices 0 'lab-8x500m has 8 devices, but the job had 4 ranks' "$syncopate" explain nccl/rank?.json --cluster lab-8x500m
 check no_such_cluster 2 'nowhere.json' "$syncopate" explain nccl/rank?.json --cluster nowhere.json --out none.json
