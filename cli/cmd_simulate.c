@@ -332,7 +332,8 @@ static enum status simulate_sweep(const struct inputs *inputs, const struct fiel
 
 static enum status check_request(const struct request *r, const struct sweep *sweep, struct error *err) {
     const char *listed = r->paths ? r->paths : r->baselines;
-    bool several = r->all || r->buckets || (listed && strchr(listed, ','));
+    bool several =
+        r->all || (listed && r->buckets) || (listed && strchr(listed, ',')) || (r->buckets && strchr(r->buckets, ','));
     if (strcmp(r->kind, "autosync") && strcmp(r->kind, "timeline"))
         return error_set(err, ST_USAGE, "--model: \"%s\" is neither timeline nor autosync", r->kind);
     if (r->all && (r->paths || r->baselines || r->trace))

@@ -2,7 +2,7 @@
 # The commands as a person types them: help, output formats, and what bad input gets for an answer.
 # Needs OUT; prints ok, not ok and skip lines (tests/README.md).
 # Alone: real trials are timed.
-# Plan: 155
+# Plan: 157
 set -u
 cd "$(dirname "$0")/../.."
 source tests/cli/check.bash
@@ -65,6 +65,8 @@ same_keys simulate_json_is_the_prediction_format predictions \
     "schema model cluster strategy iteration_us compute_us exposed_us lower_bound_us gap messages samples_per_s"
 check simulate_predicts_sizes_of_buckets 0 'bucket_cap_mb 5' "$syncopate" simulate resnet50 v100-16x10g --bucket-mib 1,5,0.5
 check and_nothing_else 0 "" test "$("$syncopate" simulate resnet50 v100-16x10g --bucket-mib 1,5,0.5 | grep -c "bucket_cap_mb .*%")" = 3
+check one_size_of_buckets_has_a_timeline 0 'timeline written' "$syncopate" simulate resnet50 v100-16x10g --bucket-mib 5 --timeline bucket.json
+check several_have_none 2 'is about one strategy' "$syncopate" simulate resnet50 v100-16x10g --bucket-mib 5 --baseline wfbp --timeline bucket.json
 check a_bucket_of_no_size_is_refused 2 '"0" is no number from 0.001' "$syncopate" simulate resnet50 v100-16x10g --bucket-mib 1,0
 check a_bucket_that_is_no_number_is_refused 2 '"5x" is no number' "$syncopate" simulate resnet50 v100-16x10g --bucket-mib 5x
 check simulate_closed_form 0 ITERATION "$syncopate" simulate resnet50 v100-16x10g --model autosync
