@@ -5,7 +5,8 @@
  *   "name"           a name for people
  *   "transport"      what moves gradients: nccl, mpi, gloo, ps-lite or ideal; default: mpi where every device is a
  *                    "cpu", else nccl. It says what costs are that nobody measured (strategy/cost/transport.h); under
- *                    ideal they are zero
+ *                    ideal they are zero. Under nccl all-reduces follow one another, under the others they may move
+ *                    side by side
  *   "nodes"          an array of at least one node:
  *     "name"           unique; with "count" the numbers 1, 2, ... are added to it
  *     "count"          how many nodes are like this one; default 1
