@@ -442,6 +442,14 @@ static void tensorflow_packs_come_back_from_bytes_per_pack(void **state) {
     assert_true(tried > INSTANCES / 20);
 }
 
+static uint64_t xla_threshold(const struct export *export, const char *collective) {
+    char flag[80];
+    snprintf(flag, sizeof flag, "--xla_gpu_%s_combine_threshold_bytes=", collective);
+    const char *at = strstr(export->files[0].text, flag);
+    assert_non_null(at);
+    return strtoull(at + strlen(flag), NULL, 10);
+}
+
 static void xla_combinations_come_back_from_the_threshold(void **state) {
     (void)state;
     for (uint64_t i = 0; i < INSTANCES; i++) {
@@ -457,9 +465,10 @@ static void xla_combinations_come_back_from_the_threshold(void **state) {
         seal(&w, &s);
         export_to(&w, "xla", &s, &export);
         assert_int_equal(export.n_notes, 0);
-        const char *flag = strstr(export.files[0].text, "--xla_gpu_all_reduce_combine_threshold_bytes=");
-        assert_non_null(flag);
-        xla_rule(&w, strtoull(strchr(flag, '=') + 1, NULL, 10), &again);
+        const uint64_t threshold = xla_threshold(&export, "all_reduce");
+        assert_int_equal(xla_threshold(&export, "all_gather"), threshold);
+        assert_int_equal(xla_threshold(&export, "reduce_scatter"), threshold / w.cluster.n_devices);
+        xla_rule(&w, threshold, &again);
         assert_true(same_partition(&s, &again));
         export_release(&export);
         strategy_release(&again);
