@@ -82,12 +82,12 @@ static void enqueue_end(struct exchange *x, uint32_t m, struct stream *stream) {
     stream_mark(&x->checks, transfer->checked, MARK_CHECKED, m);
 }
 
-static void reduce_in_node(struct exchange *x, uint32_t m, const struct stream *collectives) {
+static void reduce_in_node(struct exchange *x, uint32_t m) {
     const struct message *message = &x->plan->messages[m];
     void *run = gradients_run(&x->gradients, m);
     ncclComm_t node = network_comm(x->network, NETWORK_NODE, ALGORITHM_auto);
     check_call(
-        x, ncclReduce(run, run, count_of(message), network_type(message->dtype), ncclSum, 0, node, collectives->cuda),
+        x, ncclReduce(run, run, count_of(message), network_type(message->dtype), ncclSum, 0, node, x->collectives.cuda),
         "ncclReduce");
 }
 
@@ -98,33 +98,34 @@ static void broadcast(struct exchange *x, uint32_t m, ncclComm_t node, const str
                "ncclBroadcast");
 }
 
-static void all_reduce(struct exchange *x, uint32_t m, const struct stream *collectives) {
+static void all_reduce(struct exchange *x, uint32_t m) {
     const struct message *message = &x->plan->messages[m];
     const bool in_nodes = world_sums_in_nodes(x->world, message);
     void *run = gradients_run(&x->gradients, m);
     ncclComm_t comm = network_comm(x->network, in_nodes ? NETWORK_LEADERS : NETWORK_WORKERS, message->algorithm);
     if (in_nodes)
-        reduce_in_node(x, m, collectives);
+        reduce_in_node(x, m);
     if (comm)
-        check_call(
-            x,
-            ncclAllReduce(run, run, count_of(message), network_type(message->dtype), ncclSum, comm, collectives->cuda),
-            "ncclAllReduce");
+        check_call(x,
+                   ncclAllReduce(run, run, count_of(message), network_type(message->dtype), ncclSum, comm,
+                                 x->collectives.cuda),
+                   "ncclAllReduce");
     if (in_nodes)
-        broadcast(x, m, network_comm(x->network, NETWORK_NODE, ALGORITHM_auto), collectives);
+        broadcast(x, m, network_comm(x->network, NETWORK_NODE, ALGORITHM_auto), &x->collectives);
 }
 
 /* All devices add the slices in one order, so that all have the same sum. */
-static void all_gather(struct exchange *x, uint32_t m, const struct stream *collectives) {
+static void all_gather(struct exchange *x, uint32_t m) {
     const struct message *message = &x->plan->messages[m];
+    const cudaStream_t stream = x->collectives.cuda;
     char *run = gradients_run(&x->gradients, m), *slices = x->slices;
     ncclComm_t comm = network_comm(x->network, NETWORK_WORKERS, message->algorithm);
-    check_call(x, ncclAllGather(run, slices, count_of(message), network_type(message->dtype), comm, collectives->cuda),
+    check_call(x, ncclAllGather(run, slices, count_of(message), network_type(message->dtype), comm, stream),
                "ncclAllGather");
-    device_check(cudaMemcpyAsync(run, slices, message->bytes, cudaMemcpyDeviceToDevice, collectives->cuda), "copying");
+    device_check(cudaMemcpyAsync(run, slices, message->bytes, cudaMemcpyDeviceToDevice, stream), "copying");
     for (uint32_t device = 1; device < x->world->cluster->n_devices; device++)
         device_check(kernels_sum(run, slices + device * message->bytes, count_of(message),
-                                 (enum kernel_type)message->dtype, collectives->cuda),
+                                 (enum kernel_type)message->dtype, stream),
                      "summing");
 }
 
@@ -136,24 +137,23 @@ static void start(void *context, uint32_t m) {
     struct exchange *x = context;
     const struct message *message = &x->plan->messages[m];
     struct transfer *transfer = &x->transfers[m];
-    struct stream *collectives = &x->collectives;
     transfer->iteration = transfer->started++;
     transfer->ready_us = transfer->next_ready_us;
     if (message->kind == SYNC_PARAMETER_SERVER && !world_sums_in_nodes(x->world, message)) {
         queue_push(x, m);
         return;
     }
-    device_check(cudaEventRecord(transfer->start, collectives->cuda), "recording an event");
-    gradients_gather(&x->gradients, m, collectives);
+    device_check(cudaEventRecord(transfer->start, x->collectives.cuda), "recording an event");
+    gradients_gather(&x->gradients, m, &x->collectives);
     if (message->kind == SYNC_ALL_REDUCE) {
         if (is_gathered(message))
-            all_gather(x, m, collectives);
+            all_gather(x, m);
         else
-            all_reduce(x, m, collectives);
-        enqueue_end(x, m, collectives);
+            all_reduce(x, m);
+        enqueue_end(x, m, &x->collectives);
     } else {
-        reduce_in_node(x, m, collectives);
-        stream_mark(collectives, transfer->summed, MARK_SUMMED, m);
+        reduce_in_node(x, m);
+        stream_mark(&x->collectives, transfer->summed, MARK_SUMMED, m);
     }
 }
 
