@@ -70,13 +70,9 @@ static void take(struct open_bucket *b, const struct bucket_item *item) {
     b->n_items++;
 }
 
-static enum status infer_combined(uint32_t n, const struct bucket_item *items, uint32_t n_labels, struct arena *arena,
-                                  struct bucket_caps *out, bool *fits, struct error *err);
-
-enum status buckets_infer(enum bucket_rule rule, uint32_t n, const struct bucket_item *items, uint32_t n_labels,
-                          struct arena *arena, struct bucket_caps *out, bool *fits, struct error *err) {
-    if (rule == BUCKET_COMBINED)
-        return infer_combined(n, items, n_labels, arena, out, fits, err);
+/* Where every label is a run of its kind. */
+static enum status infer_runs(enum bucket_rule rule, uint32_t n, const struct bucket_item *items, uint32_t n_labels,
+                              struct arena *arena, struct bucket_caps *out, bool *fits, struct error *err) {
     struct open_bucket of[DTYPE_COUNT] = {{0}};
     struct bucket_caps caps = {0, arena_alloc(arena, (size_t)n + 1, sizeof *caps.ranges)};
     bool *used = arena_alloc(arena, (size_t)n_labels + 1, sizeof *used), good = true;
@@ -243,4 +239,10 @@ static enum status infer_combined(uint32_t n, const struct bucket_item *items, u
         out->ranges[0] = (struct cap_range){cap, same_up_to(n, items, cap)};
     }
     return ST_OK;
+}
+
+enum status buckets_infer(enum bucket_rule rule, uint32_t n, const struct bucket_item *items, uint32_t n_labels,
+                          struct arena *arena, struct bucket_caps *out, bool *fits, struct error *err) {
+    return rule == BUCKET_COMBINED ? infer_combined(n, items, n_labels, arena, out, fits, err)
+                                   : infer_runs(rule, n, items, n_labels, arena, out, fits, err);
 }
