@@ -49,7 +49,7 @@ static bool has_gloo(const struct cluster *c) {
 }
 
 static bool add_server(cJSON *group, const struct cluster *c, const struct bundle *b) {
-    if (!b->served || !has_gloo(c))
+    if (!b->served)
         return true;
     const struct node *node = &c->nodes[b->server];
     cJSON *server = cJSON_AddObjectToObject(group, "server");
@@ -106,10 +106,10 @@ static bool add_cut(cJSON *member, const struct variable *v, const struct variab
 }
 
 /* Shard k of a variable; NULL when memory is out. */
-static cJSON *new_member(const struct form *f, uint32_t variable, uint32_t k) {
+static cJSON *new_member(const struct form *f, uint32_t variable, uint32_t k, bool gloo) {
     const struct variable *v = &f->model->variables[variable];
     const struct variable_sync *sync = sync_part(&f->strategy->variables[variable], k);
-    const bool rows = strategy_moves_rows(f->strategy, v, sync) && has_gloo(f->cluster);
+    const bool rows = gloo && strategy_moves_rows(f->strategy, v, sync);
     if (sync->shards == 1 && !rows)
         return cJSON_CreateString(v->name);
     cJSON *member = cJSON_CreateObject();
@@ -126,6 +126,7 @@ struct bundles {
     struct bundle *all;
     uint32_t n;
     cJSON *lists; /* owns the members of all */
+    bool gloo;    /* ranks can send to single other ones */
 };
 
 static uint32_t count_pushes(const struct strategy *s) {
@@ -148,11 +149,12 @@ static bool bundles_open(struct form *f, struct bundles *out) {
     const uint32_t together = s->n_groups + count_pushes(s);
     *out = (struct bundles){.all = arena_alloc(f->arena, together + count_shards(s), sizeof *out->all),
                             .n = together,
-                            .lists = cJSON_CreateArray()};
+                            .lists = cJSON_CreateArray(),
+                            .gloo = has_gloo(f->cluster)};
     for (uint32_t i = 0; i < together && out->all; i++)
         out->all[i] = (struct bundle){.needed = f->model->n_forward};
     for (uint32_t g = 0; g < s->n_groups && out->all; g++) {
-        if (s->groups[g].algorithm != ALGORITHM_all_gather || has_gloo(f->cluster))
+        if (s->groups[g].algorithm != ALGORITHM_all_gather || out->gloo)
             out->all[g].algorithm = s->groups[g].algorithm;
         out->all[g].partition_bytes = s->groups[g].partition_bytes;
     }
@@ -167,7 +169,7 @@ static struct bundle *bundle_of(const struct form *f, struct bundles *in, const 
     struct bundle *b = &in->all[sync->push ? f->strategy->n_groups + sync->push - 1 : in->n++];
     if (!sync->push)
         b->needed = f->model->n_forward;
-    b->served = sync;
+    b->served = in->gloo ? sync : NULL;
     b->server = sync->servers[k % sync->n_servers];
     b->partition_bytes = sync->partition_bytes;
     return b;
@@ -199,7 +201,7 @@ static bool list_members(struct form *f, struct bundles *in, const uint32_t *fir
             struct bundle *b = bundle_of(f, in, sync, k);
             b->needed = first[v] < b->needed ? first[v] : b->needed;
             b->encoding = sync->encoding != ENCODING_none ? sync->encoding : b->encoding;
-            whole = append_member(in, b, new_member(f, v, k));
+            whole = append_member(in, b, new_member(f, v, k, in->gloo));
         }
     }
     return whole;
@@ -214,7 +216,7 @@ bool form_add_exact_groups(struct form *f, cJSON *json) {
         whole = add_group(groups, f->cluster, &in.all[i], cJSON_DetachItemViaPointer(in.lists, in.all[i].members));
     cJSON_Delete(in.lists);
     const struct cluster *c = f->cluster;
-    const bool serves = f->n_served && has_gloo(c);
+    const bool serves = f->n_served && in.gloo;
     cJSON *ranks = serves && whole ? cJSON_AddArrayToObject(json, "node_ranks") : NULL;
     for (uint32_t i = 0; i < c->n_nodes && ranks && whole; i++) {
         cJSON *n = cJSON_CreateNumber(c->nodes[i].devices);
