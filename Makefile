@@ -225,7 +225,7 @@ $(OUT)/tests/accuracy/accuracy: $(OUT)/obj/tests/accuracy/accuracy.o $$(foreach 
 	$(call say,LINK,$@)
 	@mkdir -p $(@D)
 	$(Q)$(CC) $(LDFLAGS_ALL) -o $@ $< $(call link,cli)
-accuracy-nccl: all  ## sums of the NCCL worker and predicted against measured, on one GPU: three minutes, and root
+accuracy-nccl: all  ## sums of the NCCL worker and predicted against measured, on one GPU: four minutes, and root
 	@OUT=$(OUT) tests/accuracy/nccl.sh
 accuracy-weather: all  ## predicted against measured while NICs and workers vary, in the lab: a quarter of an hour, and root
 	@OUT=$(OUT) tests/accuracy/weather.py

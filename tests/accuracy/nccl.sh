@@ -1,6 +1,6 @@
 #!/bin/bash
 # The NCCL worker on a real GPU: are sums right, and do predictions come true? `make accuracy-nccl`. Needs one GPU, root
-# for the lab, and three minutes. All ranks share the GPU, under MPS (which this starts and ends, if none runs), and talk by
+# for the lab, and four minutes. All ranks share the GPU, under MPS (which this starts and ends, if none runs), and talk by
 # NCCL's sockets: on this machine's loopback for the sums, through a lab of 4 nodes at 1 Gbit/s for the times.
 #
 #   OUT=build/release WORKER=nccl tests/accuracy/nccl.sh     (WORKER: the path of another worker)
@@ -60,15 +60,12 @@ END
 
 echo "Times, in the lab:"
 "$syncopate" bench lab-4x1g $options --time 20s --max-bytes 8M --out "$dir/lab.json" || exit 1
-for model in cnn-small resnet18; do
-    for baseline in pytorch-ddp horovod wfbp mg-wfbp pace bytescheduler-all-reduce ps ps-load-balanced; do
-        if timeout 60 "$syncopate" trial "$model" "$dir/lab.json" $options --baseline $baseline --iterations 6 --warmup 2 \
-            >"$dir/said" 2>/dev/null; then
-            printf '%-10s %s\n' "$model" "$(tail -n 1 "$dir/said")"
-        else
-            printf '%-10s %s: no end in a minute\n' "$model" $baseline
-            failed=1
-        fi
-    done
+for run in {cnn-small,resnet18}:{pytorch-ddp,horovod,wfbp,mg-wfbp,pace,bytescheduler-all-reduce,ps} cnn-small:ps-load-balanced; do
+    timeout 60 "$syncopate" trial "${run%:*}" "$dir/lab.json" $options --baseline "${run#*:}" --iterations 6 --warmup 2 \
+        >"$dir/said" 2>&1
+    status=$?
+    [ $status = 0 ] && said=$(tail -n 1 "$dir/said") || said="${run#*:}: $(ended $status)"
+    [ $status = 0 ] || failed=1
+    printf '%-10s %s\n' "${run%:*}" "$said"
 done
 exit $failed
