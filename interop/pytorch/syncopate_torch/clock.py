@@ -50,6 +50,20 @@ def own_stream(device):
     return torch.cuda.stream(torch.cuda.Stream(device)) if device.type == "cuda" else contextlib.nullcontext()
 
 
+def event_on(tensor):
+    """An event of the stream to which this thread's work on the tensor goes, whatever this thread's device is; None on a
+    CPU. synchronize() sleeps until then."""
+    if not tensor.is_cuda:
+        return None
+    return torch.cuda.current_stream(tensor.device).record_event(torch.cuda.Event(blocking=True))
+
+
+def wait_on_stream(event, tensor):
+    """This thread's later work on the tensor comes after the event."""
+    if event:
+        torch.cuda.current_stream(tensor.device).wait_event(event)
+
+
 def finish(device):
     """Wait for what this thread has queued, not for what others have."""
     if device.type == "cuda":

@@ -28,6 +28,7 @@ import torch.distributed
 from torch.futures import Future
 from torch.nn.parallel import DistributedDataParallel
 
+from .clock import event_on, wait_on_stream
 from .deferred import Deferred
 from .description import read
 from .lanes import lanes_of
@@ -111,13 +112,12 @@ class Bucket:
     def has(self):
         """The sum of one more variable is being copied on the current stream; the lock is held. Whether it was the last."""
         self.left -= 1
-        if self.buffer.is_cuda:
-            self.copied.append(torch.cuda.current_stream().record_event())
+        self.copied.append(event_on(self.buffer))
         return self.left == 0
 
     def done(self):
         for event in self.copied:
-            torch.cuda.current_stream().wait_event(event)
+            wait_on_stream(event, self.buffer)
         self.future.set_result(self.buffer)
 
 
@@ -166,7 +166,8 @@ class Exchange:
         self.error = None
         self.variables, self.messages = layout.variables, layout.messages
         check_sums(model, [m.buffer for m in self.messages if m.all_reduced])
-        self.waiters = [Waiter(next(iter(self.variables)).device) for _ in self.lanes]
+        self.device = next(iter(self.variables)).device
+        self.waiters = [Waiter(self.device) for _ in self.lanes]
         singles = [m for m in self.messages if not m.all_reduced]
         ordered = self.cross and strategy.get("policy") == "priority" and strategy.get("credit_bytes") is not None
         led = ordered and not all(m.server for m in self.messages)
@@ -187,7 +188,7 @@ class Exchange:
                 message.word = torch.tensor([i])
             return Leader(sizes, credit, self._send, urgency, self._announce)
         self.heard = torch.zeros(1, dtype=torch.int64)
-        self.listener = Waiter(self.heard.device)
+        self.listener = Waiter(self.device)  # it sends, so on a GPU it needs a stream there
         return Follower(sizes, self._send, self._listen)
 
     # ---- from the backward pass ----
@@ -224,7 +225,7 @@ class Exchange:
             message.missing -= 1
             if message.missing == 0:
                 message.missing = len(message.pieces)
-                message.written = torch.cuda.current_stream().record_event() if gradient.is_cuda else None
+                message.written = event_on(gradient)
                 self.line.ready(i)
 
     # ---- messages ----
@@ -235,8 +236,7 @@ class Exchange:
         if not message.all_reduced:
             self.served.send(i)
             return
-        if message.written:
-            torch.cuda.current_stream().wait_event(message.written)
+        wait_on_stream(message.written, message.buffer)
         work = torch.distributed.all_reduce(message.buffer, group=self.lanes[lane], async_op=True)
         self.waiters[lane].expect(work, lambda error: self.go_on(error, lambda: self._summed(i)))
 
@@ -253,7 +253,7 @@ class Exchange:
     def _summed(self, i):
         """In the waiter's thread: on a GPU its stream has just been told to wait for the sum."""
         message = self.messages[i]
-        message.summed = torch.cuda.current_stream().record_event() if message.buffer.is_cuda else None
+        message.summed = event_on(message.buffer)
         self.line.returned(i)
         self.back(i)
 
@@ -317,7 +317,6 @@ class Exchange:
             self.came_back.wait_for(lambda: variable.left == 0 or self.error)
         if self.error:
             raise self.error
-        if variable.parameter.is_cuda:
-            for i in variable.messages:
-                torch.cuda.current_stream().wait_event(self.messages[i].summed)
+        for i in variable.messages:
+            wait_on_stream(self.messages[i].summed, variable.parameter)
         variable.sent = False
