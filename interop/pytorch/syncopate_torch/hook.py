@@ -251,9 +251,11 @@ class Exchange:
         self.go_on(error, lambda: self.line.told(self.heard.item()))
 
     def _summed(self, i):
-        """In the waiter's thread: on a GPU its stream has just been told to wait for the sum."""
+        """In the waiter's thread. On a GPU its stream waits for the sum, and where credit is limited the thread does too."""
         message = self.messages[i]
         message.summed = event_on(message.buffer)
+        if message.summed and self.line.credit is not None:
+            message.summed.synchronize()
         self.line.returned(i)
         self.back(i)
 

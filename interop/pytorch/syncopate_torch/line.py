@@ -7,8 +7,9 @@ message. So rank 0 leads: it sends the most urgent message that is ready there a
 that order (as ByteScheduler's master core does, SOSP 2019, §5). Pushes to servers and pulls need no common order, so
 where nothing else is sent each rank goes by its own.
 
-With gloo the credit of a collective comes back when the collective has ended. NCCL's collectives are queued on the device,
-where they follow one another anyway, so their credit comes back at once.
+The credit of a collective comes back when the collective has ended, also with NCCL, although nobody waits for its
+collectives on the host otherwise. They follow one another on the device, so a more urgent one comes behind all that are
+queued there, and only the credit keeps that queue short.
 """
 
 import collections
