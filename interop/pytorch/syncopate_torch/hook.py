@@ -28,8 +28,8 @@ import torch.distributed
 from torch.futures import Future
 from torch.nn.parallel import DistributedDataParallel
 
-from .clock import event_on, wait_on_stream
-from .deferred import Deferred
+from .clock import event_on, finish, wait_on_stream
+from .deferred import Deferred, uncompiled
 from .description import read
 from .lanes import lanes_of
 from .layout import ENCODINGS, Layout
@@ -63,8 +63,25 @@ def distribute(module, strategy, optimizer=None, allow_lossy=False, **arguments)
     exchange = Exchange(model, strategy, layout)
     deferred = Deferred(optimizer, module, exchange) if cross else None
     model.synchronize = lambda: (deferred and deferred.finish(), exchange.settle())
+    if cross and exchange.device.type == "cuda":
+        settle_before_own_messages(model, deferred)
     model.register_comm_hook(exchange, take)
     return model
+
+
+def settle_before_own_messages(model, deferred):
+    """DDP sends buffers before each forward pass, and the order of its buckets once, before the second one. With NCCL
+    these are kernels of another communicator than the hook's. Ranks that start kernels of two communicators in other
+    orders may wait for each other for ever, so all messages of the hook come first. gloo has no kernels."""
+    order_sent = False
+
+    def settle(*_):
+        nonlocal order_sent
+        if not order_sent or model.will_sync_module_buffers():
+            order_sent = order_sent or bool(deferred.waiting and torch.is_grad_enabled())
+            deferred.finish()
+
+    model.register_forward_pre_hook(uncompiled(settle))
 
 
 def check_encodings(name, groups, allow_lossy):
@@ -173,6 +190,16 @@ class Exchange:
         led = ordered and not all(m.server for m in self.messages)
         self.served = Served(self, strategy.get("node_ranks"), led) if singles else None
         self.line = self._line(layout.order, ordered, led)
+        self._connect()
+
+    def _connect(self):
+        """NCCL makes a communicator, connects it and loads kernels when a collective needs them first. That may wait
+        for kernels that run, and these for other ranks. So each message is summed here once, while nothing else runs."""
+        if self.device.type != "cuda":
+            return
+        for i, message in enumerate(self.messages):
+            torch.distributed.all_reduce(message.buffer, group=self.lanes[i % len(self.lanes)])
+        finish(self.device)
 
     def _line(self, order, ordered, led):
         """The order in which messages are sent. Without a limit of credit each goes as soon as it is ready."""
@@ -251,7 +278,7 @@ class Exchange:
         self.go_on(error, lambda: self.line.told(self.heard.item()))
 
     def _summed(self, i):
-        """In the waiter's thread. On a GPU its stream waits for the sum, and where credit is limited the thread does too."""
+        """In the waiter's thread. On a GPU its stream waits for the sum; with a limit of credit the thread does too."""
         message = self.messages[i]
         message.summed = event_on(message.buffer)
         if message.summed and self.line.credit is not None:
