@@ -277,6 +277,7 @@ def refusals():
     head = [{"variables": [{"name": "head.bias", "from": a, "to": b}]} for a, b in ((0, 9), (9, 40))]
     rest = [n for n, _ in model.named_parameters() if n != "head.bias"]
     rows = {"groups": [{"variables": [{"name": "head.bias", "rows": 3}, *rest]}]}
+    summed = {"groups": [{"variables": [{"name": "words.weight", "rows": 3}, "bags.weight", "head.weight", "head.bias"]}]}
     two_nodes = one_group(server=0, node_ranks=[1, 1])
     said |= {
         "node n5 serves, but has no device": refusal(
@@ -285,6 +286,7 @@ def refusals():
         "for 2 ranks, and these are 3": refusal(lambda: distribute(model, two_nodes)),
         "rank 7 is to serve": refusal(lambda: distribute(model, one_group(server=7))),
         "its gradients are not sparse": refusal(lambda: distribute(model, rows)),
+        "served or gathered, but not all-reduced": refusal(lambda: distribute(module(Sparse), summed)),
         "can be gathered": refusal(
             lambda: distribute(model, {"groups": [{"algorithm": "all_gather", "variables": [*rest, "head.bias"]}]})
         ),

@@ -52,7 +52,7 @@ class Variable:
         shape, indices, parts = self.parameter.shape, [], []
         for piece in self.pieces:
             rows, values = piece.rows_of_sum()
-            whole = torch.zeros(len(rows), *shape[1:], dtype=self.parameter.dtype)
+            whole = torch.zeros(len(rows), *shape[1:], dtype=self.parameter.dtype, device=rows.device)
             (whole if piece.axis == 0 else whole.narrow(piece.axis, piece.first, piece.length)).copy_(values)
             indices.append(rows + (piece.first if piece.axis == 0 else 0))
             parts.append(whole)
@@ -233,6 +233,8 @@ def pieces_of(member, group, named):
     parameter, rows = variable.parameter, member.get("rows")
     if rows is not None and not variable.sparse:
         raise ValueError(f"{variable.name}: its touched rows are to travel, but its gradients are not sparse")
+    if rows is not None and not group.get("server") and group.get("algorithm") != "all_gather":
+        raise ValueError(f"{variable.name}: touched rows can be served or gathered, but not all-reduced")
     if rows is None and group.get("algorithm") == "all_gather":
         raise ValueError(f"{variable.name}: only touched rows of sparse gradients can be gathered")
     axis, first = member.get("axis", 0), member.get("from", 0)
