@@ -15,7 +15,7 @@ from torch.nn.modules.module import register_module_forward_pre_hook
 from torch.nn.parallel import DistributedDataParallel
 
 from .description import check_writable, words
-from .profile import Profile
+from .profile import Profile, is_writer
 
 ABOUT = """Run a training script, watch some of its iterations, and write the model as `syncopate simulate` and
 `syncopate tune` take it: gradients with their sizes, and when each layer computes. The script is not changed. It ends
@@ -77,7 +77,7 @@ class Watch:
             if torch.is_grad_enabled() and any(p.requires_grad for p in module.parameters()):
                 self._begin(module)
         elif self.profile.left == 0:
-            raise SystemExit(0)
+            raise SystemExit(1 if is_writer() and not self.profile.done else 0)
 
     def _begin(self, module):
         if isinstance(module, DistributedDataParallel):
