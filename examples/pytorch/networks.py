@@ -1,7 +1,7 @@
 """Networks for the emulated device (`device.py`): five kinds of gradients, each a few MB, that train on a tiny batch.
 
-Each is NAME: (a function that makes the module, a function that draws a batch, the loss). Copies are alike on all ranks if
-the seed is; the batches are of each rank.
+Each is NAME: (a function that makes the module, a function that draws a batch). Copies are alike on all ranks if the seed
+is; the batches are of each rank. The loss of all of them is cross_entropy().
 """
 
 import torch
