@@ -135,9 +135,11 @@ def measure(description, most_bytes, device, idle):
     replaced = ("collectives", "measurements", "interference", "runtime")
     out = {k: v for k, v in description.items() if k not in replaced}
     shares = {"startup": {}} if idle else interference_said(load, most_bytes, lanes, device)
-    shares["startup"]["beside"] = beside(most_bytes, lanes, device)
-    say(f"  startup beside large messages: {shares['startup']['beside']:.1%} of its speed")
-    out["interference"] = shares
+    if dist.get_backend() != "nccl":  # whose all-reduces follow one another, so that none is beside others
+        shares["startup"]["beside"] = beside(most_bytes, lanes, device)
+        say(f"  startup beside large messages: {shares['startup']['beside']:.1%} of its speed")
+    if shares["startup"]:
+        out["interference"] = shares
     if dist.get_backend() in ("nccl", "gloo", "mpi"):
         out["transport"] = dist.get_backend()  # what is not measured is typical of it
     out = {**out, "runtime": runtime, "measurements": all_reduces(most_bytes, device)}
