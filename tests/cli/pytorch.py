@@ -278,13 +278,15 @@ def refusals():
     rest = [n for n, _ in model.named_parameters() if n != "head.bias"]
     rows = {"groups": [{"variables": [{"name": "head.bias", "rows": 3}, *rest]}]}
     summed = {"groups": [{"variables": [{"name": "words.weight", "rows": 3}, "bags.weight", "head.weight", "head.bias"]}]}
-    two_nodes = one_group(server=0, node_ranks=[1, 1])
+    two_nodes, second = one_group(server=0, node_ranks=[1, 1]), one_group(server=1, node_ranks=[RANKS])
+    second["groups"][0]["server"]["local_reduction"] = True
     said |= {
         "node n5 serves, but has no device": refusal(
             lambda: distribute(model, {"groups": [{"variables": [*rest, "head.bias"], "server": {"node": "n5"}}]})
         ),
         "for 2 ranks, and these are 3": refusal(lambda: distribute(model, two_nodes)),
         "rank 7 is to serve": refusal(lambda: distribute(model, one_group(server=7))),
+        "rank 1 is to serve with local_reduction": refusal(lambda: distribute(model, second)),
         "its gradients are not sparse": refusal(lambda: distribute(model, rows)),
         "served or gathered, but not all-reduced": refusal(lambda: distribute(module(Sparse), summed)),
         "can be gathered": refusal(

@@ -34,7 +34,7 @@ from .description import read
 from .lanes import lanes_of
 from .layout import ENCODINGS, Layout
 from .line import Follower, Leader, Line
-from .served import Served
+from .served import Served, first_ranks
 from .waiter import Waiter
 
 ONE_BYTE = 1 / 2**20  # in the MiB that bucket_cap_mb counts
@@ -159,6 +159,8 @@ def check_ranks(strategy, layout, process_group):
             raise ValueError(f"the strategy is for {ranks} ranks, and these are {world}")
         if not 0 <= server["rank"] < world:
             raise ValueError(f"rank {server['rank']} is to serve, of {world}")
+        if server.get("local_reduction") and server["rank"] not in first_ranks(strategy["node_ranks"]):
+            raise ValueError(f"rank {server['rank']} is to serve with local_reduction, and is no node's first")
 
 
 def check_sums(model, buffers):

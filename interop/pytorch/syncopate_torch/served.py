@@ -22,6 +22,11 @@ from .line import Leader
 from .waiter import Waiter
 
 
+def first_ranks(node_ranks):
+    """Of nodes that have any."""
+    return [sum(node_ranks[:k]) for k, n in enumerate(node_ranks) if n]
+
+
 def family(message, node_ranks, rank, world):
     """(parent, children) of a rank for a message; parent is None where the sum is made."""
     if message.gathered and not message.server:
@@ -29,7 +34,7 @@ def family(message, node_ranks, rank, world):
     root = message.server["rank"]
     if not message.server.get("local_reduction"):
         return (None, [r for r in range(world) if r != rank]) if rank == root else (root, [])
-    starts = [sum(node_ranks[:k]) for k, n in enumerate(node_ranks) if n]
+    starts = first_ranks(node_ranks)
     leader = max(start for start in starts if start <= rank)
     if rank != leader:
         return leader, []
