@@ -226,7 +226,7 @@ $(OUT)/tests/accuracy/accuracy: $(OUT)/obj/tests/accuracy/accuracy.o $$(foreach 
 	@mkdir -p $(@D)
 	$(Q)$(CC) $(LDFLAGS_ALL) -o $@ $< $(call link,cli)
 accuracy-nccl: all  ## sums of the NCCL worker and predicted against measured, on one GPU: four minutes, and root
-	@OUT=$(OUT) tests/accuracy/nccl.sh
+	@OUT=$(OUT) tests/accuracy-nccl.sh
 accuracy-weather: all  ## predicted against measured while NICs and workers vary, in the lab: a quarter of an hour, and root
 	@OUT=$(OUT) tests/accuracy/weather.py
 accuracy-pytorch: all  ## predicted against measured with real PyTorch on emulated devices, in the lab: half an hour, and root

@@ -3,9 +3,9 @@
 # for the lab, and four minutes. All ranks share the GPU, under MPS (which this starts and ends, if none runs), and talk by
 # NCCL's sockets: on this machine's loopback for the sums, through a lab of 4 nodes at 1 Gbit/s for the times.
 #
-#   OUT=build/release WORKER=nccl tests/accuracy/nccl.sh     (WORKER: the path of another worker)
+#   OUT=build/release WORKER=nccl tests/accuracy-nccl.sh     (WORKER: the path of another worker)
 set -u
-cd "$(dirname "$0")/../.." || exit 1
+cd "$(dirname "$0")/.." || exit 1
 syncopate=${OUT:-build/release}/bin/syncopate worker=${WORKER:-nccl}
 dir=$(mktemp -d)
 mkdir "$dir/mps" "$dir/log"
