@@ -271,7 +271,7 @@ static void plans_of_shards_in_several_ways_meet_a_plain_simulation(void **state
     }
     free(r);
     printf("%d of %d plans\n", compared, PLANS / 3);
-    assert_true(compared > PLANS / 20);
+    assert_true(compared > PLANS / 40);
 }
 
 static void plans_whose_pulls_wait_for_their_turn_meet_a_plain_simulation(void **state) {

@@ -7,6 +7,7 @@
 
 #include "base/json.h"
 #include "strategy/baselines/baselines.h"
+#include "strategy/baselines/pytorch_ddp.h"
 #include "strategy/plan.h"
 #include "strategy/space/ready_order.h"
 #include "tests/support/check.h"
