@@ -18,7 +18,8 @@ static const char MODEL[] =
     "{\"name\":\"l2\",\"forward_us\":20000,\"backward_us\":40000,\"variables\":[\"b\",\"c\"]}]}";
 
 static const char CLUSTER[] =
-    "{\"schema\":\"syncopate.cluster/1\",\"name\":\"four\",\"nodes\":[{\"name\":\"n\",\"count\":4,\"nic_gbit_per_s\":1,"
+    "{\"schema\":\"syncopate.cluster/"
+    "1\",\"name\":\"four\",\"transport\":\"ideal\",\"nodes\":[{\"name\":\"n\",\"count\":4,\"nic_gbit_per_s\":1,"
     "\"nic_latency_us\":50}],\"runtime\":{\"message_us\":100,\"push_us\":200,\"coordination_us\":150}}";
 
 /* A space with nothing to choose but sizes. */
