@@ -399,6 +399,11 @@ bool json_has(const struct json_at *at, const char *key, struct json_at *child) 
     return false;
 }
 
+const char *json_text_of(const struct json_at *at, const char *key) {
+    struct json_at member;
+    return json_has(at, key, &member) && cJSON_IsString(member.node) ? member.node->valuestring : "";
+}
+
 enum status json_member(const struct json_at *at, const char *key, struct json_at *child, struct error *err) {
     if (json_has(at, key, child))
         return ST_OK;

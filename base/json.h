@@ -58,6 +58,9 @@ enum status json_expect_schema(const struct json_at *at, const char *schema, str
 /* True when the member is there; *child is then its place. */
 bool json_has(const struct json_at *at, const char *key, struct json_at *child);
 
+/* The member's text; "" when it is not there, or is no text. */
+const char *json_text_of(const struct json_at *at, const char *key);
+
 /* The required member `key`. */
 enum status json_member(const struct json_at *at, const char *key, struct json_at *child, struct error *err);
 

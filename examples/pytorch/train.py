@@ -21,6 +21,7 @@ import torch
 import torch.distributed as dist
 from torch.nn.parallel import DistributedDataParallel
 
+from busy import processor_time, share_busy
 from device import Device
 from networks import NETWORKS, cross_entropy
 
@@ -99,13 +100,6 @@ def train(job, iterations, tell=lambda i, us: None):
     job.settle()
 
 
-def processor_time():
-    """Jiffies of all processors of this machine since it started: busy, and all."""
-    with open("/proc/stat", encoding="ascii") as file:
-        every = [int(x) for x in file.readline().split()[1:9]]
-    return sum(every) - every[3] - every[4], sum(every)
-
-
 def in_turn(jobs, options):
     """Blocks of iterations in turn: the first job, the second, ..., the first job, ... A block's time is the mean of its
     iterations but the first, which found nothing on its way where without a barrier something usually is. Beside it, how
@@ -119,9 +113,8 @@ def in_turn(jobs, options):
             dist.barrier()
             before = processor_time()
             train(job, 1 + options.iterations, lambda i, us, into=times: into.append(us))
-            used, passed = (b - a for a, b in zip(before, processor_time()))
+            busy[name].append(share_busy(before))
             blocks[name].append(sum(times[1:]) / options.iterations)
-            busy[name].append(used / max(passed, 1))
     return {"block_us": blocks, "busy": busy, "losses": {name: job.losses for name, job in jobs.items()}}
 
 

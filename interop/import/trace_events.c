@@ -74,19 +74,14 @@ static int64_t number_of(const struct json_at *at, const char *key) {
                : TRACE_NO_NUMBER;
 }
 
-static const char *text_of(const struct json_at *at, const char *key) {
-    struct json_at member;
-    return json_has(at, key, &member) && cJSON_IsString(member.node) ? member.node->valuestring : "";
-}
-
 enum status trace_event_read(const struct json_at *at, struct trace_event *out, bool *kept, struct error *err) {
     struct json_at args;
     double start, length;
     *kept = false;
     if (!cJSON_IsObject(at->node))
         return json_fail(at, err, "an event is an object");
-    *out = (struct trace_event){.place = at->index, .name = text_of(at, "name")};
-    if (strcmp(text_of(at, "ph"), "X") != 0 || !kind_of(out->name, text_of(at, "cat"), &out->kind))
+    *out = (struct trace_event){.place = at->index, .name = json_text_of(at, "name")};
+    if (strcmp(json_text_of(at, "ph"), "X") != 0 || !kind_of(out->name, json_text_of(at, "cat"), &out->kind))
         return ST_OK;
     enum status st = json_get_number(at, "ts", JSON_REQUIRED, -MAX_US, MAX_US, &start, err);
     if (!st)

@@ -9,19 +9,13 @@
 
 #include "interop/import/trace_events.h"
 
-/* A stretch for which the rank's collectives wait, unless it is busy meanwhile. */
-struct wait {
-    double start, end;
-    size_t late; /* for this trace */
-};
-
 /* How one rank's time is cut. */
 struct cut {
     const struct rank_trace *trace;
     struct spans moves; /* a message moves */
     struct spans busy;  /* a message moves, or the rank computes */
-    struct wait *waits; /* in order, apart from each other */
-    size_t n_waits;
+    struct spans waits; /* collectives wait, unless the rank is busy meanwhile; in order, apart from each other */
+    size_t *late;       /* by wait: the trace that is waited for */
 };
 
 static bool add_all(struct spans *to, const struct spans *from) {
@@ -34,19 +28,22 @@ static bool add_all(struct spans *to, const struct spans *from) {
 static void cut_release(struct cut *cut) {
     spans_release(&cut->busy);
     spans_release(&cut->moves);
-    free(cut->waits);
+    spans_release(&cut->waits);
+    free(cut->late);
 }
 
 static enum status cut_of(const struct rank_trace *trace, struct cut *out, struct error *err) {
-    struct cut cut = {.trace = trace, .waits = calloc(trace->n_collectives + 1, sizeof *cut.waits)};
-    bool ok = cut.waits;
+    struct cut cut = {.trace = trace, .late = calloc(trace->n_collectives + 1, sizeof *cut.late)};
+    cut.waits.items = calloc(trace->n_collectives + 1, sizeof *cut.waits.items);
+    bool ok = cut.late && cut.waits.items;
     double until = -INFINITY;
     for (size_t i = 0; i < trace->n_collectives && ok; i++) {
         const struct rank_collective *c = &trace->collectives[i];
         const double moves = rank_collective_moves(c);
         ok = spans_add(&cut.moves, moves, c->end);
         if (moves > fmax(c->start, until)) {
-            cut.waits[cut.n_waits++] = (struct wait){fmax(c->start, until), moves, c->late};
+            cut.late[cut.waits.n] = c->late;
+            cut.waits.items[cut.waits.n++] = (struct span){fmax(c->start, until), moves};
             until = moves;
         }
     }
@@ -64,21 +61,14 @@ static enum status cut_of(const struct rank_trace *trace, struct cut *out, struc
 /* The time between `start` and `end` for which the rank waits; for_whom[t] grows by that for trace t; NULL: none does.
  * O(log n + those within). */
 static double waiting_in(const struct cut *cut, double start, double end, double *for_whom) {
-    size_t low = 0, high = cut->n_waits;
+    const struct spans *waits = &cut->waits;
     double waiting = 0;
-    while (low < high) { /* the first that ends later than `start` */
-        const size_t middle = low + (high - low) / 2;
-        if (cut->waits[middle].end <= start)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    for (; low < cut->n_waits && cut->waits[low].start < end; low++) {
-        const double from = fmax(cut->waits[low].start, start), to = fmin(cut->waits[low].end, end);
+    for (size_t i = spans_after(waits, start); i < waits->n && waits->items[i].start < end; i++) {
+        const double from = fmax(waits->items[i].start, start), to = fmin(waits->items[i].end, end);
         const double us = fmax(to - from - spans_covered(&cut->busy, from, to), 0);
         waiting += us;
         if (for_whom)
-            for_whom[cut->waits[low].late] += us;
+            for_whom[cut->late[i]] += us;
     }
     return waiting;
 }

@@ -81,11 +81,6 @@ static double number_of(const struct json_at *args, const char *key) {
     return json_has(args, key, &member) && cJSON_IsNumber(member.node) ? fmax(member.node->valuedouble, 0) : 0;
 }
 
-static const char *text_of(const struct json_at *args, const char *key) {
-    struct json_at member;
-    return json_has(args, key, &member) && cJSON_IsString(member.node) ? member.node->valuestring : "";
-}
-
 /* The number of elements of a list of sizes, or of a list of such lists. */
 static double elements_of(const cJSON *sizes) {
     double product = 1, sum = 0;
@@ -109,7 +104,7 @@ static double first_elements(const struct json_at *args) {
 static uint64_t bytes_of(const struct json_at *args) {
     struct json_at dims, types;
     const double said = fmax(number_of(args, "In msg nelems"), number_of(args, "Out msg nelems"));
-    double bytes = said * (double)bytes_of_type(text_of(args, "dtype"));
+    double bytes = said * (double)bytes_of_type(json_text_of(args, "dtype"));
     if (said <= 0 && json_has(args, "Input Dims", &dims) && json_has(args, "Input type", &types) &&
         cJSON_IsArray(dims.node) && cJSON_IsArray(types.node)) {
         const char *type = cJSON_GetStringValue(types.node->child);
@@ -121,7 +116,7 @@ static uint64_t bytes_of(const struct json_at *args) {
 /* Name and ranks of the process group, for comparing; NULL when memory is out. */
 static const char *group_of(struct reading *r, const struct json_at *args) {
     struct json_at ranks;
-    const char *name = text_of(args, "Process Group Name"), *kept = NULL;
+    const char *name = json_text_of(args, "Process Group Name"), *kept = NULL;
     if (!json_has(args, "Process Group Ranks", &ranks))
         return text_set_add(r->texts, name);
     char *list = json_line(ranks.node), *whole = list ? malloc(strlen(name) + strlen(list) + 2) : NULL;
@@ -140,7 +135,7 @@ static enum status add_collective(struct reading *r, const struct json_at *at, c
     struct json_at args;
     if (!json_has(at, "args", &args) || !cJSON_IsObject(args.node))
         args = json_root(NULL, "");
-    const char *said = text_of(&args, "Collective name"), *colon = strchr(event->name, ':');
+    const char *said = json_text_of(&args, "Collective name"), *colon = strchr(event->name, ':');
     struct rank_collective c = {.start = event->start, .end = event->end, .ready = NAN};
     c.operation = operation_of(*said ? said : colon && colon[1] != ':' ? colon + 1 : event->name, &c.meets);
     c.group = group_of(r, &args);

@@ -42,18 +42,22 @@ bool spans_add(struct spans *spans, double start, double end) {
     return true;
 }
 
-double spans_covered(const struct spans *spans, double start, double end) {
+size_t spans_after(const struct spans *spans, double moment) {
     size_t low = 0, high = spans->n;
-    double covered = 0;
-    while (low < high) { /* the first that ends later than `start` */
+    while (low < high) {
         const size_t middle = low + (high - low) / 2;
-        if (spans->items[middle].end <= start)
+        if (spans->items[middle].end <= moment)
             low = middle + 1;
         else
             high = middle;
     }
-    for (; low < spans->n && spans->items[low].start < end; low++)
-        covered += fmin(spans->items[low].end, end) - fmax(spans->items[low].start, start);
+    return low;
+}
+
+double spans_covered(const struct spans *spans, double start, double end) {
+    double covered = 0;
+    for (size_t i = spans_after(spans, start); i < spans->n && spans->items[i].start < end; i++)
+        covered += fmin(spans->items[i].end, end) - fmax(spans->items[i].start, start);
     return fmax(covered, 0);
 }
 

@@ -22,6 +22,9 @@ bool spans_add(struct spans *spans, double start, double end);
 /* Sort, and join those that touch or overlap. spans_covered needs it. O(n log n). */
 void spans_join(struct spans *spans);
 
+/* The first of spans in order, and apart from each other, that ends later than `moment`; n when none does. O(log n). */
+size_t spans_after(const struct spans *spans, double moment);
+
 /* How much of the time from `start` to `end` joined spans cover. O(log n + those within). */
 double spans_covered(const struct spans *spans, double start, double end);
 

@@ -26,6 +26,9 @@ import sys
 import time
 
 ROOT = os.path.abspath(os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", ".."))
+sys.path.insert(0, os.path.join(ROOT, "examples", "pytorch"))
+from busy import processor_time, share_busy  # noqa: E402
+
 SYNCOPATE = os.path.join(ROOT, os.environ.get("OUT", "build/release"), "bin", "syncopate")
 FOLDER = os.path.join(ROOT, "build", "accuracy-pytorch")
 LAB, NODES, DEVICE_MS, MOST_BYTES = "accuracy-pytorch", 4, 200, 8 << 20
@@ -111,19 +114,11 @@ def prepared(name, model_path, cluster_path):
 
 # ---- a cell ----
 
-def processor_time():
-    """Jiffies of all processors: busy, and all."""
-    with open("/proc/stat", encoding="ascii") as file:
-        every = [int(x) for x in file.readline().split()[1:9]]
-    return sum(every) - every[3] - every[4], sum(every)
-
-
 def busy_for(seconds):
     """How busy the processors are, from 0 to 1."""
     before = processor_time()
     time.sleep(seconds)
-    used, passed = (b - a for a, b in zip(before, processor_time()))
-    return used / max(passed, 1)
+    return share_busy(before)
 
 
 def describe(rate):

@@ -97,4 +97,11 @@ static inline struct source rank_end(struct rank_text *to) {
     return (struct source){.name = to->name, .text = to->text, .n = to->n};
 }
 
+static inline void rank_free(size_t n, struct rank_text *texts) {
+    for (size_t r = 0; r < n; r++) {
+        free(texts[r].text);
+        texts[r] = (struct rank_text){0};
+    }
+}
+
 #endif

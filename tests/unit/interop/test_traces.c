@@ -12,10 +12,7 @@ static struct rank_text texts[RANKS];
 
 static int finish(void **state) {
     (void)state;
-    for (int r = 0; r < RANKS; r++) {
-        free(texts[r].text);
-        texts[r] = (struct rank_text){0};
-    }
+    rank_free(RANKS, texts);
     return 0;
 }
 

@@ -29,10 +29,7 @@ static void make(size_t ranks, int late, struct explanation *out) {
 
 static int finish(void **state) {
     (void)state;
-    for (int r = 0; r < RANKS; r++) {
-        free(texts[r].text);
-        texts[r] = (struct rank_text){0};
-    }
+    rank_free(RANKS, texts);
     return 0;
 }
 
