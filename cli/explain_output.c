@@ -1,5 +1,5 @@
-/* The picture shows one iteration, of the length that is typical of the first rank; every rank has its own line and
- * clock. Everything else is about all iterations. */
+/* The picture shows one iteration: the one whose length is typical of the first rank. Each rank has its own line and
+ * its own clock. Everything else is about all iterations. */
 #include "cli/explain_output.h"
 
 #include <stdlib.h>

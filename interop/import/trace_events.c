@@ -110,8 +110,8 @@ struct reading {
     struct text_set texts;
 };
 
-/* What the arguments say of the first input: the first sizes, and the first type if there is one, as they stand there.
- * NULL: nothing, or memory is out, which *ok tells. */
+/* The first input's sizes and type, as the event's arguments write them; the type may be missing. NULL where the
+ * arguments say nothing, and when memory is out; then *ok is false. */
 static const char *input_of(struct text_set *texts, const struct json_at *event, bool *ok) {
     static const char *const keys[] = {"Input Dims", "Input dims", "Input type"};
     struct json_at args, list;

@@ -1,6 +1,6 @@
-/* A moment counts for the first of these that holds: the rank computes; one of its collectives has begun on all ranks
- * and is not done; one of its collectives has begun on this rank. Of several that wait, the one that began first says
- * for whom. */
+/* A rank's moment is computing if the rank computes. Else it is exposed communication if some collective has begun on
+ * all ranks and is not done. Else it is waiting if a collective has begun on this rank. Where several collectives wait,
+ * the first to begin says for which rank. */
 #include "interop/traces/explanation.h"
 
 #include <math.h>
