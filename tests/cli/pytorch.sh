@@ -21,13 +21,13 @@ fi
 
 # ---- a model and a cluster of this machine ----
 module=$root/interop/pytorch
-timeout 100 $python "$root/tests/cli/pytorch.py" "$module" profile . 2>err ||
+timeout 300 $python "$root/tests/cli/pytorch.py" "$module" profile . 2>err ||
     echo "not ok profile_ends_well: $(tail -n 1 err)"
 cat >cluster.json <<'JSON'
 {"schema":"syncopate.cluster/1","name":"here",
  "nodes":[{"name":"n","count":3,"devices":1,"device":"cpu","nic_gbit_per_s":1,"device_link_gbyte_per_s":12}]}
 JSON
-timeout 100 $python "$root/tests/cli/pytorch.py" "$module" bench cluster.json --max-bytes 65536 --out measured.json 2>bench.err
+timeout 300 $python "$root/tests/cli/pytorch.py" "$module" bench cluster.json --max-bytes 65536 --out measured.json 2>bench.err
 ended=$?
 
 # one_line NAME LINE COMMAND...: it ends with status 2 and says LINE and nothing else. PyTorch's own warnings, such as that
