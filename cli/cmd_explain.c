@@ -32,31 +32,15 @@ static enum status check(const struct request *request, struct error *err) {
         return error_set(err, ST_USAGE, "--out without --cluster: give the cluster file to which the costs are added");
     if (is_standard_output(request->out) || is_standard_output(request->html))
         return error_set(err, ST_USAGE, "--out and --html: standard output has the explanation; give a file");
-    enum status st = request->out ? output_check(request->out, err) : ST_OK;
-    return !st && request->html ? output_check(request->html, err) : st;
+    return ST_OK;
 }
 
 /* What a reader of the figures must know, on standard error. */
 static void warn(const struct explanation *e) {
-    const struct meetings *m = &e->meetings;
-    if (e->numbered && e->n > 1)
-        log_warn("the traces do not tell their ranks, which are numbered in the order given");
-    if (e->n == 1)
-        log_warn("one rank's trace does not tell when the others came: waiting for them counts as exposed "
-                 "communication; give the traces of all ranks");
-    else if (!m->n)
-        log_warn("no collective is in several of these traces; profile the same iterations on all ranks");
-    if (m->n_unmatched)
-        log_warn("%zu collectives are missing in other ranks' traces and are left out of costs and waiting",
-                 m->n_unmatched);
-    if (m->n_partial)
-        log_warn("%zu collectives had more ranks than there are traces: who came last is the last of those given, and "
-                 "costs are not taken from them",
-                 m->n_partial);
-    if (m->n > m->n_partial && !m->n_points)
-        log_warn(
-            "the traces do not tell how large messages were; profile with record_shapes=True and a PyTorch that has "
-            "Kineto");
+    char notes[EXPLAINED_NOTES][EXPLAINED_ROOM];
+    const size_t n = explained_notes(e, notes);
+    for (size_t i = 0; i < n; i++)
+        log_warn("%s", notes[i]);
 }
 
 /* What became of the points of the traces. */
@@ -178,20 +162,18 @@ static enum status try_floor(const struct explanation *e, const char *trace, con
     return st == ST_NO_MEMORY ? st : ST_OK;
 }
 
+/* The cluster with the costs, and what no strategy can hide on it. *json is the caller's. */
 static enum status use_cluster(const struct request *request, const struct explanation *e, const char *trace,
-                               struct explained_floor *floor, struct error *err) {
+                               cJSON **json, struct written *written, struct explained_floor *floor,
+                               struct error *err) {
     struct arena arena = {0};
-    struct written w = {0};
-    cJSON *json = NULL;
     struct measurement *measured = arena_alloc(&arena, e->meetings.n_points, sizeof *measured);
     if (measured)
-        w = list_measurements(&e->meetings, measured);
-    enum status st = measured ? add_costs(request->cluster, w.n, measured, &arena, &json, err) : error_no_memory(err);
-    if (!st && request->out)
-        st = write_cluster(request->out, json, &w, err);
+        *written = list_measurements(&e->meetings, measured);
+    enum status st =
+        measured ? add_costs(request->cluster, written->n, measured, &arena, json, err) : error_no_memory(err);
     if (!st)
-        st = try_floor(e, trace, json, floor, err);
-    cJSON_Delete(json);
+        st = try_floor(e, trace, *json, floor, err);
     arena_release(&arena);
     return st;
 }
@@ -209,23 +191,37 @@ static enum status write_page(const char *path, const struct explanation *e, con
     return st;
 }
 
-static enum status explain(const struct request *request, const struct arguments *traces, struct error *err) {
-    struct source sources[MAX_ARGUMENTS];
+/* The explanation is told first, so that a file that cannot be written does not cost it. */
+static enum status tell(const struct request *request, const struct explanation *e, const char *trace,
+                        struct error *err) {
     struct explained_floor floor = {0};
+    struct written written = {0};
+    cJSON *cluster = NULL;
+    enum status st = request->cluster ? use_cluster(request, e, trace, &cluster, &written, &floor, err) : ST_OK;
+    if (!st)
+        st = request->json ? explain_print_json(e, &floor, err) : explain_print(e, &floor, err);
+    if (!st)
+        warn(e);
+    if (!st && request->out)
+        st = write_cluster(request->out, cluster, &written, err);
+    if (!st && request->html)
+        st = write_page(request->html, e, &floor, err);
+    cJSON_Delete(cluster);
+    return st;
+}
+
+static enum status explain(const struct request *request, const struct arguments *traces, struct error *err) {
+    struct source *sources = calloc(traces->n, sizeof *sources);
     struct explanation e;
+    if (!sources)
+        return error_no_memory(err);
     for (size_t i = 0; i < traces->n; i++)
         sources[i] = trace_source(traces->items[i]);
     enum status st = explanation_of(traces->n, sources, &e, err);
+    free(sources);
     if (st)
         return st;
-    if (request->cluster)
-        st = use_cluster(request, &e, traces->items[0], &floor, err);
-    if (!st && request->html)
-        st = write_page(request->html, &e, &floor, err);
-    if (!st)
-        st = request->json ? explain_print_json(&e, &floor, err) : explain_print(&e, &floor, err);
-    if (!st)
-        warn(&e);
+    st = tell(request, &e, traces->items[0], err);
     explanation_release(&e);
     return st;
 }

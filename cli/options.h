@@ -55,7 +55,7 @@ struct command_line {
     bool group;                     /* does nothing but list `commands`; takes no options_common */
 };
 
-enum { MAX_ARGUMENTS = 64 };
+enum { MAX_ARGUMENTS = 4096 }; /* `explain` takes a trace a rank */
 
 /* Take the options that say which service off the front of the line: "syncopate --server URL [--token-file FILE]
  * [--cacert FILE] [--proxy URL] COMMAND ...". They count as the environment's, so what stands behind the command beats

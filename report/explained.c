@@ -15,10 +15,6 @@
 enum { TIME_ROOM = 32, CELLS = 400 };
 static const double WIDTH = 1000, LEFT = 84, RIGHT = 984, HEAD = 34, ROW = 16, GAP = 6, AXIS = 30;
 
-static const char *time_text(double us, char out[TIME_ROOM]) {
-    return units_format_time(us, out, TIME_ROOM);
-}
-
 /* ---- sentences ---- */
 
 struct sentences {
@@ -46,7 +42,8 @@ static void say_late(struct sentences *s, const struct explanation *e) {
     say(s,
         "Rank %ld is late: the others wait %s of an iteration for it; it comes last to %zu of %zu collectives, "
         "by %s in the median.",
-        rank, time_text(a->held_up_us, held), a->n_last, a->n_met, time_text(a->gap_us, by));
+        rank, units_format_time(a->held_up_us, held, sizeof held), a->n_last, a->n_met,
+        units_format_time(a->gap_us, by, sizeof by));
     say(s, "No order of messages changes that: look for what rank %ld alone does, such as loading data or more work.",
         rank);
 }
@@ -58,11 +55,12 @@ static void say_limit(struct sentences *s, const struct explanation *e, const st
         say(s,
             "Tuning of communication can win at most %s of an iteration (%.2f times as fast): "
             "in the other %s the busiest rank computes or is idle.",
-            time_text(e->most_won_us, most), e->iteration_us / least, time_text(least, left));
+            units_format_time(e->most_won_us, most, sizeof most), e->iteration_us / least,
+            units_format_time(least, left, sizeof left));
     if (floor->known)
         say(s, "On %s no strategy can hide %s of it (docs/lower-bound.md), which leaves at most %s to win.",
-            floor->cluster, time_text(floor->exposed_us, left),
-            time_text(fmax(e->most_won_us - floor->exposed_us, 0), most));
+            floor->cluster, units_format_time(floor->exposed_us, left, sizeof left),
+            units_format_time(fmax(e->most_won_us - floor->exposed_us, 0), most, sizeof most));
 }
 
 size_t explained_sentences(const struct explanation *e, const struct explained_floor *floor,
@@ -70,16 +68,106 @@ size_t explained_sentences(const struct explanation *e, const struct explained_f
     struct sentences s = {.out = out};
     char time[TIME_ROOM];
     say(&s, "%zu rank%s, %zu iterations of %s in the mean, times of the %s.", e->n, e->n > 1 ? "s" : "",
-        e->traces[0].n_steps, time_text(e->iteration_us, time), e->traces[0].on_device ? "device" : "processor");
+        e->traces[0].n_steps, units_format_time(e->iteration_us, time, sizeof time),
+        e->traces[0].on_device ? "device" : "processor");
     if (e->meetings.n)
         say(&s,
             e->meetings.one_clock
                 ? "All ranks go by one host's clock; the ends of %zu collectives differ by %s in the median."
                 : "Clocks are compared by the ends of %zu collectives, which differ by %s in the median.",
-            e->meetings.n, time_text(e->meetings.clock_us, time));
+            e->meetings.n, units_format_time(e->meetings.clock_us, time, sizeof time));
     say_late(&s, e);
     say_limit(&s, e, floor);
     return s.n;
+}
+
+size_t explained_notes(const struct explanation *e, char out[EXPLAINED_NOTES][EXPLAINED_ROOM]) {
+    const struct meetings *m = &e->meetings;
+    struct sentences s = {.out = out};
+    if (e->numbered && e->n > 1)
+        say(&s, "the traces do not tell their ranks, which are numbered in the order given");
+    if (e->n == 1)
+        say(&s, "one rank's trace does not tell when the others came: waiting for them counts as exposed "
+                "communication; give the traces of all ranks");
+    else if (!m->n)
+        say(&s, "no collective is in several of these traces; profile the same iterations on all ranks");
+    if (m->n_unmatched)
+        say(&s, "%zu collectives are missing in other ranks' traces and are left out of costs and waiting",
+            m->n_unmatched);
+    if (m->n_partial)
+        say(&s,
+            "%zu collectives had more ranks than there are traces: who came last is the last of those given, and "
+            "costs are not taken from them",
+            m->n_partial);
+    else if (m->n && !m->n_points)
+        say(&s,
+            "the traces do not tell how large messages were; profile with record_shapes=True and a PyTorch that has "
+            "Kineto");
+    return s.n;
+}
+
+/* ---- which ranks ---- */
+
+/* The larger it is, the more the rank stands out. */
+typedef double measure(const struct explanation *e, size_t t);
+
+static double by_late(const struct explanation *e, size_t t) {
+    return t == e->late ? INFINITY : e->accounts[t].held_up_us;
+}
+static double by_length(const struct explanation *e, size_t t) {
+    return e->accounts[t].iteration_us;
+}
+static double by_work(const struct explanation *e, size_t t) {
+    return e->accounts[t].us[TIME_compute] + e->accounts[t].us[TIME_idle];
+}
+static double by_exposed(const struct explanation *e, size_t t) {
+    return e->accounts[t].us[TIME_exposed];
+}
+static double by_waiting(const struct explanation *e, size_t t) {
+    return e->accounts[t].us[TIME_waiting];
+}
+/* The nearest to the mean iteration. */
+static double by_mean(const struct explanation *e, size_t t) {
+    return -fabs(e->accounts[t].iteration_us - e->iteration_us);
+}
+
+/* The trace that stands out most among those that have no row yet. There are more traces than rows. */
+static size_t most_of_others(const struct explanation *e, measure *by, size_t n, const struct explained_row *taken) {
+    size_t best = e->n;
+    for (size_t t = 0; t < e->n; t++) {
+        size_t k = 0;
+        while (k < n && taken[k].trace != t)
+            k++;
+        if (k == n && (best == e->n || by(e, t) > by(e, best)))
+            best = t;
+    }
+    return best;
+}
+
+static int compare_rows(const void *a, const void *b) {
+    const struct explained_row *x = a, *y = b;
+    return (x->trace > y->trace) - (x->trace < y->trace);
+}
+
+size_t explained_rows(const struct explanation *e, struct explained_row out[EXPLAINED_ROWS]) {
+    const struct {
+        measure *by;
+        const char *why;
+    } ways[] = {{by_late, e->late < e->n ? "late" : "holds up most"},
+                {by_length, "longest iteration"},
+                {by_work, "busiest"},
+                {by_exposed, "most exposed"},
+                {by_waiting, "waits most"},
+                {by_mean, "typical"}};
+    size_t n = 0;
+    for (; e->n <= EXPLAINED_ROWS && n < e->n; n++)
+        out[n] = (struct explained_row){n, NULL};
+    for (size_t i = 0; e->n > EXPLAINED_ROWS && i < sizeof ways / sizeof *ways; i++) {
+        const size_t trace = most_of_others(e, ways[i].by, n, out);
+        out[n++] = (struct explained_row){trace, ways[i].why};
+    }
+    qsort(out, n, sizeof *out, compare_rows);
+    return n;
 }
 
 /* ---- the picture ---- */
@@ -125,7 +213,8 @@ static void put_row(struct markup *m, const enum time_kind *cells, const struct 
         const double from = svg_axis_place(x, cell_us * (double)i), to = svg_axis_place(x, cell_us * (double)k);
         svg_rectangle_begin(m, class_of(cells[i]), from, top, to - from, ROW);
         markup_begin(m, "title");
-        markup_textf(m, "%s: %s", time_kind_words(cells[i]), time_text(cell_us * (double)(k - i), time));
+        markup_textf(m, "%s: %s", time_kind_words(cells[i]),
+                     units_format_time(cell_us * (double)(k - i), time, sizeof time));
         markup_end(m);
         markup_end(m);
     }
@@ -135,12 +224,13 @@ static double length_of(const struct explanation *e, size_t trace, size_t step) 
     return e->traces[trace].steps[step].end - e->traces[trace].steps[step].start;
 }
 
-static enum status put_rows(struct markup *m, const struct explanation *e, const size_t *steps, struct error *err) {
-    const double bottom = HEAD + (ROW + GAP) * (double)e->n;
+static enum status put_rows(struct markup *m, const struct explanation *e, size_t rows, const struct explained_row *row,
+                            const size_t *steps, struct error *err) {
+    const double bottom = HEAD + (ROW + GAP) * (double)rows;
     struct svg_axis x = {0, 0, false, LEFT, RIGHT};
     enum status st = ST_OK;
-    for (size_t t = 0; t < e->n; t++)
-        x.high = fmax(x.high, length_of(e, t, steps[t]));
+    for (size_t i = 0; i < rows; i++)
+        x.high = fmax(x.high, length_of(e, row[i].trace, steps[row[i].trace]));
     x.high = x.high > 0 ? x.high : 1;
     const struct svg_unit unit = svg_time_unit(x.high);
     svg_begin(m, "iteration", "chart", WIDTH, bottom + AXIS, "What each rank does in an iteration",
@@ -148,9 +238,10 @@ static enum status put_rows(struct markup *m, const struct explanation *e, const
     put_legend(m);
     svg_axis_x(m, &x, unit.us, HEAD, bottom, 10, false);
     svg_text(m, "label", RIGHT, bottom + AXIS - 2, SVG_END, "%s", unit.word);
-    for (size_t t = 0; t < e->n && !st; t++) {
+    for (size_t i = 0; i < rows && !st; i++) {
         enum time_kind cells[CELLS];
-        const double top = HEAD + (ROW + GAP) * (double)t;
+        const size_t t = row[i].trace;
+        const double top = HEAD + (ROW + GAP) * (double)i;
         st = explanation_picture(e, t, steps[t], CELLS, cells, err);
         svg_text(m, "label", LEFT - 8, top + ROW - 4, SVG_END, "rank %ld", (long)e->traces[t].rank);
         if (!st)
@@ -160,14 +251,22 @@ static enum status put_rows(struct markup *m, const struct explanation *e, const
     return st;
 }
 
-static enum status put_picture(struct markup *m, const struct explanation *e, struct error *err) {
+static enum status put_picture(struct markup *m, const struct explanation *e, size_t rows,
+                               const struct explained_row *row, struct error *err) {
     size_t *steps = calloc(e->n, sizeof *steps);
     enum status st = steps ? explained_steps(e, steps, err) : error_no_memory(err);
     if (!st) {
         char title[64];
         snprintf(title, sizeof title, "Iteration %ld", (long)e->traces[0].steps[steps[0]].number);
         html_section(m, "picture", title);
-        st = put_rows(m, e, steps, err);
+        markup_begin(m, "figure");
+        html_begin(m, "div", "scroll");
+        markup_attribute(m, "role", "region");
+        markup_attribute(m, "tabindex", "0");
+        markup_attribute(m, "aria-label", "iteration");
+        st = put_rows(m, e, rows, row, steps, err);
+        markup_end(m);
+        markup_end(m);
         markup_end(m);
     }
     free(steps);
@@ -176,34 +275,39 @@ static enum status put_picture(struct markup *m, const struct explanation *e, st
 
 /* ---- tables ---- */
 
-static void put_ranks(struct markup *m, const struct explanation *e) {
-    static const char *const heads[] = {">rank",
-                                        ">iteration",
-                                        ">compute",
-                                        ">exposed communication",
-                                        ">waiting",
-                                        ">idle",
-                                        ">hidden communication",
-                                        ">came last",
-                                        ">by",
-                                        ">held up others",
-                                        NULL};
+static void put_ranks(struct markup *m, const struct explanation *e, size_t rows, const struct explained_row *row) {
+    const char *heads[] = {">rank",
+                           ">iteration",
+                           ">compute",
+                           ">exposed communication",
+                           ">waiting",
+                           ">idle",
+                           ">hidden communication",
+                           ">came last",
+                           ">by",
+                           ">held up others",
+                           row[0].why ? "shown as" : NULL,
+                           NULL};
     struct html_table table;
     char time[TIME_ROOM];
     html_section(m, "ranks", "Ranks");
     html_table_begin(&table, m, "Means over the iterations", heads);
-    for (size_t i = 0; i < e->n; i++) {
-        const struct rank_account *a = &e->accounts[i];
-        html_cellf(&table, "%ld", (long)e->traces[i].rank);
-        html_cell(&table, time_text(a->iteration_us, time));
+    for (size_t i = 0; i < rows; i++) {
+        const struct rank_account *a = &e->accounts[row[i].trace];
+        html_cellf(&table, "%ld", (long)e->traces[row[i].trace].rank);
+        html_cell(&table, units_format_time(a->iteration_us, time, sizeof time));
         for (int k = 0; k < TIME_COUNT; k++)
-            html_cell(&table, time_text(a->us[k], time));
-        html_cell(&table, time_text(a->hidden_us, time));
+            html_cell(&table, units_format_time(a->us[k], time, sizeof time));
+        html_cell(&table, units_format_time(a->hidden_us, time, sizeof time));
         html_cellf(&table, "%zu of %zu", a->n_last, a->n_met);
-        html_cell(&table, a->n_last ? time_text(a->gap_us, time) : "-");
-        html_cell(&table, time_text(a->held_up_us, time));
+        html_cell(&table, a->n_last ? units_format_time(a->gap_us, time, sizeof time) : "-");
+        html_cell(&table, units_format_time(a->held_up_us, time, sizeof time));
+        if (row[i].why)
+            html_cell(&table, row[i].why);
     }
     html_table_end(&table);
+    if (rows < e->n)
+        html_leaff(m, "p", "soft", "%zu of %zu ranks are shown; the JSON has them all.", rows, e->n);
     markup_end(m);
 }
 
@@ -221,8 +325,9 @@ static void put_costs(struct markup *m, const struct explanation *e) {
         html_cell(&table, p->operation);
         html_cellf(&table, "%u", p->devices);
         html_cellf(&table, "%lu", (unsigned long)p->bytes);
-        html_cell(&table, time_text(p->time_us.median_us, time));
-        html_cellf(&table, "%s..%s", time_text(p->time_us.low_us, low), time_text(p->time_us.high_us, high));
+        html_cell(&table, units_format_time(p->time_us.median_us, time, sizeof time));
+        html_cellf(&table, "%s..%s", units_format_time(p->time_us.low_us, low, sizeof low),
+                   units_format_time(p->time_us.high_us, high, sizeof high));
         html_cellf(&table, "%zu", p->time_us.n);
         html_cellf(&table, "%.0f%%", 100 * p->beside);
         html_cell(&table, p->alone ? "alone" : "beside others");
@@ -231,24 +336,89 @@ static void put_costs(struct markup *m, const struct explanation *e) {
     markup_end(m);
 }
 
+enum status explained_write(struct markup *m, const struct explanation *e, const struct explained_floor *floor,
+                            struct error *err) {
+    char said[EXPLAINED_SENTENCES][EXPLAINED_ROOM], notes[EXPLAINED_NOTES][EXPLAINED_ROOM];
+    struct explained_row row[EXPLAINED_ROWS];
+    const size_t n = explained_sentences(e, floor, said), n_notes = explained_notes(e, notes),
+                 rows = explained_rows(e, row);
+    markup_begin(m, "header");
+    markup_leaf(m, "h1", EXPLAINED_TITLE);
+    for (size_t i = 0; i < n; i++)
+        markup_leaf(m, "p", said[i]);
+    for (size_t i = 0; i < n_notes; i++)
+        html_leaff(m, "p", "soft", "Note: %s.", notes[i]);
+    markup_end(m);
+    enum status st = put_picture(m, e, rows, row, err);
+    put_ranks(m, e, rows, row);
+    put_costs(m, e);
+    return st;
+}
+
 enum status explained_page(const struct explanation *e, const struct explained_floor *floor, char **out, size_t *length,
                            struct error *err) {
-    static const char title[] = "Where an iteration's time went";
     struct markup m = {0};
-    char sentences[EXPLAINED_SENTENCES][EXPLAINED_ROOM];
-    const size_t n = explained_sentences(e, floor, sentences);
-    html_page_begin(&m, title, NULL);
-    markup_begin(&m, "header");
-    markup_leaf(&m, "h1", title);
-    for (size_t i = 0; i < n; i++)
-        markup_leaf(&m, "p", sentences[i]);
-    markup_end(&m);
-    enum status st = put_picture(&m, e, err);
-    put_ranks(&m, e);
-    put_costs(&m, e);
+    html_page_begin(&m, EXPLAINED_TITLE, NULL);
+    enum status st = explained_write(&m, e, floor, err);
     html_page_end(&m);
     if (!st)
         return markup_take(&m, out, length, err);
     markup_release(&m);
     return st;
+}
+
+/* ---- JSON ---- */
+
+static cJSON *rank_json(const struct explanation *e, size_t i, bool *ok) {
+    static const char *const keys[TIME_COUNT] = {"compute_us", "exposed_us", "waiting_us", "idle_us"};
+    const struct rank_account *a = &e->accounts[i];
+    cJSON *json = cJSON_CreateObject();
+    *ok = *ok && json && cJSON_AddNumberToObject(json, "rank", (double)e->traces[i].rank) &&
+          cJSON_AddStringToObject(json, "file", e->traces[i].file) &&
+          cJSON_AddNumberToObject(json, "iterations", (double)e->traces[i].n_steps) &&
+          cJSON_AddNumberToObject(json, "iteration_us", a->iteration_us);
+    for (int k = 0; k < TIME_COUNT; k++)
+        *ok = *ok && cJSON_AddNumberToObject(json, keys[k], a->us[k]);
+    *ok = *ok && cJSON_AddNumberToObject(json, "hidden_us", a->hidden_us) &&
+          cJSON_AddNumberToObject(json, "collectives", (double)a->n_met) &&
+          cJSON_AddNumberToObject(json, "last", (double)a->n_last) &&
+          cJSON_AddNumberToObject(json, "last_by_us", a->gap_us) &&
+          cJSON_AddNumberToObject(json, "held_up_us", a->held_up_us);
+    return json;
+}
+
+static cJSON *cost_json(const struct cost_point *p, bool *ok) {
+    cJSON *json = cJSON_CreateObject();
+    *ok = *ok && json && cJSON_AddStringToObject(json, "operation", p->operation) &&
+          cJSON_AddNumberToObject(json, "devices", p->devices) &&
+          cJSON_AddNumberToObject(json, "bytes", (double)p->bytes) &&
+          cJSON_AddNumberToObject(json, "time_us", p->time_us.median_us) &&
+          cJSON_AddNumberToObject(json, "low_us", p->time_us.low_us) &&
+          cJSON_AddNumberToObject(json, "high_us", p->time_us.high_us) &&
+          cJSON_AddNumberToObject(json, "times", (double)p->time_us.n) &&
+          cJSON_AddBoolToObject(json, "alone", p->alone) && cJSON_AddNumberToObject(json, "beside_compute", p->beside);
+    return json;
+}
+
+cJSON *explained_json(const struct explanation *e, const struct explained_floor *floor, bool *whole) {
+    cJSON *json = cJSON_CreateObject();
+    bool ok = json && cJSON_AddStringToObject(json, "schema", "syncopate.explanation/1") &&
+              cJSON_AddNumberToObject(json, "iteration_us", e->iteration_us) &&
+              cJSON_AddNumberToObject(json, "most_won_us", e->most_won_us) &&
+              (!floor->known || cJSON_AddNumberToObject(json, "cannot_hide_us", floor->exposed_us)) &&
+              (e->late < e->n ? cJSON_AddNumberToObject(json, "late_rank", (double)e->traces[e->late].rank)
+                              : cJSON_AddNullToObject(json, "late_rank")) &&
+              cJSON_AddNumberToObject(json, "clock_us", e->meetings.clock_us) &&
+              cJSON_AddNumberToObject(json, "collectives", (double)e->meetings.n) &&
+              cJSON_AddNumberToObject(json, "unmatched", (double)e->meetings.n_unmatched) &&
+              cJSON_AddNumberToObject(json, "partial", (double)e->meetings.n_partial);
+    cJSON *ranks = ok ? cJSON_AddArrayToObject(json, "ranks") : NULL;
+    cJSON *costs = ok ? cJSON_AddArrayToObject(json, "costs") : NULL;
+    ok = ok && ranks && costs;
+    for (size_t i = 0; i < e->n && ok; i++)
+        ok = cJSON_AddItemToArray(ranks, rank_json(e, i, &ok)) && ok;
+    for (size_t i = 0; i < e->meetings.n_points && ok; i++)
+        ok = cJSON_AddItemToArray(costs, cost_json(&e->meetings.points[i], &ok)) && ok;
+    *whole = ok;
+    return json;
 }

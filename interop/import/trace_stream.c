@@ -8,8 +8,9 @@
 #include <string.h>
 
 #include "base/grow.h"
+#include "base/work.h"
 
-enum { CHUNK = 1 << 16, ENDED = -1 };
+enum { CHUNK = 1 << 16, ENDED = -1, CHECKED = 64 /* events between two checks of the work */ };
 
 struct stream {
     const struct source *source;
@@ -147,6 +148,9 @@ static enum status read_events(struct stream *s, const struct json_at *list, str
         return error_at(err, ST_INVALID, s->source->name, "line %zu: the events of a trace are a list", s->line);
     for (more = read_open(s, ']'); more && !st; at.index++) {
         cJSON *event;
+        st = at.index % CHECKED ? ST_OK : work_check(err);
+        if (st)
+            return st;
         st = read_value(s, &event, err);
         if (st)
             return st == ST_INVALID ? error_inside(err, st, "/traceEvents/%zu", at.index) : st;

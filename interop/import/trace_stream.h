@@ -16,7 +16,7 @@ typedef enum status trace_visitor(void *context, const char *member, const struc
 
 /* Visit all events and members in the order of the file. Of a source that is cut, the rest is read from the file of its
  * name, or from standard input. Fails: ST_INVALID (with the place), ST_TOO_LARGE, ST_NOT_FOUND, ST_ENVIRONMENT,
- * ST_NO_MEMORY, and as the visitor. */
+ * ST_NO_MEMORY, ST_CANCELLED (base/work.h), and as the visitor. */
 enum status trace_stream(const struct source *source, trace_visitor *visit, void *context, struct error *err);
 
 /* A source of which nothing is read yet: trace_stream reads all of it from the file ("-": standard input). */

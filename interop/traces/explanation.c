@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/work.h"
 #include "interop/import/trace_events.h"
 
 /* How one rank's time is cut. */
@@ -140,7 +141,9 @@ static enum status account_all(struct explanation *e, struct error *err) {
     enum status st = for_whom ? ST_OK : error_no_memory(err);
     for (size_t i = 0; i < e->n && !st; i++) {
         memset(for_whom, 0, e->n * sizeof *for_whom);
-        st = account_rank(&e->traces[i], for_whom, &e->accounts[i], err);
+        st = work_check(err);
+        if (!st)
+            st = account_rank(&e->traces[i], for_whom, &e->accounts[i], err);
         if (st)
             break;
         for (size_t t = 0; t < e->n && e->n > 1; t++)
@@ -185,6 +188,10 @@ static enum status check_ranks(const struct explanation *e, struct error *err) {
 }
 
 static enum status read_all(size_t n, const struct source *sources, struct explanation *e, struct error *err) {
+    if (!n)
+        return error_set(err, ST_INVALID, "no traces: give one of each rank");
+    if (n > EXPLANATION_MAX_TRACES)
+        return error_set(err, ST_TOO_LARGE, "more than %d traces", EXPLANATION_MAX_TRACES);
     e->traces = calloc(n, sizeof *e->traces);
     e->accounts = calloc(n, sizeof *e->accounts);
     if (!e->traces || !e->accounts)

@@ -46,6 +46,8 @@ struct explanation {
     size_t late;         /* the rank for which others wait longest; n: none beyond what clocks can tell */
 };
 
+enum { EXPLANATION_MAX_TRACES = 4096 };
+
 /* Read the traces (trace_source) and explain them; their names are borrowed. Zeroed where it fails. Fails: as
  * rank_trace_read; ST_INVALID (two of one rank; of different jobs). */
 enum status explanation_of(size_t n, const struct source *sources, struct explanation *out, struct error *err);

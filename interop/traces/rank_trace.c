@@ -13,6 +13,7 @@
 #include "base/grow.h"
 #include "base/json.h"
 #include "base/statistics.h"
+#include "base/work.h"
 #include "interop/import/trace_events.h"
 #include "interop/import/trace_stream.h"
 
@@ -32,6 +33,17 @@ struct reading {
     size_t n_steps[3], room[3];
     double first, last; /* moments of events */
 };
+
+/* What a collective and a stretch of computing cost until all is explained, in bytes and rounded up. */
+enum { COLLECTIVE_BYTES = 640, SPAN_BYTES = 96 };
+
+/* Count memory for the work that this is part of (base/work.h). */
+static enum status count(struct reading *r, size_t bytes, struct error *err) {
+    if (!work_take(bytes))
+        return error_no_memory(err);
+    r->trace.counted_bytes += bytes;
+    return ST_OK;
+}
 
 /* ---- collectives ---- */
 
@@ -147,6 +159,9 @@ static enum status add_collective(struct reading *r, const struct json_at *at, c
     if (trace->n_collectives == RANK_MAX_COLLECTIVES)
         return error_at(err, ST_TOO_LARGE, trace->file, "more than %d collectives; profile fewer iterations",
                         RANK_MAX_COLLECTIVES);
+    enum status st = count(r, COLLECTIVE_BYTES, err);
+    if (st)
+        return st;
     if (!c.group || !GROW(&trace->collectives, &trace->collectives_room, trace->n_collectives + 1))
         return error_no_memory(err);
     trace->collectives[trace->n_collectives++] = c;
@@ -179,7 +194,10 @@ static enum status add_span(struct reading *r, struct spans *to, const struct tr
             return error_at(err, ST_TOO_LARGE, r->trace.file,
                             "more than %d stretches of computing; profile fewer iterations", RANK_MAX_SPANS / 2);
     }
-    return spans_add(to, event->start, event->end) ? ST_OK : error_no_memory(err);
+    const size_t before = to->n;
+    if (!spans_add(to, event->start, event->end))
+        return error_no_memory(err);
+    return to->n > before ? count(r, SPAN_BYTES, err) : ST_OK;
 }
 
 enum { ON_DEVICE, ON_PROCESSOR, BY_UPDATES };
@@ -191,10 +209,6 @@ static enum status add_step(struct reading *r, int which, const struct trace_eve
     r->steps[which][r->n_steps[which]++] =
         (struct rank_step){number ? strtoll(number + 1, NULL, 10) : 0, event->start, event->end};
     return ST_OK;
-}
-
-static bool is_call_of_collective(const char *name) {
-    return !strncmp(name, "c10d::", 6) || !strcmp(name, "record_param_comms");
 }
 
 static enum status add_event(struct reading *r, const struct json_at *at, const struct trace_event *event,
@@ -211,9 +225,11 @@ static enum status add_event(struct reading *r, const struct json_at *at, const 
     case TRACE_OPERATOR:
     case TRACE_BACKWARD:
     case TRACE_GRADIENT:
-        if (is_call_of_collective(event->name))
+        if (!strncmp(event->name, "c10d::", 6))
             return add_call(r, at, event, err);
-        return r->trace.on_device ? ST_OK : add_span(r, &r->processor, event, err);
+        if (r->trace.on_device || !strcmp(event->name, "record_param_comms")) /* within such a call: no computing */
+            return ST_OK;
+        return add_span(r, &r->processor, event, err);
     case TRACE_DEVICE_STEP:
         return add_step(r, ON_DEVICE, event, err);
     case TRACE_STEP:
@@ -426,5 +442,6 @@ void rank_trace_release(struct rank_trace *trace) {
     spans_release(&trace->compute);
     free(trace->steps);
     free(trace->collectives);
+    work_give(trace->counted_bytes);
     *trace = (struct rank_trace){0};
 }

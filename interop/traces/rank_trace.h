@@ -48,6 +48,7 @@ struct rank_trace {
     size_t n_steps, steps_room;
     struct rank_collective *collectives; /* by their start */
     size_t n_collectives, collectives_room;
+    size_t counted_bytes; /* as the memory of the work that read it (base/work.h) */
 };
 
 /* When its messages begin to move: once all ranks have come, as far as is known. */
@@ -56,7 +57,8 @@ double rank_collective_moves(const struct rank_collective *collective);
 enum { RANK_MAX_SPANS = 8 << 20, RANK_MAX_COLLECTIVES = 1 << 20 };
 
 /* Read a trace of any size. Texts are kept in `texts`. Fails: as trace_stream; ST_INVALID (nothing in it takes time);
- * ST_TOO_LARGE (over the limits above). */
+ * ST_TOO_LARGE (over the limits above);
+ * ST_NO_MEMORY, also where it is more than the work may hold. */
 enum status rank_trace_read(const struct source *source, struct text_set *texts, struct rank_trace *out,
                             struct error *err);
 void rank_trace_release(struct rank_trace *trace);

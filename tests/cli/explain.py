@@ -1,18 +1,21 @@
 """Traces of several ranks for explain.sh, as PyTorch 2.13 writes them, and what must be said of them.
 
     explain.py write FOLDER gloo|nccl [MEGABYTES]   FOLDER/rank0.json to rank3.json; the first of about so many megabytes
+                                                    (RANKS=N: so many ranks)
     explain.py check FILE                           of `explain --json`: ok and not ok lines
     explain.py peak COMMAND...                      run it, print its peak memory in MiB
     explain.py real FOLDER                          train under torchrun, each rank with a profile in FOLDER
 """
 
 import json
+import os
 import random
 import resource
 import subprocess
 import sys
 
-RANKS, STEPS, LATE, LATE_US, STEP_US = 4, 12, 2, 5000, 30000
+STEPS, LATE, LATE_US, STEP_US = 12, 2, 5000, 30000
+RANKS = int(os.environ.get("RANKS", 4))
 FLOATS = (1 << 14, 1 << 18, 1 << 20)
 CLOCKS = (0, 70000.5, -3e6, 12)  # us: how far the ranks' clocks are off
 
@@ -35,7 +38,7 @@ def collective(form, number, floats, start, end):
                  {"device": 0, "stream": 20, "correlation": number, "Collective name": "allreduce",
                   "In msg nelems": floats, "Out msg nelems": floats, "Group size": RANKS, "dtype": "Float",
                   "Process Group Name": "0", "Process Group Description": "default_pg",
-                  "Process Group Ranks": "[0, 1, 2, 3]", "Seq": 100 + number})
+                  "Process Group Ranks": str(list(range(RANKS))), "Seq": 100 + number})
 
 
 def steps(form, draw):
@@ -65,7 +68,7 @@ def write(folder, form, megabytes):
                    f'"traceEvents": [\n{{"ph": "M", "name": "process_name", "pid": 7, "args": {{"name": "python3"}}}}')
     for s, of_ranks in enumerate(steps(form, draw)):
         for r, events in enumerate(of_ranks):
-            clock = 4812580000000 + CLOCKS[r]
+            clock = 4812580000000 + CLOCKS[r % len(CLOCKS)]
             draw.shuffle(events)
             for e in events:
                 words = collective(*e[:3], e[3] + clock, e[4] + clock) if e[0] == form else event(

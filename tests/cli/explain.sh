@@ -2,7 +2,7 @@
 # Where an iteration's time went, from traces of four ranks: generated ones of which the truth is known, one of 100 MB
 # (EXPLAIN_MB), and real ones where there is a PyTorch whose profiler is Kineto.
 # Once: it is the generator's time and torch's; what it calls of ours has tests of its own.
-# Plan: 45
+# Plan: 52
 set -u
 cd "$(dirname "$0")/../.." || exit 2
 source tests/cli/check.bash
@@ -47,7 +47,9 @@ assert all(m["low_us"] <= m["time_us"] <= m["high_us"] and m["devices"] == 4 for
 PY
 verdict they_have_intervals $?
 check they_can_be_used 0 wfbp "$syncopate" simulate cnn-small measured.json --baseline wfbp
-check costs_need_all_ranks 3 'nothing to write into none.json' "$syncopate" explain nccl/rank[012].json --cluster lab-4x1g --out none.json
+"$syncopate" explain nccl/rank[012].json --cluster lab-4x1g --out none.json >out 2>err
+[ $? = 3 ] && grep -q 'nothing to write into none.json' err && grep -q 'Rank 2 is late' out
+verdict costs_need_all_ranks $? "$(cat err)"
 [ ! -e none.json ]
 verdict nothing_is_written_then $?
 check out_without_a_cluster 2 '--out without --cluster' "$syncopate" explain nccl/rank0.json --out none.json
@@ -56,6 +58,26 @@ check nor_does_the_page 2 'give a file' "$syncopate" explain nccl/rank0.json --h
 check a_floor_needs_a_model 0 'what no strategy can hide is not told: nccl/rank0.json' "$syncopate" explain nccl/rank?.json --cluster lab-4x1g
 check a_floor_needs_the_same_devices 0 'lab-8x500m has 8 devices, but the job had 4 ranks' "$syncopate" explain nccl/rank?.json --cluster lab-8x500m
 check no_such_cluster 2 'nowhere.json' "$syncopate" explain nccl/rank?.json --cluster nowhere.json --out none.json
+
+# ---- a file that cannot be written does not cost the explanation ----
+check a_page_that_cannot_be_written 1 'no/page.html: cannot be written' "$syncopate" explain nccl/rank?.json --html no/page.html
+grep -q 'Rank 2 is late' out
+verdict it_is_explained_all_the_same $? "$(cat out)"
+check a_cluster_that_cannot_be_written 1 'no/x.json: cannot be written' "$syncopate" explain nccl/rank?.json --cluster lab-4x1g --out no/x.json
+grep -q 'Rank 2 is late' out
+verdict that_costs_nothing_either $? "$(cat out)"
+
+# ---- many ranks: pictures and tables show those that stand out ----
+mkdir many
+RANKS=256 say write many nccl
+check many_ranks_are_explained 0 '6 of 256 ranks are shown' "$syncopate" explain many/rank*.json
+[ "$(grep -cE '^rank [0-9]+ +\|' out)" = 6 ] && grep -q '^rank 2  ' out && grep -q 'ms  late$' out
+verdict the_late_rank_and_a_few_are_drawn $? "$(cat out)"
+echo "# peak memory: $(say peak "$syncopate" explain many/rank*.json) MiB for 256 ranks"
+"$syncopate" explain many/rank*.json --json >many.json 2>err
+python3 -c 'import json; s = json.load(open("many.json")); assert s["late_rank"] == 2 and len(s["ranks"]) == 256 and s["unmatched"] == 0, s["unmatched"]'
+verdict json_has_all_of_them $?
+rm -r many
 
 # ---- refused ----
 check a_missing_file 2 'none.json: No such file' "$syncopate" explain nccl/rank0.json none.json
