@@ -233,7 +233,7 @@ static enum status put_rows(struct markup *m, const struct explanation *e, size_
         x.high = fmax(x.high, length_of(e, row[i].trace, steps[row[i].trace]));
     x.high = x.high > 0 ? x.high : 1;
     const struct svg_unit unit = svg_time_unit(x.high);
-    svg_begin(m, "iteration", "chart", WIDTH, bottom + AXIS, "What each rank does in an iteration",
+    svg_begin(m, "iteration", "chart timeline", WIDTH, bottom + AXIS, "What each rank does in an iteration",
               "A row for each rank: compute, exposed communication, waiting for a rank, idle.");
     put_legend(m);
     svg_axis_x(m, &x, unit.us, HEAD, bottom, 10, false);

@@ -161,12 +161,20 @@ static bool media_is_json(const char *type) {
     return !strcasecmp(type, "charset=utf-8") || !strcasecmp(type, "charset=\"utf-8\"");
 }
 
+static bool media_is(const char *type, const char *wanted) {
+    return type && !strncasecmp(type, wanted, strlen(wanted));
+}
+
+static const char *form_media(const struct route *route) {
+    return route->flags & ROUTE_UPLOAD ? "multipart/form-data" : "application/x-www-form-urlencoded";
+}
+
 /* Check that a form comes from our pages. Browsers send its Origin, and what sends none is no browser. */
 static void check_form(struct request *rq, bool has_body, struct response *rs) {
-    static const char form[] = "application/x-www-form-urlencoded";
+    const char *form = form_media(rq->route);
     if (!rq->origin || !origin_is_ours(rq))
         response_problem(rs, &rq->arena, PROBLEM_CROSS_ORIGIN, "this is for the forms of this service's pages");
-    else if (has_body && (!rq->content_type || strncasecmp(rq->content_type, form, sizeof form - 1)))
+    else if (has_body && !media_is(rq->content_type, form))
         response_problem(rs, &rq->arena, PROBLEM_UNSUPPORTED_MEDIA_TYPE, "send Content-Type: %s", form);
 }
 
@@ -217,10 +225,14 @@ static bool check_headers(struct request *rq, bool has_body, struct response *rs
     else if (has_body && rq->content_encoding && strcasecmp(rq->content_encoding, "identity") != 0)
         response_problem(rs, &rq->arena, PROBLEM_UNSUPPORTED_MEDIA_TYPE,
                          "send the body as it is, without Content-Encoding");
-    else if (has_body && !media_is_json(rq->content_type))
+    else if (has_body && route->flags & ROUTE_UPLOAD && !media_is(rq->content_type, form_media(route)))
+        response_problem(rs, &rq->arena, PROBLEM_UNSUPPORTED_MEDIA_TYPE, "send Content-Type: %s, as curl -F does",
+                         form_media(route));
+    else if (has_body && !(route->flags & ROUTE_UPLOAD) && !media_is_json(rq->content_type))
         response_problem(rs, &rq->arena, PROBLEM_UNSUPPORTED_MEDIA_TYPE, "send Content-Type: application/json");
     else if (!has_body && route->request)
-        response_problem(rs, &rq->arena, PROBLEM_BAD_JSON, "%s", needs_body);
+        response_problem(rs, &rq->arena, route->flags & ROUTE_UPLOAD ? PROBLEM_BAD_REQUEST : PROBLEM_BAD_JSON, "%s",
+                         needs_body);
     else
         check_key(rq, rs);
     if (!rs->problem && !(route->flags & ROUTE_FORM))
@@ -302,7 +314,7 @@ static void fail(struct request *rq, struct response *rs, const struct error *er
 
 static bool parse_body(struct request *rq, struct response *rs) {
     struct error err = {0};
-    if (!rq->route->request)
+    if (!rq->route->request || rq->route->flags & ROUTE_UPLOAD)
         return true;
     if (!rq->body_bytes) { /* chunks were announced, and none came */
         response_problem(rs, &rq->arena, PROBLEM_BAD_JSON, "%s", needs_body);

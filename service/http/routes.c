@@ -49,6 +49,10 @@ static const struct route routes[] = {
      NULL, "200", "", "invalid not-found infeasible too-large", api_predictions_create,
      "Predict strategies for a model on a cluster, fastest first"},
 
+    {"POST", "/api/v1/explanations", ROLE_READ, ROUTE_HEAVY | ROUTE_UPLOAD, "", "TraceUpload", "Explanation", NULL,
+     "200", "", "invalid", api_explanations_create,
+     "Where an iteration's time went, from profiler traces of all ranks"},
+
     {"GET", "/api/v1/sessions", ROLE_READ, 0, "state team page_size page_token", NULL, "SessionList", NULL, "200", "",
      "", api_sessions_list, "Sessions, newest first"},
     {"POST", "/api/v1/sessions", ROLE_RUN, ROUTE_KEYED | ROUTE_HEAVY, "", "NewSession", "Session", NULL, "201",
@@ -151,6 +155,9 @@ static const struct route routes[] = {
      "not-found invalid", page_compare, "Two strategies on one time axis"},
     {"GET", "/dataset", ROLE_READ, PAGE, "filter order page_token", NULL, NULL, HTML, "200", "", "timeout",
      page_dataset, "Everybody's trials"},
+    {"GET", "/traces", ROLE_READ, PAGE, "", NULL, NULL, HTML, "200", "", "", page_traces, "A form for traces"},
+    {"POST", "/traces", ROLE_READ, FORM | ROUTE_HEAVY | ROUTE_UPLOAD, "", NULL, NULL, HTML, "200", "", "invalid",
+     page_traces_explain, "Where an iteration's time went, from profiler traces of all ranks"},
     {"GET", "/models", ROLE_READ, PAGE, "page_token", NULL, NULL, HTML, "200", "", "", page_models, "Models"},
     {"GET", "/clusters", ROLE_READ, PAGE, "page_token", NULL, NULL, HTML, "200", "", "", page_clusters, "Clusters"},
     {"GET", "/sign-in", ROLE_NONE, PAGE, "", NULL, NULL, HTML, "303", "Location", "unauthorized", page_sign_in,

@@ -190,6 +190,48 @@ def a_wrong_filter_is_marked_where_it_is_wrong():
     browser.complaints = []
 
 
+def traces_are_explained():
+    traces = os.path.abspath("traces")
+    os.mkdir(traces)
+    subprocess.run([sys.executable, f"{ROOT}/tests/cli/explain.py", "write", traces, "nccl"], check=True)
+    for dark in (False, True):
+        for width in (1300, 390):
+            look = f"{width}-{'dark' if dark else 'light'}"
+            browser.look(width, dark)
+            go("/traces")
+            assert browser.run("document.querySelector('nav [aria-current]').innerText") == "Traces"
+            assert browser.run("document.documentElement.scrollWidth") <= width, look
+            browser.picture(f"{PICTURES}/traces-form-{look}.png")
+            root = browser.call("DOM.getDocument")["root"]["nodeId"]
+            chooser = browser.call("DOM.querySelector", nodeId=root, selector="input[type=file]")["nodeId"]
+            browser.call("DOM.setFileInputFiles", nodeId=chooser, files=[f"{traces}/rank{r}.json" for r in range(4)])
+            browser.run("document.querySelector('form[action=\"/traces\"] button').click()")
+            browser.wait("document.querySelector('svg.chart')")
+            browser.settle()
+            assert "Rank 2 is late" in browser.run("document.querySelector('header').innerText")
+            assert browser.run("document.querySelectorAll('section[aria-labelledby=ranks] tbody tr').length") == 4
+            assert browser.run("document.querySelectorAll('section[aria-labelledby=costs] tbody tr').length") == 3
+            assert browser.run("document.documentElement.scrollWidth") <= width, look
+            fills = browser.run("['.whole', '.m1', '.waiting'].map((c) => getComputedStyle(document.querySelector('svg ' + c)).fill)")
+            ground = browser.run("getComputedStyle(document.body).backgroundColor")
+            assert not {"none", ground} & set(fills) and len(set(fills)) == 3, fills
+            browser.picture(f"{PICTURES}/traces-{look}.png")
+    browser.look(1200, False)
+    clean()
+
+
+def a_file_that_is_no_trace_is_refused_with_words():
+    go("/traces")
+    root = browser.call("DOM.getDocument")["root"]["nodeId"]
+    chooser = browser.call("DOM.querySelector", nodeId=root, selector="input[type=file]")["nodeId"]
+    browser.call("DOM.setFileInputFiles", nodeId=chooser, files=[f"{ROOT}/examples/models/cnn-small.json"])
+    browser.run("document.querySelector('form[action=\"/traces\"] button').click()")
+    browser.wait("document.querySelector('.trouble')")
+    assert 'cnn-small.json: ' in browser.run("document.querySelector('.trouble').innerText")
+    told, browser.complaints = browser.complaints, []
+    assert len(told) == 1 and "422" in told[0], told
+
+
 # Texts of a chart that lie on each other.
 OVERLAPS = """(() => { const boxes = [...document.querySelectorAll('svg[aria-labelledby^=chart-delays] text')].map(
     (t) => t.getBoundingClientRect());
@@ -293,7 +335,7 @@ TESTS = [an_empty_service_says_what_to_type, a_session_is_opened_with_the_form, 
          a_session_is_paused_and_resumed_with_buttons,
          the_live_page_goes_on_after_the_service_has_restarted, the_list_shows_how_far_it_is, a_strategy_has_its_timeline,
          two_strategies_are_compared, the_dataset_answers_a_filter, a_wrong_filter_is_marked_where_it_is_wrong,
-         weather_delays_and_drops_are_pictures, pages_fit_phones_and_both_themes,
+         weather_delays_and_drops_are_pictures, traces_are_explained, a_file_that_is_no_trace_is_refused_with_words, pages_fit_phones_and_both_themes,
          the_keyboard_reaches_the_links_and_shows_where_it_is,
          pages_are_whole_without_a_script, a_session_that_ends_is_shown_whole_by_itself, with_tokens_one_signs_in]
 

@@ -243,7 +243,13 @@ class Fuzzer:
         method, pattern, operation = route = rng.choices(self.routes, self.weights)[0]
         offer = rng.choice(makers.known["offer"]) if "{number}" in pattern and makers.known["offer"] and rng.random() < 0.8 else None
         path, headers, body = self.fill(pattern, operation, offer), {}, None
-        if "requestBody" in operation:
+        if "multipart/form-data" in operation.get("requestBody", {"content": {}})["content"]:
+            trace = b'[{"ph":"X","cat":"cpu_op","name":"aten::mm","pid":1,"tid":1,"ts":1,"dur":9}]'
+            body = b"".join(b'--b\r\nContent-Disposition: form-data; name="trace"; filename="r"\r\n\r\n' + trace + b"\r\n"
+                            for _ in range(rng.choice((1, 1, 2)))) + b"--b--\r\n"
+            body = self.mutator.text(body) if rng.random() < 0.5 else body
+            headers["Content-Type"] = "multipart/form-data; boundary=b"
+        elif "requestBody" in operation:
             value = makers.value(operation["requestBody"]["content"]["application/json"]["schema"])
             if offer:
                 value |= {"client": offer["client"], "attempt": offer["attempt"]}

@@ -65,6 +65,67 @@ def example(kind, name):
         return json.load(file)
 
 
+def traces(ranks):
+    """[(name, text)]: an all-reduce of 1 MiB a step, to which rank 1 comes 2 ms late."""
+    def events(r):
+        for s in range(3):
+            at, ready = 10000 * s, 10000 * s + 3000 + 2000 * (r == 1)
+            yield {"ph": "X", "cat": "gpu_user_annotation", "name": f"ProfilerStep#{s}", "ts": at, "dur": 10000}
+            yield {"ph": "X", "cat": "kernel", "name": "gemm", "ts": ready - 3000, "dur": 3000}
+            yield {"ph": "X", "cat": "kernel", "name": "ncclDevKernel_AllReduce_Sum_f32_RING_LL", "ts": ready,
+                   "dur": at + 6000 - ready, "args": {
+                       "Collective name": "allreduce", "In msg nelems": 1 << 18, "Out msg nelems": 1 << 18, "Group size": ranks,
+                       "dtype": "Float", "Process Group Name": "0", "Process Group Ranks": str(list(range(ranks))), "Seq": s}}
+    return [(f"rank{r}.json", json.dumps({"distributedInfo": {"rank": r, "world_size": ranks}, "traceEvents": [
+        {"pid": 1, "tid": 1, **e} for e in events(r)]})) for r in range(ranks)]
+
+
+def upload(files, field="trace"):
+    """Body and headers of multipart/form-data."""
+    parts = [f'--cut\r\nContent-Disposition: form-data; name="{field}"; filename="{name}"\r\n'
+             f"Content-Type: application/json\r\n\r\n{text}\r\n" for name, text in files]
+    return ("".join(parts) + "--cut--\r\n").encode(), {"Content-Type": "multipart/form-data; boundary=cut"}
+
+
+def uploaded_traces_are_explained_as_the_command_does():
+    service = Service("--open", dataset="explain.db")
+    files = traces(4)
+    for name, text in files:
+        with open(name, "w", encoding="utf-8") as file:
+            file.write(text)
+    said = run("explain", *(name for name, _ in files), "--json")
+    status, _, text = service.ask("POST", "/api/v1/explanations", *upload(files))
+    assert status == 200 and json.loads(text) == json.loads(said.stdout) and json.loads(text)["late_rank"] == 1, text[:300]
+    body, headers = upload(files)
+    headers["Origin"] = service.url
+    status, _, page = service.ask("POST", "/traces", body, headers)
+    assert status == 200 and b"Rank 1 is late" in page and page.count(b">rank ") >= 4, page[:300]
+    assert service.ask("POST", "/traces", *upload(files))[0] == 403, "no page of ours sent this"
+    service.stop()
+
+
+def uploads_that_make_no_sense_are_refused_in_one_line():
+    service = Service("--open", dataset="explain.db")
+    one = traces(4)[:1]
+    cut = one[0][1][:300]
+    for files, field, status, words in (
+            (one + one, "trace", 422, "rank0.json: of rank 0, as rank0.json is"), ([], "trace", 400, "no trace in it"),
+            ([("", "")], "trace", 400, "no trace in it"), (one, "file", 400, 'unknown field "file"'),
+            ([("x.json", "{}")], "trace", 422, 'x.json: line 1: no list "traceEvents"'),
+            ([("x.json", cut)], "trace", 422, "is the file complete?"),
+            ([("x.gz", "\x1f\x0b")], "trace", 422, "x.gz: compressed"),
+            ([("x.json", "[]")] * 4097, "trace", 413, "more than 4096 parts")):
+        got, _, text = service.ask("POST", "/api/v1/explanations", *upload(files, field))
+        assert got == status and words in json.loads(text)["detail"] and "\n" not in json.loads(text)["detail"], (words, got, text)
+    with socket.create_connection(("127.0.0.1", service.port), timeout=20) as large:
+        large.sendall(b"POST /api/v1/explanations HTTP/1.1\r\nHost: localhost\r\nContent-Length: 536870913\r\n"
+                      b"Content-Type: multipart/form-data; boundary=cut\r\n\r\n")
+        told = large.recv(4096)
+    assert b" 413 " in told and b"a body may have 536870912 bytes here" in told + b"", told
+    assert not [f for f in os.listdir(f"/proc/{service.process.pid}/fd") if "syncopate-" in os.readlink(f"/proc/{service.process.pid}/fd/{f}")]
+    service.stop()
+
+
 def without_tokens_and_not_open_it_refuses_to_start():
     done = run("serve", "--dataset", "none.db", "--listen", "127.0.0.1:0")
     assert done.returncode == 2 and "token create" in done.stderr and not done.stdout, done
@@ -444,6 +505,12 @@ def every_answer_is_as_described():
         ask("POST", path, path, [1], well_formed=False)
         ask("POST", path, path, "1", {"Content-Type": "text/plain"}, well_formed=False)
         ask("POST", path, path, {**named, "baseline": "x", "strategies": ["none"]}, well_formed=False)
+    explanations, (body, headers) = "/api/v1/explanations", upload(traces(2))
+    ask("POST", explanations, explanations, body, headers, well_formed=False)
+    for files in (traces(2) * 2, [], [("m.json", json.dumps(model))]):
+        body, headers = upload(files)
+        ask("POST", explanations, explanations, body, headers, well_formed=False)
+    ask("POST", explanations, explanations, {}, well_formed=False)
     batch = "/api/v1/records:batchCreate"
     trial = {"strategy": built["id"], "proposer": "pytorch-ddp", "runner": "mpirun", "iterations_us": [10, 12]}
     put = ask("POST", batch, batch, {"records": [{**named, **trial}, {**named, **trial, "uid": "u1"}]})
@@ -484,7 +551,7 @@ def every_answer_is_as_described():
     tested = {p for _, p in seen}
     ours = [p for p in document["paths"] if p.split("/")[-1].split("{")[0].strip(":") in
             ("healthz", "readyz", "metrics", "openapi.json", "models", "clusters", "strategies", "predictions", "records",
-             "records:batchCreate", "rankers", "operations")]
+             "records:batchCreate", "rankers", "operations", "explanations")]
     assert not [p for p in ours if p not in tested], (ours, tested)
 
 
@@ -495,6 +562,8 @@ TESTS = [without_tokens_and_not_open_it_refuses_to_start, bad_options_are_told,
          a_renewed_certificate_is_taken_up_and_drops_no_connection, a_hangup_ends_nothing,
          it_runs_trials_only_by_launchers_of_its_own, what_is_old_is_forgotten_and_nothing_else,
          open_is_not_for_those_who_come_through_a_proxy,
-         the_metrics_are_what_prometheus_reads, the_metrics_tell_what_became_of_sessions_and_trials, every_answer_is_as_described]
+         the_metrics_are_what_prometheus_reads, the_metrics_tell_what_became_of_sessions_and_trials,
+         uploaded_traces_are_explained_as_the_command_does, uploads_that_make_no_sense_are_refused_in_one_line,
+         every_answer_is_as_described]
 
 report(TESTS)

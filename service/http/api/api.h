@@ -9,6 +9,7 @@ route_handler api_models_list, api_models_create, api_models_get;             /*
 route_handler api_clusters_list, api_clusters_create, api_clusters_get;       /* objects.c */
 route_handler api_strategies_list, api_strategies_create, api_strategies_get; /* objects.c */
 route_handler api_predictions_create;                                         /* predictions.c */
+route_handler api_explanations_create;                                        /* explanations.c */
 
 /* sessions.c */
 route_handler api_sessions_list, api_sessions_create, api_sessions_get, api_sessions_patch, api_sessions_pause,

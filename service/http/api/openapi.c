@@ -203,7 +203,8 @@ static bool add_operation(cJSON *paths, const struct route *route) {
               add_parameters(operation, route);
     if (ok && route->request) {
         cJSON *body = cJSON_AddObjectToObject(operation, "requestBody");
-        ok = body && cJSON_AddBoolToObject(body, "required", true) && add_content(body, json_type, route->request);
+        ok = body && cJSON_AddBoolToObject(body, "required", true) &&
+             add_content(body, route->flags & ROUTE_UPLOAD ? "multipart/form-data" : json_type, route->request);
     }
     cJSON *responses = ok ? cJSON_AddObjectToObject(operation, "responses") : NULL;
     return responses && add_good(responses, route) && add_bad(responses, route);

@@ -201,6 +201,28 @@ static const struct schema schemas[] = {
      "'additionalProperties':false,'properties':{'model':" REFERENCE("Model") ",'cluster':" REFERENCE(
          "Cluster") ","
                     "'strategy':" REFERENCE("Strategy") ",'baseline':" TEXT "}}"},
+    {"TraceUpload",
+     "{'type':'object','description':'PyTorch profiler traces (export_chrome_trace) of the same iterations, one a "
+     "rank',"
+     "'required':['trace'],'additionalProperties':false,'properties':{'trace':{'type':'array','minItems':1,'maxItems':"
+     "4096,'items':{'type':'string','format':'binary'}}}}"},
+    {"Explanation",
+     "{'type':'object','description':'Times in microseconds, of an iteration where nothing else is said','required':["
+     "'schema','iteration_us','most_won_us','late_rank','clock_us','collectives','unmatched','partial','ranks','costs']"
+     ","
+     "'additionalProperties':false,'properties':{'schema':{'const':'syncopate.explanation/1'},'iteration_us':" AMOUNT
+     ",'most_won_us':" AMOUNT ",'late_rank':{'oneOf':[" COUNT ",{'type':'null'}]},'clock_us':" AMOUNT
+     ",'collectives':" COUNT ",'unmatched':" COUNT ",'partial':" COUNT
+     ",'ranks':{'type':'array','items':{'type':'object','required':['rank','file','iterations','iteration_us',"
+     "'compute_us','exposed_us','waiting_us','idle_us','hidden_us','collectives','last','last_by_us','held_up_us'],"
+     "'additionalProperties':false,'properties':{'rank':" COUNT ",'file':{'type':'string'},'iterations':" SIZE
+     ",'iteration_us':" AMOUNT ",'compute_us':" AMOUNT ",'exposed_us':" AMOUNT ",'waiting_us':" AMOUNT
+     ",'idle_us':" AMOUNT ",'hidden_us':" NUMBER ",'collectives':" COUNT ",'last':" COUNT ",'last_by_us':" AMOUNT
+     ",'held_up_us':" AMOUNT "}}},'costs':{'type':'array','items':{'type':'object','required':['operation','devices',"
+     "'bytes','time_us','low_us','high_us','times','alone','beside_compute'],'additionalProperties':false,'properties':"
+     "{"
+     "'operation':" TEXT ",'devices':" COUNT ",'bytes':" SIZE ",'time_us':" AMOUNT ",'low_us':" AMOUNT
+     ",'high_us':" AMOUNT ",'times':" SIZE ",'alone':" FLAG ",'beside_compute':" AMOUNT "}}}}}"},
     {"PredictionRequest", "{'type':'object','description':'At most 10,000 strategies and baselines, 16 with timelines',"
                           "'required':['model','cluster'],'additionalProperties':false,"
                           "'properties':{'model':" REFERENCE("Model") ",'cluster':" REFERENCE(

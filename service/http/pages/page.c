@@ -26,7 +26,8 @@ static void navigation(struct request *rq, struct markup *m, enum page_place pla
     } places[] = {[PAGE_SESSIONS] = {"Sessions", "/"},
                   [PAGE_DATASET] = {"Dataset", "/dataset"},
                   [PAGE_MODELS] = {"Models", "/models"},
-                  [PAGE_CLUSTERS] = {"Clusters", "/clusters"}};
+                  [PAGE_CLUSTERS] = {"Clusters", "/clusters"},
+                  [PAGE_TRACES] = {"Traces", "/traces"}};
     char value[SIGN_IN_LENGTH + 1];
     html_begin(m, "nav", "places");
     markup_attribute(m, "aria-label", "Pages");

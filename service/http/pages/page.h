@@ -13,7 +13,7 @@
 #include "service/http/transport/request.h"
 #include "service/http/transport/response.h"
 
-enum page_place { PAGE_SESSIONS, PAGE_DATASET, PAGE_MODELS, PAGE_CLUSTERS, PAGE_ELSEWHERE };
+enum page_place { PAGE_SESSIONS, PAGE_DATASET, PAGE_MODELS, PAGE_CLUSTERS, PAGE_TRACES, PAGE_ELSEWHERE };
 
 /* The frame up to the content, with the ways to the other pages; `place` is marked as where one is. */
 void page_begin(struct request *request, struct markup *m, const char *title, enum page_place place);

@@ -369,10 +369,22 @@ static void bound_work(struct exchange *x) {
     rq->work.limit_bytes = o->work_bytes;
 }
 
+static void refuse_disk(struct exchange *x, const struct error *err) {
+    x->refused = true;
+    log_error("request %s: %s", x->request.id, ERROR_TEXT(err));
+    response_problem(&x->response, &x->request.arena, PROBLEM_STORAGE,
+                     "the service has no room for the upload; its log says why under request %s", x->request.id);
+}
+
 /* Run the handler: the whole request is here. */
 static enum MHD_Result run(struct exchange *x) {
+    struct error err;
     peer_enter(x->peer, PEER_ANSWER);
-    x->request.body = x->body;
+    if (upload_map(&x->upload, &err)) {
+        refuse_disk(x, &err);
+        return queue_answer(x);
+    }
+    x->request.body = x->upload.text ? x->upload.text : x->body;
     if (!(x->request.route->flags & ROUTE_SLOW)) {
         x->server->handlers->run(&x->request, &x->response);
         return queue_answer(x);
@@ -407,6 +419,8 @@ static void copy_method(struct request *rq, const char *method) {
 }
 
 static uint64_t body_limit(const struct exchange *x) {
+    if (x->request.route->flags & ROUTE_UPLOAD)
+        return x->server->options.upload_bytes;
     return route_body_bytes(x->request.route, x->server->options.body_bytes);
 }
 
@@ -464,6 +478,26 @@ static bool grow_body(struct exchange *x, size_t wanted) {
     return body;
 }
 
+static void refuse_now(struct exchange *x, const char *why) {
+    x->refused = x->close = true;
+    metrics_increment(x->server->metrics, METRICS_OVERLOADS);
+    response_problem(&x->response, &x->request.arena, PROBLEM_OVERLOADED, "%s; try again soon", why);
+}
+
+static void take_upload(struct exchange *x, const char *data, size_t n) {
+    struct request *rq = &x->request;
+    struct error err;
+    if (!memory_take(x->server->uploads, rq->principal.team, n)) {
+        refuse_now(x, "uploads take too much of the disk now");
+        return;
+    }
+    rq->body_bytes += n; /* given back when the exchange ends */
+    if (upload_add(&x->upload, data, n, &err)) {
+        x->close = true;
+        refuse_disk(x, &err);
+    }
+}
+
 static void take_body(struct exchange *x, const char *data, size_t n) {
     struct request *rq = &x->request;
     if (x->refused)
@@ -473,11 +507,12 @@ static void take_body(struct exchange *x, const char *data, size_t n) {
         x->close = true;
         return;
     }
+    if (rq->route->flags & ROUTE_UPLOAD) {
+        take_upload(x, data, n);
+        return;
+    }
     if (rq->body_bytes + n > x->body_capacity && !grow_body(x, rq->body_bytes + n)) {
-        x->refused = x->close = true;
-        metrics_increment(x->server->metrics, METRICS_OVERLOADS);
-        response_problem(&x->response, &rq->arena, PROBLEM_OVERLOADED,
-                         "requests hold too much memory now; try again soon");
+        refuse_now(x, "requests hold too much memory now");
         return;
     }
     memcpy(x->body + rq->body_bytes, data, n);
@@ -547,6 +582,9 @@ static void finish(struct server *server, struct exchange *x, enum MHD_RequestTe
     request_release(&x->request);
     response_clear(&x->response);
     free(x->body);
+    if (x->request.route && x->request.route->flags & ROUTE_UPLOAD && x->request.body_bytes)
+        memory_give(server->uploads, x->request.principal.team, x->request.body_bytes);
+    upload_release(&x->upload);
     give_memory(x);
     free(x->uri);
     free(x);

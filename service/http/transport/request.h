@@ -108,7 +108,8 @@ bool request_has_etag(const struct request *request, const char *etag);
 bool request_matches(const struct request *request, const char *etag);
 
 /* The error of a request that needs more memory than it may have; the argument is its limit in MiB. */
-#define REQUEST_TOO_MUCH_MEMORY "this needs more than %llu MiB of memory; a smaller model, cluster or list would fit"
+#define REQUEST_TOO_MUCH_MEMORY                                                                                        \
+    "this needs more than %llu MiB of memory; a smaller model, cluster, list or trace would fit"
 
 /* Count `bytes` more for this request until it ends. False: the response says that they are too many, or too many now.
  */

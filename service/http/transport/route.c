@@ -124,7 +124,9 @@ void route_problems(const struct route *route, bool out[PROBLEM_COUNT]) {
     if (strcmp(route->method, "GET"))
         out[PROBLEM_CROSS_ORIGIN] = out[PROBLEM_TOO_LARGE] = true;
     if (route->request)
-        out[PROBLEM_BAD_JSON] = out[PROBLEM_UNSUPPORTED_MEDIA_TYPE] = out[PROBLEM_INVALID] = true;
+        out[PROBLEM_UNSUPPORTED_MEDIA_TYPE] = out[PROBLEM_INVALID] = true;
+    if (route->request && !(route->flags & ROUTE_UPLOAD))
+        out[PROBLEM_BAD_JSON] = true;
 }
 
 /* Whether a good answer has the header. A repeated answer is made from the stored body and its "href", so it has no

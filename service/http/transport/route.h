@@ -27,6 +27,7 @@ enum route_flags {
     ROUTE_BULK = 1024,    /* its body may be as large as the server takes; that of others is small (route_body_bytes) */
     ROUTE_GOES_ON = 2048, /* goes on with a trial or ends something: allowed to a team whose room is used up */
     ROUTE_LEASE = 4096,   /* changes a lease only, again and again: leaves no audit */
+    ROUTE_UPLOAD = 8192,  /* its body is multipart/form-data of any size up to server_options.upload_bytes (upload.h) */
 };
 
 struct route {

@@ -39,6 +39,7 @@ struct server_options {
     unsigned threads, workers, computers;                 /* 0: as many as cores; twice as many, 4 at least; one more */
     unsigned connections, connections_per_address, queue; /* at most; 0: 1024, 256, 256 */
     uint64_t body_bytes;                                  /* largest body; 0: 16 MiB */
+    uint64_t upload_bytes;                                /* largest upload, and half of all together; 0: 512 MiB */
     /* What requests may hold together: a quarter of it as bodies and answers, the rest while computing. 0: 256 MiB, and
      * as much again for each thread that computes. */
     uint64_t memory_bytes;
@@ -73,6 +74,7 @@ void server_stop(struct server *server, double patience_s);
 struct metrics *server_metrics(struct server *server);
 struct thread_pool *server_pool(struct server *server); /* of what computes */
 uint64_t server_memory_held(struct server *server);
+uint64_t server_upload_bytes(const struct server *server); /* the largest upload */
 /* /openapi.json and its entity tag, as long as the server. */
 const char *server_openapi(const struct server *server, size_t *n, const char **etag);
 const struct route *server_routes(const struct server *server, size_t *n);

@@ -10,6 +10,7 @@
 #include "service/http/transport/memory.h"
 #include "service/http/transport/server.h"
 #include "service/http/transport/subnet.h"
+#include "service/http/transport/upload.h"
 #include "service/hub.h"
 
 /* Where a connection is; each has its deadline. */
@@ -49,6 +50,7 @@ struct exchange {
     bool refused, close, slept;
     char *body;
     size_t body_capacity;
+    struct upload upload; /* the body in place of `body`, where the route is ROUTE_UPLOAD */
     struct thread_pool_job job;
     struct hub_waiter waiter;
     struct hub_session *waits_on; /* the session, one reference of which is ours */
@@ -90,6 +92,7 @@ struct server {
     struct thread_pool *pool;  /* what is short: reading and writing the dataset */
     struct thread_pool *heavy; /* what computes */
     struct memory *memory;
+    struct memory *uploads; /* how much of the disk they take, as memory.h counts */
     struct event_streams streams;
     pthread_mutex_t peers_mutex;
     struct peer *peers;

@@ -40,6 +40,7 @@ static void fill_defaults(struct server_options *o) {
     o->connections_per_address = o->connections_per_address ? o->connections_per_address : 256;
     o->queue = o->queue ? o->queue : 256;
     o->body_bytes = o->body_bytes ? o->body_bytes : 16 << 20;
+    o->upload_bytes = o->upload_bytes ? o->upload_bytes : 512 << 20;
     o->headers_s = o->headers_s > 0 ? o->headers_s : 10;
     o->body_s = o->body_s > 0 ? o->body_s : 60;
     o->request_s = o->request_s > 0 ? o->request_s : 120;
@@ -155,7 +156,8 @@ static enum status start_parts(struct server *s, struct error *err) {
         return st;
     s->metrics = s->streams.metrics = metrics_new(o->n_routes, o->routes);
     s->memory = memory_new(o->memory_bytes / 4);
-    if (!s->metrics || !s->memory || !open_pools(s))
+    s->uploads = memory_new(2 * o->upload_bytes);
+    if (!s->metrics || !s->memory || !s->uploads || !open_pools(s))
         return error_no_memory(err);
     st = s->handlers->describe(o->n_routes, o->routes, &s->openapi, err);
     s->openapi_bytes = st ? 0 : strlen(s->openapi);
@@ -250,6 +252,7 @@ void server_stop(struct server *s, double patience_s) {
     thread_pool_free(s->pool);
     thread_pool_free(s->heavy);
     memory_free(s->memory);
+    memory_free(s->uploads);
     metrics_free(s->metrics);
     pthread_mutex_destroy(&s->streams.mutex);
     pthread_mutex_destroy(&s->peers_mutex);
@@ -284,6 +287,10 @@ struct thread_pool *server_pool(struct server *s) {
 
 uint64_t server_memory_held(struct server *s) {
     return memory_held(s->memory);
+}
+
+uint64_t server_upload_bytes(const struct server *s) {
+    return s->options.upload_bytes;
 }
 
 const char *server_openapi(const struct server *s, size_t *n, const char **etag) {

@@ -370,8 +370,10 @@ static void no_key_is_passed_over(void **state) {
             else if ((c = strchr(c, '}')))
                 path[used++] = '1';
         path[used] = '\0';
-        const struct reply *reply =
-            site_ask(&site, r->method, path, "Idempotency-Key: k\r\n", r->request ? "{}" : NULL);
+        const char *headers = r->flags & ROUTE_UPLOAD
+                                  ? "Idempotency-Key: k\r\nContent-Type: multipart/form-data; boundary=b\r\n"
+                                  : "Idempotency-Key: k\r\n";
+        const struct reply *reply = site_ask(&site, r->method, path, headers, r->request ? "{}" : NULL);
         const bool told = reply->status == 400 && strstr(reply->body, "Idempotency-Key: this changes nothing");
         if (told == ((r->flags & ROUTE_KEYED) != 0))
             fail_msg("%s %s: %s", r->method, r->pattern, reply->body);

@@ -48,8 +48,10 @@ static struct reply *ask_empty(const struct site *site, const struct route *rout
              "%s %s HTTP/1.1\r\nHost: 127.0.0.1:%u\r\nOrigin: %s\r\nConnection: close\r\n"
              "Content-Type: %s\r\n%s\r\n%s",
              route->method, path, site_port(site), server_url(site->server),
-             route->flags & ROUTE_FORM ? "application/x-www-form-urlencoded" : "application/json", e->headers,
-             e->after);
+             route->flags & ROUTE_UPLOAD ? "multipart/form-data; boundary=b"
+             : route->flags & ROUTE_FORM ? "application/x-www-form-urlencoded"
+                                         : "application/json",
+             e->headers, e->after);
     int fd = site_connect(site);
     site_say(fd, text);
     site_hear(fd, NULL, 20, reply.text, sizeof reply.text, NULL);
@@ -64,7 +66,8 @@ static void a_body_that_is_needed_and_empty_is_refused_on_every_route(void **sta
     for (size_t i = 0; i < n; i++)
         for (size_t k = 0; k < sizeof emptinesses / sizeof *emptinesses && routes[i].request; k++, asked++) {
             print_message("%s %s: %s\n", routes[i].method, routes[i].pattern, emptinesses[k].name);
-            assert_problem(ask_empty(*state, &routes[i], &emptinesses[k]), 400, "bad-json");
+            assert_problem(ask_empty(*state, &routes[i], &emptinesses[k]), 400,
+                           routes[i].flags & ROUTE_UPLOAD ? "bad-request" : "bad-json");
         }
     assert_true(asked >= 50);
     assert_int_equal(site_get(*state, "/healthz")->status, 200);

@@ -24,7 +24,10 @@ struct example {
     bool is_token_form; /* anybody may ask; without a token the answer is 401 with a form for one */
 };
 
-#define DONE   "{\"client\":\"c\",\"attempt\":1,\"iterations_us\":[9000,9001]}"
+#define DONE "{\"client\":\"c\",\"attempt\":1,\"iterations_us\":[9000,9001]}"
+#define UPLOAD                                                                                                         \
+    "--b\r\nContent-Disposition: form-data; name=\"trace\"; filename=\"r.json\"\r\n\r\n"                               \
+    "[{\"ph\":\"X\",\"cat\":\"cpu_op\",\"name\":\"aten::mm\",\"pid\":1,\"tid\":1,\"ts\":1,\"dur\":9}]\r\n--b--\r\n"
 #define DOMAIN "\"model\":\"$\",\"cluster\":\"^\""
 
 /* No example shares anything: an administrator's would show others what is hidden. */
@@ -45,6 +48,7 @@ static const struct example examples[] = {
     {"GET", "/api/v1/strategies/{id}", STRATEGY, .body = NULL},
     {"POST", "/api/v1/predictions", MODEL, .body = "{\"model\":\"@\",\"cluster\":\"^\",\"baselines\":[\"wfbp\"]}"},
     {"POST", "/api/v1/predictions", CLUSTER, .body = "{\"model\":\"$\",\"cluster\":\"@\",\"baselines\":[\"wfbp\"]}"},
+    {"POST", "/api/v1/explanations", NOTHING, .body = UPLOAD},
     {"GET", "/api/v1/sessions", NOTHING, .body = NULL},
     {"POST", "/api/v1/sessions", MODEL,
      .body = "{\"model\":\"@\",\"cluster\":\"^\",\"ranker\":\"none\",\"budget\":{\"trials\":2}}"},
@@ -95,6 +99,8 @@ static const struct example examples[] = {
     {"GET", "/strategies/{id}", STRATEGY, .query = "?model=$&cluster=^"},
     {"GET", "/compare", STRATEGY, .query = "?a=@&b=@&model=$&cluster=^"},
     {"GET", "/dataset", NOTHING, .body = NULL},
+    {"GET", "/traces", NOTHING, .body = NULL},
+    {"POST", "/traces", NOTHING, .body = UPLOAD},
     {"GET", "/models", NOTHING, .body = NULL},
     {"GET", "/clusters", NOTHING, .body = NULL},
     {"GET", "/sign-in", NOTHING, .body = NULL, .is_token_form = true},
@@ -356,9 +362,13 @@ static struct reply *send_example(const struct example *e, enum role role, enum 
         write_text(e->body ? e->body : "", false, id, whose, body, sizeof body);
     if (role != ROLE_NONE)
         snprintf(headers, sizeof headers, "Authorization: Bearer %s\r\n", blue[role]);
-    if (strcmp(e->method, "GET") && strncmp(e->pattern, "/api/", 5))
-        snprintf(headers + strlen(headers), sizeof headers - strlen(headers), "Origin: %s\r\n%s",
-                 server_url(site.server), e->body ? "Content-Type: application/x-www-form-urlencoded\r\n" : "");
+    const bool form = strcmp(e->method, "GET") && strncmp(e->pattern, "/api/", 5);
+    if (form)
+        snprintf(headers + strlen(headers), sizeof headers - strlen(headers), "Origin: %s\r\n",
+                 server_url(site.server));
+    if (e->body && (form || !strcmp(e->body, UPLOAD)))
+        snprintf(headers + strlen(headers), sizeof headers - strlen(headers), "Content-Type: %s\r\n",
+                 strcmp(e->body, UPLOAD) ? "application/x-www-form-urlencoded" : "multipart/form-data; boundary=b");
     return strstr(e->pattern, "/events") ? ask_head(path, headers)
                                          : site_ask(&site, e->method, path, headers, e->body ? body : NULL);
 }
