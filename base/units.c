@@ -118,3 +118,7 @@ const char *units_format_time(double us, char *out, size_t n) {
         snprintf(out, n, "%s%.0f h %02.0f min", sign, floor(minutes / 60), fmod(minutes, 60));
     return out;
 }
+
+const char *units_format_known_time(double us, const char *unknown, char *out, size_t n) {
+    return us > 0 && isfinite(us) ? units_format_time(us, out, n) : unknown;
+}

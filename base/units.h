@@ -22,6 +22,9 @@ enum status units_parse_time(const char *text, double *us, struct error *err);
 const char *units_format_bytes(uint64_t bytes, char *out, size_t n);
 const char *units_format_time(double us, char *out, size_t n);
 
+/* The same, or `unknown` where a measured or predicted time is not known: NAN, infinite, or 0 and less. */
+const char *units_format_known_time(double us, const char *unknown, char *out, size_t n);
+
 /* Gigabit per second and gigabyte per second to bytes per microsecond. */
 static inline double units_gbit_per_s(double gbit) {
     return gbit * 125.0;

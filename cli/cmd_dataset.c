@@ -81,10 +81,6 @@ static enum status finish_filter(struct filter *f, struct error *err) {
     return ST_OK;
 }
 
-static const char *time_text(double us, char *out, size_t n) {
-    return isnan(us) ? "" : units_format_time(us, out, n);
-}
-
 static enum status show_record(void *context, const struct record *r, struct error *err) {
     (void)err;
     struct table *table = context;
@@ -95,8 +91,8 @@ static enum status show_record(void *context, const struct record *r, struct err
     table_cell(table, "%s", r->cluster_name);
     table_cell(table, "%s", r->strategy_name);
     table_cell(table, "%.12s", r->strategy);
-    table_cell(table, "%s", time_text(r->predicted_us, predicted, sizeof predicted));
-    table_cell(table, "%s", time_text(r->median_us, measured, sizeof measured));
+    table_cell(table, "%s", units_format_known_time(r->predicted_us, "", predicted, sizeof predicted));
+    table_cell(table, "%s", units_format_known_time(r->median_us, "", measured, sizeof measured));
     table_cell(table, "%s%s%.80s%s", record_state_word(r->state), r->reason ? ": " : "", r->reason ? r->reason : "",
                trial_ended_early(r) ? ", ended early" : "");
     return ST_OK;

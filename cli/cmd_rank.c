@@ -149,10 +149,6 @@ static double predicted_us(const struct ranking *r, const struct candidate *c) {
     return ranker_residual(r->ranker.ranker) ? exp(c->score) : NAN;
 }
 
-static const char *time_text(double us, char *out, size_t n) {
-    return isnan(us) ? "-" : units_format_time(us, out, n);
-}
-
 static void print_table(const struct ranking *r) {
     struct table table;
     char text[32];
@@ -164,11 +160,11 @@ static void print_table(const struct ranking *r) {
         table_cell(&table, "%s", c->name);
         table_cell(&table, "%.12s", c->id.hex);
         if (residual)
-            table_cell(&table, "%s", time_text(predicted_us(r, c), text, sizeof text));
+            table_cell(&table, "%s", units_format_known_time(predicted_us(r, c), "-", text, sizeof text));
         else
             table_cell(&table, "%.3f", c->score);
-        table_cell(&table, "%s", time_text(c->timeline_us, text, sizeof text));
-        table_cell(&table, "%s", time_text(c->measured_us, text, sizeof text));
+        table_cell(&table, "%s", units_format_known_time(c->timeline_us, "-", text, sizeof text));
+        table_cell(&table, "%s", units_format_known_time(c->measured_us, "-", text, sizeof text));
     }
     table_print(&table, stdout);
     table_release(&table);

@@ -19,10 +19,6 @@
 
 /* ---- for people ---- */
 
-static const char *time_text(double us, char out[32]) {
-    return us > 0 && isfinite(us) ? units_format_time(us, out, 32) : "";
-}
-
 static void print_head(const struct findings *f) {
     const struct stored_session *s = &f->outcome.session;
     text_print(stdout, "session %s is %s%s%s\n", s->id, stored_session_state_word(s->state), s->reason ? ": " : "",
@@ -47,19 +43,21 @@ static void print_best(const struct findings *f) {
         return;
     }
     const struct outcome_row *best = &f->outcome.rows[f->outcome.best];
-    text_print(stdout, "best: %s (%.12s), %s an iteration", best->name, best->strategy, time_text(best->us, median));
+    text_print(stdout, "best: %s (%.12s), %s an iteration", best->name, best->strategy,
+               units_format_known_time(best->us, "", median, sizeof median));
     if (outcome_row_has_interval(best))
-        text_print(stdout, ", %s to %s (95%%)", time_text(best->measured.low_us, low),
-                   time_text(best->measured.high_us, high));
+        text_print(stdout, ", %s to %s (95%%)", units_format_known_time(best->measured.low_us, "", low, sizeof low),
+                   units_format_known_time(best->measured.high_us, "", high, sizeof high));
     text_print(stdout, "\n");
     if (f->outcome.weather.seed)
         text_print(stdout, "  in the mean over its weather, in which 95 of 100 iterations were shorter than %s\n",
-                   time_text(best->p95_us, high));
+                   units_format_known_time(best->p95_us, "", high, sizeof high));
     if (f->outcome.baseline != SIZE_MAX && f->outcome.baseline != f->outcome.best)
         text_print(stdout, "  %.2f times as fast as the best baseline, %s%s\n", f->outcome.speedup,
                    f->outcome.rows[f->outcome.baseline].name,
                    f->outcome.overlap ? "; their intervals overlap: no measurable difference" : "");
-    text_print(stdout, "  no strategy takes less than %s\n", time_text(f->outcome.lower_bound_us, bound));
+    text_print(stdout, "  no strategy takes less than %s\n",
+               units_format_known_time(f->outcome.lower_bound_us, "", bound, sizeof bound));
 }
 
 static enum status print_strategies(struct findings *f, struct error *err) {
@@ -77,10 +75,11 @@ static enum status print_strategies(struct findings *f, struct error *err) {
         table_cell(&table, "%.12s", i->strategy);
         table_cell(&table, "%s", i->proposer ? i->proposer : "");
         table_cell(&table, "%zu", i->trials);
-        table_cell(&table, "%s", time_text(i->predicted_us, text));
-        table_cell(&table, "%s", i->complete ? time_text(i->us, text) : "");
+        table_cell(&table, "%s", units_format_known_time(i->predicted_us, "", text, sizeof text));
+        table_cell(&table, "%s", i->complete ? units_format_known_time(i->us, "", text, sizeof text) : "");
         if (outcome_row_has_interval(i))
-            table_cell(&table, "%s to %s", time_text(i->measured.low_us, low), time_text(i->measured.high_us, text));
+            table_cell(&table, "%s to %s", units_format_known_time(i->measured.low_us, "", low, sizeof low),
+                       units_format_known_time(i->measured.high_us, "", text, sizeof text));
         else
             table_cell(&table, "%s", "");
         table_cell(&table, "%s%s%s", i->complete ? i->final ? "final" : "" : record_state_word(i->state),

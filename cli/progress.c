@@ -35,7 +35,7 @@ static const char *phase_words(enum tune_phase phase) {
 }
 
 static const char *time_or_dash(double us, char *out, size_t n) {
-    return isfinite(us) && us > 0 ? units_format_time(us, out, n) : "-";
+    return units_format_known_time(us, "-", out, n);
 }
 
 /* Append to the line; what does not fit into it is left out. */

@@ -19,7 +19,7 @@ static const char *const columns[] = {"  STRATEGY", ">PREDICTED", ">MEASURED", "
 
 static void time_cell(struct table *table, double us) {
     char text[64];
-    table_cell(table, "%s", us > 0 && isfinite(us) ? units_format_time(us, text, sizeof text) : "");
+    table_cell(table, "%s", units_format_known_time(us, "", text, sizeof text));
 }
 
 /* What was measured of strategies of updates is no iteration. */

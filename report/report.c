@@ -15,12 +15,6 @@
 
 enum { RATES_LISTED = 12 }; /* of one NIC in a table; the picture has them all */
 
-static const char *time_text(double us, char out[32]) {
-    if (us > 0 && isfinite(us))
-        return units_format_time(us, out, 32);
-    return "";
-}
-
 /* "2026-11-21T19:20:54.861Z" as "2026-11-21 19:20 UTC". */
 static const char *stamp_text(const char *stamp, char out[32]) {
     if (stamp && strlen(stamp) >= 16)
@@ -41,7 +35,7 @@ static void details_begin(struct markup *m, const char *summary) {
 static void verdict_so_far(struct markup *m, const struct findings *f) {
     char time[32];
     const struct outcome_row *best = &f->outcome.rows[f->outcome.best];
-    time_text(best->us, time);
+    units_format_known_time(best->us, "", time, sizeof time);
     if (f->outcome.baseline == SIZE_MAX || f->outcome.best == f->outcome.baseline)
         markup_textf(m, "So far: %s, %s an iteration. The session goes on.", best->name, time);
     else
@@ -59,10 +53,10 @@ static void weather_words(struct markup *m, const struct findings *f) {
     html_begin(m, "p", NULL);
     if (o->weather.quiet == o->best) {
         markup_textf(m, "It is also predicted to be the best on the quiet network, at %s.",
-                     time_text(row->quiet_us, quiet));
+                     units_format_known_time(row->quiet_us, "", quiet, sizeof quiet));
     } else {
         markup_textf(m, "On the quiet network %s would be the best, at a predicted %s.", row->name,
-                     time_text(row->quiet_us, quiet));
+                     units_format_known_time(row->quiet_us, "", quiet, sizeof quiet));
         if (!isnan(o->weather.loss.mean))
             markup_textf(m, " In the same weather it takes %.3f times as long as %s.", o->weather.loss.mean,
                          o->rows[o->best].name);
@@ -92,7 +86,7 @@ static void verdict(struct markup *m, const struct findings *f) {
         verdict_so_far(m, f);
     } else {
         const struct outcome_row *best = &f->outcome.rows[f->outcome.best];
-        time_text(best->us, time);
+        units_format_known_time(best->us, "", time, sizeof time);
         if (f->outcome.baseline == SIZE_MAX)
             markup_textf(m, "Use %s: %s an iteration. No baseline was measured to compare it with.", best->name, time);
         else if (f->outcome.best == f->outcome.baseline)
@@ -133,14 +127,16 @@ static void best_figures(struct markup *m, const struct findings *f) {
     char value[64], note[96], low[32], high[32];
     const struct outcome_row *row = &f->outcome.rows[f->outcome.best];
     if (outcome_row_has_interval(row))
-        snprintf(note, sizeof note, "%s to %s (95%%)", time_text(row->measured.low_us, low),
-                 time_text(row->measured.high_us, high));
+        snprintf(note, sizeof note, "%s to %s (95%%)",
+                 units_format_known_time(row->measured.low_us, "", low, sizeof low),
+                 units_format_known_time(row->measured.high_us, "", high, sizeof high));
     else
         snprintf(note, sizeof note, "measured once: no interval");
-    figure(m, f->outcome.weather.seed ? "an iteration in weather, mean" : "an iteration", time_text(row->us, value),
-           note);
+    figure(m, f->outcome.weather.seed ? "an iteration in weather, mean" : "an iteration",
+           units_format_known_time(row->us, "", value, sizeof value), note);
     if (f->outcome.weather.seed)
-        figure(m, "95th percentile", time_text(row->p95_us, value), "of its iterations in weather");
+        figure(m, "95th percentile", units_format_known_time(row->p95_us, "", value, sizeof value),
+               "of its iterations in weather");
     if (f->outcome.baseline != SIZE_MAX && f->outcome.best != f->outcome.baseline) {
         snprintf(value, sizeof value, "%.2f×", f->outcome.speedup);
         if (isnan(f->outcome.speedup_low))
@@ -156,7 +152,8 @@ static void best_figures(struct markup *m, const struct findings *f) {
         snprintf(value, sizeof value, "%.0f%%", f->outcome.gap * 100);
     else
         snprintf(value, sizeof value, "%.0f%% below", -f->outcome.gap * 100);
-    snprintf(note, sizeof note, "no strategy takes less than %s", time_text(f->outcome.lower_bound_us, low));
+    snprintf(note, sizeof note, "no strategy takes less than %s",
+             units_format_known_time(f->outcome.lower_bound_us, "", low, sizeof low));
     figure(m, "above the lower bound", value,
            f->outcome.gap >= 0 ? note : "the cluster is faster than described: bench it");
 }
@@ -219,7 +216,7 @@ static void records_table(struct markup *m, size_t n, const struct chart_trial *
         html_cellf(&t, "%llu", (unsigned long long)trials[i].number);
         html_cell(&t, trials[i].strategy);
         html_cell(&t, trials[i].proposer);
-        html_cell(&t, time_text(best, text));
+        html_cell(&t, units_format_known_time(best, "", text, sizeof text));
     }
     html_table_end(&t);
     markup_end(m);
@@ -322,7 +319,7 @@ static void busy_table(struct markup *m, size_t n, const struct chart_timeline *
             html_cell(&t, timelines[k].name);
             html_cell(&t, lane->node);
             html_cell(&t, lane->what);
-            html_cell(&t, time_text(busy_us(lane), text));
+            html_cell(&t, units_format_known_time(busy_us(lane), "", text, sizeof text));
             html_cellf(&t, "%.0f%%", 100 * busy_us(lane) / timelines[k].window_us);
             if (messages)
                 html_cellf(&t, "%zu", lane->n);
@@ -379,8 +376,9 @@ static void timelines_caption(struct markup *m, const struct findings *f) {
                      "session’s trials suggest. Measured: ",
                      f->correction.startup, f->correction.transfer);
     if (f->n_timelines > 1)
-        markup_textf(m, "%s and ", time_text(f->outcome.rows[f->outcome.baseline].us, baseline));
-    markup_textf(m, "%s.", time_text(f->outcome.rows[f->outcome.best].us, best));
+        markup_textf(m, "%s and ",
+                     units_format_known_time(f->outcome.rows[f->outcome.baseline].us, "", baseline, sizeof baseline));
+    markup_textf(m, "%s.", units_format_known_time(f->outcome.rows[f->outcome.best].us, "", best, sizeof best));
     markup_end(m);
 }
 
@@ -407,7 +405,7 @@ static void stale_caption(struct markup *m, const struct findings *f) {
     const struct outcome_row *row = &f->outcome.rows[f->outcome.stale.best];
     char round[32];
     html_leaff(m, "figcaption", NULL, "Simulated. Measured, a round of updates in the mean: %s.",
-               time_text(row->us, round));
+               units_format_known_time(row->us, "", round, sizeof round));
 }
 
 void report_timelines(struct markup *m, const struct findings *f) {
@@ -587,11 +585,12 @@ static void report_trials(struct markup *m, const struct findings *f) {
         html_cell(&t, r->strategy_name);
         html_cellf(&t, "%.12s", r->strategy);
         html_cell(&t, r->proposer);
-        html_cell(&t, time_text(r->predicted_us, text));
+        html_cell(&t, units_format_known_time(r->predicted_us, "", text, sizeof text));
         const bool by_mean = f->outcome.weather.seed || findings_is_of_updates(f, r);
-        html_cell(&t, complete ? time_text(by_mean ? r->mean_us : r->median_us, text) : "");
-        html_cellf(&t, "%s%s%s", complete ? time_text(r->low_us, low) : "", complete ? " to " : "",
-                   complete ? time_text(r->high_us, high) : "");
+        html_cell(&t,
+                  complete ? units_format_known_time(by_mean ? r->mean_us : r->median_us, "", text, sizeof text) : "");
+        html_cellf(&t, "%s%s%s", complete ? units_format_known_time(r->low_us, "", low, sizeof low) : "",
+                   complete ? " to " : "", complete ? units_format_known_time(r->high_us, "", high, sizeof high) : "");
         trial_note(&t, f, r);
     }
     html_table_end(&t);
@@ -630,7 +629,7 @@ static void budget_fact(struct html_table *t, const struct findings *f) {
     if (f->outcome.budget_trials && f->outcome.budget_us > 0)
         markup_text(t->m, ", ");
     if (f->outcome.budget_us > 0)
-        markup_text(t->m, time_text(f->outcome.budget_us, time));
+        markup_text(t->m, units_format_known_time(f->outcome.budget_us, "", time, sizeof time));
     if (f->outcome.collection)
         markup_text(t->m, "none: a collection");
     html_cell_end(t);
@@ -654,7 +653,7 @@ void report_provenance(struct markup *m, const struct findings *f) {
     html_cell(&t, "seed");
     html_cellf(&t, "%llu", (unsigned long long)f->outcome.session.seed);
     budget_fact(&t, f);
-    fact(&t, "lower bound", time_text(f->outcome.lower_bound_us, bound));
+    fact(&t, "lower bound", units_format_known_time(f->outcome.lower_bound_us, "", bound, sizeof bound));
     fact(&t, "started", f->outcome.session.started);
     fact(&t, "ended", f->outcome.session.ended);
     fact(&t, "runner of the trials", f->runner);

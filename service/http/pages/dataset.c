@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/units.h"
 #include "dataset/filter.h"
 #include "dataset/pages.h"
 #include "dataset/query.h"
@@ -119,8 +120,8 @@ static void record_row(struct request *rq, struct html_table *t, const struct re
     page_link(t->m, r->strategy_name && *r->strategy_name ? r->strategy_name : r->strategy,
               "/strategies/%.16s?model=%.16s&cluster=%.16s", r->strategy, r->model, r->cluster);
     html_cell_end(t);
-    html_cell(t, page_time(r->predicted_us, text));
-    html_cell(t, page_time(r->median_us, text));
+    html_cell(t, units_format_known_time(r->predicted_us, "", text, sizeof text));
+    html_cell(t, units_format_known_time(r->median_us, "", text, sizeof text));
     html_cell(t, record_state_word(r->state));
     html_cell(t, r->proposer ? r->proposer : "");
     html_cell_begin(t);

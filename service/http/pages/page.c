@@ -1,13 +1,11 @@
 /* See page.h. */
 #include "service/http/pages/page.h"
 
-#include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/units.h"
 #include "report/html.h"
 #include "service/http/pages/pages.h"
 #include "service/http/transport/cookies.h"
@@ -220,10 +218,6 @@ void page_option(struct markup *m, const char *value, const char *text, bool cho
         markup_attribute(m, "selected", "");
     markup_text(m, text);
     markup_end(m);
-}
-
-const char *page_time(double us, char out[32]) {
-    return us > 0 && isfinite(us) ? units_format_time(us, out, 32) : "";
 }
 
 const char *page_stamp(const char *stamp, char out[32]) {

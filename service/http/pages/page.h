@@ -42,8 +42,7 @@ void page_button(struct markup *m, const char *text, const char *name, const cha
 void page_label_begin(struct markup *m, const char *text);
 void page_option(struct markup *m, const char *value, const char *text, bool chosen);
 
-/* A microsecond figure for people, "" when it is not known; a UTC stamp up to its minute. */
-const char *page_time(double us, char out[32]);
+/* A UTC stamp up to its minute. */
 const char *page_stamp(const char *stamp, char out[32]);
 
 /* "http://host:port" as the browser has it, for commands to type. */

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/units.h"
 #include "interop/export/export.h"
 #include "report/html.h"
 #include "report/report.h"
@@ -139,10 +140,11 @@ static void trial_row(struct html_table *t, const struct findings *f, const stru
     strategy_link(t->m, f, r);
     html_cell_end(t);
     html_cell(t, r->proposer ? r->proposer : "");
-    html_cell(t, page_time(r->predicted_us, text));
-    html_cell(t, complete ? page_time(by_mean ? r->mean_us : r->median_us, text) : "");
-    html_cellf(t, "%s%s%s", has_interval ? page_time(r->low_us, low) : "", has_interval ? " to " : "",
-               has_interval ? page_time(r->high_us, high) : "");
+    html_cell(t, units_format_known_time(r->predicted_us, "", text, sizeof text));
+    html_cell(t, complete ? units_format_known_time(by_mean ? r->mean_us : r->median_us, "", text, sizeof text) : "");
+    html_cellf(t, "%s%s%s", has_interval ? units_format_known_time(r->low_us, "", low, sizeof low) : "",
+               has_interval ? " to " : "",
+               has_interval ? units_format_known_time(r->high_us, "", high, sizeof high) : "");
     html_cellf(t, "%s%s%.200s", complete ? (r->round ? "final" : "") : record_state_word(r->state),
                r->reason ? ": " : "", r->reason ? r->reason : "");
     html_cell_begin(t);

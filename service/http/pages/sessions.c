@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/units.h"
 #include "dataset/pages.h"
 #include "report/findings.h"
 #include "report/html.h"
@@ -44,7 +45,9 @@ static void session_row(struct request *rq, struct store *store, struct html_tab
                stored_session_state_word(s->state));
     html_cell_end(t);
     progress_cell(t, f, s);
-    html_cell(t, f && f->outcome.best != SIZE_MAX ? page_time(f->outcome.rows[f->outcome.best].us, text) : "");
+    html_cell(t, f && f->outcome.best != SIZE_MAX
+                     ? units_format_known_time(f->outcome.rows[f->outcome.best].us, "", text, sizeof text)
+                     : "");
     if (f && f->outcome.best != SIZE_MAX && isfinite(f->outcome.speedup))
         html_cellf(t, "%.2f×", f->outcome.speedup);
     else

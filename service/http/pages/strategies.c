@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/units.h"
 #include "dataset/describe.h"
 #include "dataset/query.h"
 #include "report/charts.h"
@@ -207,9 +208,10 @@ static enum status measurements(struct request *rq, struct markup *m, struct vie
         html_begin(m, "div", "rows");
         html_table_begin(&t, m, "The fastest of its trials first; medians of an iteration", heads);
         for (size_t i = 0; i < n; i++) {
-            html_cell(&t, page_time(records[i].median_us, text));
-            html_cellf(&t, "%s to %s", page_time(records[i].low_us, text), page_time(records[i].high_us, other));
-            html_cell(&t, page_time(records[i].predicted_us, text));
+            html_cell(&t, units_format_known_time(records[i].median_us, "", text, sizeof text));
+            html_cellf(&t, "%s to %s", units_format_known_time(records[i].low_us, "", text, sizeof text),
+                       units_format_known_time(records[i].high_us, "", other, sizeof other));
+            html_cell(&t, units_format_known_time(records[i].predicted_us, "", text, sizeof text));
             html_cell(&t, records[i].runner ? records[i].runner : "");
             html_cell_begin(&t);
             if (records[i].session)
@@ -246,7 +248,7 @@ static void choice(struct markup *m, const char *words, const char *name, size_t
         if ((without && !strcmp(id, without)) || is_among(id, i, records))
             continue;
         snprintf(text, sizeof text, "%.100s, %s", records[i].strategy_name ? records[i].strategy_name : "",
-                 page_time(records[i].median_us, time));
+                 units_format_known_time(records[i].median_us, "", time, sizeof time));
         page_option(m, id, text, chosen && !strcmp(chosen, id));
     }
     markup_end(m);
@@ -290,7 +292,7 @@ static void figures(struct markup *m, const struct view *v) {
     markup_textf(m, "%s on %s", v->domain->model->name, v->domain->cluster->name);
     if (v->n == 1)
         markup_textf(m, "; predicted %s an iteration%s, waiting for communication %.0f%% of it",
-                     page_time(v->timelines[0].iteration_us, time),
+                     units_format_known_time(v->timelines[0].iteration_us, "", time, sizeof time),
                      v->timelines[0].weather.seed ? " of those shown" : "",
                      100 * v->timelines[0].waiting_us / v->timelines[0].iteration_us);
     markup_end(m);
@@ -331,7 +333,8 @@ static enum status verdict(struct request *rq, struct markup *m, struct view *v,
     if (isfinite(us[0]) && isfinite(us[1]))
         html_leaff(m, "p", NULL,
                    "Measured, the fastest trial of each: %s and %s; the second takes %.2f of the first’s time.",
-                   page_time(us[0], a), page_time(us[1], b), us[1] / us[0]);
+                   units_format_known_time(us[0], "", a, sizeof a), units_format_known_time(us[1], "", b, sizeof b),
+                   us[1] / us[0]);
     return ST_OK;
 }
 

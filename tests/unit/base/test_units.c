@@ -110,8 +110,18 @@ static void rates_turn_into_bytes_per_microsecond(void **state) {
     assert_close(units_gbyte_per_s(12), 12000, 1e-15);
 }
 
+static void a_time_that_is_not_known_has_words_of_its_own(void **state) {
+    (void)state;
+    const double unknown[] = {NAN, INFINITY, 0, -1};
+    char out[32];
+    for (size_t i = 0; i < 4; i++)
+        assert_string_equal(units_format_known_time(unknown[i], "-", out, sizeof out), "-");
+    assert_string_equal(units_format_known_time(812, "-", out, sizeof out), "812 µs");
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_time_that_is_not_known_has_words_of_its_own),
         cmocka_unit_test(sizes_are_read_in_binary_and_decimal_units),
         cmocka_unit_test(times_are_read_in_their_units),
         cmocka_unit_test(what_is_no_size_or_time_is_refused),
