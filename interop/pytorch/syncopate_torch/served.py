@@ -6,12 +6,13 @@ up, sends one push for the node, and passes the sum on. So each rank has a paren
 for its children's parts, adds its own, sends the sum to its parent, waits for the whole sum and sends that to its
 children. Rows that are gathered go from everyone to everyone, and each rank adds them up, in the order of ranks.
 
-gloo sends a message when its receiver has asked for it; parts and sums of known size are asked for beforehand. Before
-each part and each sum goes a word: its message's number, and how many rows will come. So a rank hears in which order
+gloo sends a message when its receiver has asked for it; words, and parts and sums of known size, are asked for beforehand.
+Before each part and each sum goes a word: its message's number, and how many rows will come. So a rank hears in which order
 others send, which under priority is not its own order, and can wait for what comes next. Under "pulls": "priority" a
 rank that hears of a sum asks for the most urgent ones first, with a credit of their own.
 """
 
+import collections
 import threading
 
 import torch
@@ -182,33 +183,32 @@ class Parcel:
 
 
 class Words:
-    """Words that another rank sends. heard(number, counts) is called in a thread of their own, once for each of those
-    that more() says will come."""
+    """Words that another rank sends, `most` in an iteration. heard(number, counts) is called in a thread of their own, once
+    for each of those that more() says will come. All are asked for beforehand: a request to send one would wait behind
+    the sums that go the same way."""
 
-    def __init__(self, rank, tag, group, length, go_on, heard):
+    def __init__(self, rank, tag, group, length, most, go_on, heard):
         self.rank, self.tag, self.group, self.go_on, self.heard = rank, tag, group, go_on, heard
-        self.word = torch.zeros(length, dtype=torch.int64)
-        self.waiter, self.lock, self.left = Waiter(self.word.device), threading.Lock(), 0
+        self.asked, self.lock = collections.deque(), threading.Lock()
+        for _ in range(most):
+            self._ask(torch.zeros(length, dtype=torch.int64))
+        self.waiter = Waiter(torch.device("cpu"))
+
+    def _ask(self, word):
+        self.asked.append((word, dist.irecv(word, self.rank, self.group, self.tag)))
 
     def more(self, n):
         with self.lock:
-            self.left += n
-            silent = self.left == n
-        if silent and n:
-            self._listen()
+            for _ in range(n):
+                self._expect(*self.asked.popleft())
 
-    def _listen(self):
-        work = dist.irecv(self.word, self.rank, self.group, self.tag)
-        self.waiter.expect(work, lambda error: self.go_on(error, self._came))
+    def _expect(self, word, work):
+        self.waiter.expect(work, lambda error: self.go_on(error, lambda: self._came(word)))
 
-    def _came(self):
-        number, *counts = self.word.tolist()
-        with self.lock:
-            self.left -= 1
-            again = self.left > 0
+    def _came(self, word):
+        number, *counts = word.tolist()
+        self._ask(word)
         self.heard(number, counts)
-        if again:
-            self._listen()
 
 
 class Served:
@@ -238,16 +238,17 @@ class Served:
         self.length = 1 + max(len(cargo.message.pieces) for cargo in self.cargos.values())
         children = [c for cargo in self.cargos.values() for c in cargo.children]
         self.numbers = {c: children.count(c) for c in sorted(set(children))}
-        parents = sorted({p for p in self.parents.values() if p is not None})
+        upward = [p for p in self.parents.values() if p is not None]
+        parents = sorted(set(upward))
 
         def heard_part_of(child):
             return lambda i, counts: self._take_part(i, child, counts)
 
         self.from_children = {
-            c: Words(c, self.up_tag, self.group, self.length, go_on, heard_part_of(c)) for c in self.numbers
+            c: Words(c, self.up_tag, self.group, self.length, n, go_on, heard_part_of(c)) for c, n in self.numbers.items()
         }
         self.from_parents = {
-            p: Words(p, self.down_tag, self.group, self.length, go_on, self._take_word_of_sum) for p in parents
+            p: Words(p, self.down_tag, self.group, self.length, upward.count(p), go_on, self._take_word_of_sum) for p in parents
         }
         kinds = [("sums",), ("answers",)] + [(way, p) for p in parents for way in ("push", "pull")]
         self.waiters = {kind: Waiter(torch.device("cpu")) for kind in kinds}
