@@ -546,6 +546,17 @@ static void serve_queue(struct timeline *tl, uint32_t c) {
 
 /* ---- pulls that wait for their turn ---- */
 
+/* On a connection a pull of at most eager_bytes comes unasked. Where that is INFINITY, a receiver that has pulls in
+ * turns asks for each when its turn comes. */
+static bool waits_for_turn(const struct timeline *tl, const struct message *message) {
+    double eager = tl->cost->eager_bytes;
+    return tl->plan->pulls_by_priority && (!isfinite(eager) || (double)message->bytes > eager);
+}
+
+static bool has_request(const struct timeline *tl, const struct message *message, bool back) {
+    return (double)message->bytes > tl->cost->eager_bytes || (back && tl->ordered && waits_for_turn(tl, message));
+}
+
 static void return_pull_credit(struct chain *chain, uint64_t bytes) {
     chain->pulling.messages--;
     chain->pulling.bytes -= bytes;
@@ -560,7 +571,7 @@ static void enqueue_pull(struct timeline *tl, uint32_t c, uint32_t m) {
 static void serve_pulls(struct timeline *tl, uint32_t c) {
     struct chain *chain = &tl->chains[c];
     /* On connections the server has asked already, and its request waits for the answer. */
-    enum timer_kind part = isfinite(tl->cost->eager_bytes) ? TIMER_PULL_ANSWER : TIMER_PULL;
+    enum timer_kind part = tl->ordered ? TIMER_PULL_ANSWER : TIMER_PULL;
     chain->pulls_dirty = false;
     for (uint32_t m; (m = ready_set_first(&chain->pulls)) != UINT32_MAX;) {
         uint64_t bytes = tl->plan->messages[m].bytes;
@@ -599,12 +610,6 @@ static void push_done(struct timeline *tl, uint32_t c, uint32_t m, double began_
     tl->arrived[tl->n_arrived++] = (struct arrival){m, copies_of(message, chain) * chain->count};
 }
 
-/* On a connection a pull of at most eager_bytes comes unasked. */
-static bool waits_for_turn(const struct timeline *tl, const struct message *message) {
-    double eager = tl->cost->eager_bytes;
-    return tl->plan->pulls_by_priority && (!isfinite(eager) || (double)message->bytes > eager);
-}
-
 static void pull_done(struct timeline *tl, uint32_t c, uint32_t m, double began_us) {
     const struct message *message = &tl->plan->messages[m];
     struct chain *chain = &tl->chains[c];
@@ -620,7 +625,7 @@ static void pull_done(struct timeline *tl, uint32_t c, uint32_t m, double began_
 
 /* Without connections pulls wait at the chain from the moment when the server has the sum. */
 static void sum_done(struct timeline *tl, uint32_t m, double sum_us) {
-    bool waits = tl->plan->pulls_by_priority && !isfinite(tl->cost->eager_bytes);
+    bool waits = tl->plan->pulls_by_priority && !tl->ordered;
     for (uint32_t c = 0; c < tl->n_chains; c++)
         if (!waits)
             set_timer(tl, c, m, TIMER_PULL, sum_us, sum_us);
@@ -736,8 +741,8 @@ static bool is_answer(unsigned kind) {
 static double part_bytes(const struct timeline *tl, const struct message *message, unsigned kind) {
     if (is_answer(kind))
         return 0;
-    bool asks = (double)message->bytes > tl->cost->eager_bytes, first = kind == TIMER_PUSH || kind == TIMER_PULL;
-    return asks && first ? 0 : (double)message->bytes;
+    bool first = kind == TIMER_PUSH || kind == TIMER_PULL;
+    return first && has_request(tl, message, kind == TIMER_PULL) ? 0 : (double)message->bytes;
 }
 
 static void part_done(struct timeline *tl, uint32_t c, uint32_t m, enum timer_kind kind, double began_us);
@@ -759,19 +764,26 @@ static void start_part(struct timeline *tl, uint32_t c, uint32_t m, enum timer_k
     network_add(&tl->network, class, part_bytes(tl, message, kind), transfer, tl->now_us);
 }
 
+/* A push goes to its connection. gloo has then handed it over to the kernel, whose buffers hold megabytes. */
+static void start_push(struct timeline *tl, uint32_t c, uint32_t m, double began_us) {
+    if (tl->cost->workers_serve)
+        return_credit(&tl->chains[c], tl->plan->messages[m].bytes);
+    start_part(tl, c, m, TIMER_PUSH, began_us);
+}
+
 /* The first part of a push, which may be all of it. */
 static void push_came(struct timeline *tl, uint32_t c, uint32_t m, double began_us) {
     const struct message *message = &tl->plan->messages[m];
     if (isfinite(tl->cost->eager_bytes))
         set_timer(tl, c, m, TIMER_PUSH_ANSWER, tl->now_us, began_us);
-    else
+    else if (!tl->cost->workers_serve)
         return_credit(&tl->chains[c], message->bytes);
-    if ((double)message->bytes <= tl->cost->eager_bytes)
+    if (!has_request(tl, message, false))
         push_done(tl, c, m, began_us);
 }
 
 static void pull_came(struct timeline *tl, uint32_t c, uint32_t m, double began_us) {
-    if ((double)tl->plan->messages[m].bytes <= tl->cost->eager_bytes)
+    if (!has_request(tl, &tl->plan->messages[m], true))
         pull_done(tl, c, m, began_us);
     else if (tl->plan->pulls_by_priority)
         enqueue_pull(tl, c, m);
@@ -784,7 +796,7 @@ static void answered(struct timeline *tl, uint32_t c, uint32_t m, bool pull, dou
     const struct message *message = &tl->plan->messages[m];
     if (!pull)
         return_credit(&tl->chains[c], message->bytes);
-    if ((double)message->bytes > tl->cost->eager_bytes)
+    if (has_request(tl, message, pull))
         start_part(tl, c, m, pull ? TIMER_PULL_REST : TIMER_PUSH_REST, began_us);
 }
 
@@ -816,6 +828,8 @@ static void handle_timer(struct timeline *tl, struct timer timer) {
                          tl->now_us - timeline_message_cost(tl, &tl->plan->messages[timer.message]).startup_us);
     else if (kind == TIMER_SUM)
         enqueue_pull(tl, timer.chain, timer.message);
+    else if (kind == TIMER_PUSH)
+        start_push(tl, timer.chain, timer.message, timer.began_us);
     else
         start_part(tl, timer.chain, timer.message, kind, timer.began_us);
 }

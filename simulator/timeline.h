@@ -23,12 +23,15 @@
  *     server's, because every worker runs its own scheduler, for the pulls from all servers (ByteScheduler §5). Pushes
  *     and pulls have separate credits, because they use different resources, the two directions of the NIC (§2.2): the
  *     theorem puts pulls before pulls and pushes before pushes.
- *   - Connections: where the transport is a measured one (cost.eager_bytes is finite), one process sends another
+ *   - Connections: where the transport has them (cost.connected), one process sends another
  *     everything over one connection, in order, and connections, not messages, share a NIC. A message of more than
  *     eager_bytes is not sent unasked: a request goes ahead, the receiver answers a latency later, and then all of it
  *     is sent. The credit of a push comes back with its answer, because the sender has then handed over all of it.
  *     Requests and answers have no length, but wait for what their connection carries before them. Where pulls go by
  *     priority, the answer to a pull's request waits in the queue of pulls; a pull that needs no request has no turn.
+ *   - Ranks that serve (cost.workers_serve: gloo by the hook): two ranks have one connection, so a pull also waits for
+ *     what its server pushes the same way. Receivers ask for pushes beforehand, and for pulls too unless these go by
+ *     priority. The credit of a push comes back when it is handed over to its connection: the kernel buffers megabytes.
  *   - Scattering into several gradients, decoding, and copies to a node's other devices (local_reduction), delay the
  * gate only.
  *   - A tree with bursts has two parts (strategy/cost/all_reduce.h): it first holds the NICs' directions towards the

@@ -165,11 +165,13 @@ struct timeline {
     enum algorithm last_algorithm;
 };
 
-/* Whether a chain's pulls from a server are in one class with the pushes of the server's node. On ordered connections
- * they never are. Otherwise it does not matter who sends, so they are where the two nodes both work and serve. */
+/* Whether a chain's pulls from a server are in one class with the pushes of the server's node, where the two nodes both
+ * work and serve. They are on connections if the server is the worker itself, and then wait for each other. They are
+ * not if the server is a process of its own. Without connections it does not matter who sends. */
 static inline bool timeline_pulls_as_pushes(const struct timeline *tl, uint32_t chain, uint32_t server) {
     uint32_t node = tl->chains[chain].node;
-    return !tl->ordered && node != server && tl->chain_of[server] != UINT32_MAX && tl->server_slot[node] != UINT32_MAX;
+    return (!tl->ordered || tl->cost->workers_serve) && node != server && tl->chain_of[server] != UINT32_MAX &&
+           tl->server_slot[node] != UINT32_MAX;
 }
 
 static inline uint32_t timeline_class(const struct timeline *tl, uint32_t chain, uint32_t server, bool back) {

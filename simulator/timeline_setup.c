@@ -113,7 +113,7 @@ static void count_served(const struct plan *plan, size_t *messages, size_t *serv
  * the answer to its push may be on its way when its pull starts. The answer to its pull has come before the rest is
  * pulled. */
 static size_t parts_at_once(const struct cost *cost) {
-    return isfinite(cost->eager_bytes) ? 2 : 1;
+    return cost->connected ? 2 : 1;
 }
 
 /* Of a chain: one of pushes and all-reduces, and perhaps one of pulls. */
@@ -438,7 +438,7 @@ static size_t most_at_once(const struct timeline *tl, uint32_t class) {
     if (back && shared)
         return 0;
     uint32_t pulls = shared ? tl->served[tl->server_slot[tl->chains[c].node]] : 0;
-    return tl->served[slot] * parts_at_once(tl->cost) + pulls;
+    return (tl->served[slot] + pulls) * parts_at_once(tl->cost);
 }
 
 /* Cut up the room for transfers. */
@@ -468,7 +468,7 @@ static void init_network(struct timeline *tl, bool all) {
     struct network *net = &tl->network;
     struct flows *flows = &tl->flows;
     tl->two_way = goes_two_ways(tl->plan, tl->cost);
-    tl->ordered = isfinite(tl->cost->eager_bytes);
+    tl->ordered = tl->cost->connected;
     tl->n_servers = tl->all_reduce_class = net->n_ports = 0;
     net->burst = tl->cost->burst_bytes;
     flows->n_resources = 0;

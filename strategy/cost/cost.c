@@ -50,6 +50,8 @@ static double measured_burst(const struct cluster *cluster) {
 }
 
 static double eager_bytes(const struct cluster *cluster) {
+    if (transport_workers_serve(cluster))
+        return INFINITY;
     if (cluster->runtime.eager_bytes > 0)
         return cluster->runtime.eager_bytes;
     return smallest_of(cluster, OPERATION_push) ? WORKER_EAGER_BYTES : INFINITY;
@@ -162,6 +164,8 @@ static void find_figures(struct cost *cost) {
                             ? cost->all_reduce.burst_us * cost->narrowest_bytes_per_us
                             : measured_burst(cluster);
     cost->eager_bytes = eager_bytes(cluster);
+    cost->workers_serve = transport_workers_serve(cluster);
+    cost->connected = isfinite(cost->eager_bytes) || cost->workers_serve;
     cost->in_order = transport_is_in_order(cluster);
     find_interference(cost);
 }

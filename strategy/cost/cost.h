@@ -15,7 +15,10 @@
  *
  * `eager_bytes`: the runtime's figure. Where that is not known but pushes were measured: the eager limit of the
  * transport of syncopate-worker-mpi, which measured them. Else INFINITY: no push waits for its receiver's answer.
- * Threads: a const struct cost may be shared. */
+ *
+ * `connected`: what one process sends another goes over one connection, in order: where eager_bytes is known, and with
+ * gloo. `workers_serve`: so it is with gloo and syncopate_torch's hook, where a server is a rank that also works.
+ * Receives are posted beforehand there, so eager_bytes is INFINITY. Threads: a const struct cost may be shared. */
 #ifndef STRATEGY_COST_COST_H
 #define STRATEGY_COST_COST_H
 
@@ -42,6 +45,7 @@ struct cost {
     double burst_bytes, eager_bytes;
     struct interference in_startup, in_transfer; /* shares of speed; 1 where nothing was measured */
     bool interferes;                             /* some share is below 1 */
+    bool connected, workers_serve;               /* how pushes and pulls go, see above */
     bool in_order;                               /* all-reduces follow one another (transport_is_in_order) */
     /* What no transport can beat: the same without profiles, and never above the cost that the timeline charges.
      * simulator/bound.h rests on these. */

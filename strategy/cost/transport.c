@@ -97,6 +97,10 @@ bool transport_is_in_order(const struct cluster *cluster) {
     return transport_of(cluster) == TRANSPORT_nccl;
 }
 
+bool transport_workers_serve(const struct cluster *cluster) {
+    return transport_of(cluster) == TRANSPORT_gloo;
+}
+
 static const struct figures *figures_of(const struct cluster *cluster) {
     return &profiles[transport_of(cluster)];
 }

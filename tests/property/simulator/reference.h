@@ -124,13 +124,16 @@ static inline int ref_way(enum ref_part part) {
 static inline bool ref_same_connection(const struct ref *r, const struct ref_flow *f, const struct ref_flow *g) {
     if (f->node < 0 || g->node < 0)
         return f->node == g->node && ref_way(f->part) == ref_way(g->part) && f->part != REF_WHOLE;
-    return g->node == f->node && r->plan->messages[g->message].server == r->plan->messages[f->message].server &&
-           ref_comes_back(g->part) == ref_comes_back(f->part);
+    int server = (int)r->plan->messages[f->message].server, other = (int)r->plan->messages[g->message].server;
+    bool back = ref_comes_back(f->part), other_back = ref_comes_back(g->part);
+    if (r->cost->workers_serve && f->node == other && g->node == server && f->node != server)
+        return back != other_back;
+    return g->node == f->node && other == server && back == other_back;
 }
 
-/* Bytes of one connection of a measured transport follow each other. */
+/* Bytes of one connection follow each other. */
 static inline bool ref_has_turn(const struct ref *r, const struct ref_flow *f) {
-    if (isinf(r->cost->eager_bytes))
+    if (!r->cost->connected)
         return true;
     for (int i = 0; i < r->n_flows; i++)
         if (r->flows[i].turn < f->turn && ref_same_connection(r, f, &r->flows[i]))
@@ -390,12 +393,20 @@ static inline void ref_wait(struct ref *r, int c, int m, enum ref_part part, dou
 
 static inline void ref_part_done(struct ref *r, int c, int m, enum ref_part part);
 
+/* Whether a request goes before a push or a pull. */
+static inline bool ref_asks(const struct ref *r, int m, bool back) {
+    return (double)r->plan->messages[m].bytes > r->cost->eager_bytes ||
+           (back && r->cost->workers_serve && r->plan->pulls_by_priority);
+}
+
 static inline void ref_begin_part(struct ref *r, int c, int m, enum ref_part part) {
     const struct message *message = &r->plan->messages[m];
-    double bytes = (double)message->bytes, first = bytes > r->cost->eager_bytes ? 0 : bytes;
+    double bytes = (double)message->bytes, first = ref_asks(r, m, ref_comes_back(part)) ? 0 : bytes;
     double amount = part == REF_PUSH || part == REF_PULL             ? first
                     : part == REF_PUSH_REST || part == REF_PULL_REST ? bytes - first
                                                                      : 0;
+    if (part == REF_PUSH && r->cost->workers_serve)
+        ref_return_credit(r, c, m);
     if ((uint32_t)r->node[c] == message->server && !isfinite(r->cost->device_link_bytes_per_us[r->node[c]]))
         ref_part_done(r, c, m, part);
     else
@@ -403,10 +414,11 @@ static inline void ref_begin_part(struct ref *r, int c, int m, enum ref_part par
 }
 
 static inline void ref_part_done(struct ref *r, int c, int m, enum ref_part part) {
-    bool large = (double)r->plan->messages[m].bytes > r->cost->eager_bytes, answers = isfinite(r->cost->eager_bytes);
+    bool large = ref_asks(r, m, ref_comes_back(part) != (part == REF_TAKEN || part == REF_ASKED));
+    bool answers = isfinite(r->cost->eager_bytes);
     if (part == REF_PUSH && answers)
         ref_wait(r, c, m, REF_TAKEN, r->now_us);
-    if (part == REF_TAKEN || (part == REF_PUSH && !answers))
+    if (part == REF_TAKEN || (part == REF_PUSH && !answers && !r->cost->workers_serve))
         ref_return_credit(r, c, m);
     if (part == REF_TAKEN && large)
         ref_begin_part(r, c, m, REF_PUSH_REST);
@@ -612,7 +624,7 @@ static inline void ref_serve_pulls(struct ref *r, int c) {
         r->pullable[m][c] = false;
         r->pulling[c]++;
         r->pulling_bytes[c] += bytes;
-        ref_wait(r, c, m, isinf(r->cost->eager_bytes) ? REF_PULL : REF_ASKED, r->now_us);
+        ref_wait(r, c, m, r->cost->connected ? REF_ASKED : REF_PULL, r->now_us);
     }
 }
 
@@ -674,7 +686,7 @@ static inline void ref_answer(struct ref *r, int m) {
     const struct message *message = &r->plan->messages[m];
     r->pushed[m] = 0;
     double sum_us = r->server_us[message->server];
-    bool waits = ref_has_pull_turn(r, m) && isinf(r->cost->eager_bytes);
+    bool waits = ref_has_pull_turn(r, m) && !r->cost->connected;
     for (int c = 0; c < r->n_nodes; c++)
         if (waits && sum_us <= r->now_us + 1e-7)
             r->pullable[m][c] = true;

@@ -97,6 +97,8 @@ static void random_cluster_into(struct rng *rng, struct fixture *f, bool bursts)
     }
     if (rng_below(rng, 3) == 0)
         f->site.cluster.transport = TRANSPORT_nccl; /* all-reduces follow one another */
+    else if (rng_below(rng, 3) == 0)
+        f->site.cluster.transport = TRANSPORT_gloo; /* workers serve */
     double startup = rng_between(rng, 0, 300), per_byte = rng_between(rng, 0, 0.01);
     if (rng_below(rng, 4) == 0)
         handmade_fix(&f->site, startup, per_byte);

@@ -337,6 +337,41 @@ static void on_connections_the_rest_of_a_pull_waits_for_its_turn(void **state) {
     assert_close(fixture_iteration_us(&f), 115 + 300, EXACT);
 }
 
+/* Both nodes work and serve; the second message is twice as long. At 500 bytes a microsecond the first is pushed from 3
+ * to 103 and the second, the other way, to 203. Behind it, and not beside it, the first comes back until 303, and the
+ * second from 206 to 406. */
+static void ranks_that_serve_push_and_answer_on_one_connection(void **state) {
+    (void)state;
+    struct fixture f;
+    fixture_cluster(&f, 2);
+    fixture_steps(&f, 1, 2, (double[]){20, 10});
+    for (uint32_t server = 2; server-- > 0;) {
+        struct message *m = fixture_message(&f, server ? 50000 : 100000, 1, 0);
+        m->kind = SYNC_PARAMETER_SERVER;
+        m->server = server;
+        f.site.nodes[server].nic_latency_us = 1;
+    }
+    f.site.cluster.transport = TRANSPORT_gloo;
+    f.site.cluster.runtime = (struct runtime){1e-3, 1e-3, 3, 1e6, 1e6, 1e6, 0.5, 0};
+    fixture_finish(&f, POLICY_fifo, CREDIT_UNLIMITED);
+    assert_close(fixture_iteration_us(&f), 30 + 406, 1e-3);
+}
+
+/* The second push follows the first at once, until 203 us, since a push's credit is back when it is handed over. Pulls
+ * at once come until 206 and 306. In turn the request for the first waits behind the second push, so the first comes
+ * until 303; the request for the second is there at 306. */
+static void ranks_that_serve_ask_for_pulls_in_turn(void **state) {
+    (void)state;
+    struct fixture f;
+    one_worker_pushes(&f, 2, 50000, 0);
+    f.site.nodes[0].nic_latency_us = f.site.nodes[1].nic_latency_us = 1;
+    f.site.cluster.transport = TRANSPORT_gloo;
+    f.site.cluster.runtime = (struct runtime){1e-3, 1e-3, 3, 1e6, 1e6, 1e6, 0.5, 0};
+    assert_close(fixture_iteration_us(&f), 30 + 306, 1e-3);
+    f.plan.pulls_by_priority = true;
+    assert_close(fixture_iteration_us(&f), 30 + 306 + 100, 1e-3);
+}
+
 /* Idle for longer than it takes to save 20000 bytes, each direction lets as many pass at once. */
 static void an_idle_nic_lets_pass_at_once_what_it_saved(void **state) {
     (void)state;
@@ -662,6 +697,8 @@ int main(void) {
         cmocka_unit_test(requests_and_answers_wait_for_what_their_connections_carry),
         cmocka_unit_test(the_pull_that_is_needed_first_overtakes),
         cmocka_unit_test(on_connections_the_rest_of_a_pull_waits_for_its_turn),
+        cmocka_unit_test(ranks_that_serve_push_and_answer_on_one_connection),
+        cmocka_unit_test(ranks_that_serve_ask_for_pulls_in_turn),
         cmocka_unit_test(an_idle_nic_lets_pass_at_once_what_it_saved),
         cmocka_unit_test(trees_go_to_the_root_and_back_in_turn),
         cmocka_unit_test(a_large_tree_comes_back_after_all_that_go_to_the_root),

@@ -501,6 +501,11 @@ static void a_measured_push_curve_shows_bursts_and_whose_transport_it_was(void *
     f.cluster.runtime.eager_bytes = 4096;
     assert_ok(cost_init(&cost, &f.cluster, &err));
     assert_close(cost.eager_bytes, 4096, 0);
+    assert_true(cost.connected && !cost.workers_serve);
+    cost_release(&cost);
+    f.cluster.transport = TRANSPORT_gloo; /* the hook's receivers ask beforehand */
+    assert_ok(cost_init(&cost, &f.cluster, &err));
+    assert_true(cost.connected && cost.workers_serve && isinf(cost.eager_bytes));
     cost_release(&cost);
 }
 
