@@ -229,7 +229,7 @@ accuracy-nccl: all  ## sums of the NCCL worker and predicted against measured, o
 	@OUT=$(OUT) tests/accuracy-nccl.sh
 accuracy-weather: all  ## predicted against measured while NICs and workers vary, in the lab: a quarter of an hour, and root
 	@OUT=$(OUT) tests/accuracy/weather.py
-accuracy-pytorch: all  ## predicted against measured with real PyTorch on emulated devices, in the lab: half an hour, and root
+accuracy-pytorch: all  ## predicted against measured with real PyTorch on emulated devices, in the lab: 40 minutes, and root
 	@OUT=$(OUT) tests/accuracy/pytorch.py
 
 convergence: all  ## time and updates to a target loss, ring all-reduce against workers that may drift apart, in the lab: an hour, and root

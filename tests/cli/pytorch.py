@@ -28,6 +28,7 @@ from syncopate_torch import lanes
 from syncopate_torch.description import check_writable, read, words
 from syncopate_torch.hook import distribute
 from syncopate_torch.line import Follower, Leader, Line
+from syncopate_torch.pushes import RoundTrip
 
 TOO_FAR = 1e-10  # in f64
 RANKS, STEPS, RANDOM_STRATEGIES = 3, 6, 6
@@ -532,6 +533,20 @@ def rank_runs_bench(rank, port, arguments):
     runpy.run_module("syncopate_torch.bench", run_name="__main__", alter_sys=True)
 
 
+def ranks_push(rank, port, results):
+    """What the bench times moves what it says: sums of all ranks, time after time."""
+    start(rank, port)
+    trip, why = RoundTrip(64), ""
+    buffer = trip.messages[0].buffer
+    for step in range(4):
+        buffer.fill_(10.0**rank + step)
+        trip()
+        if not buffer.eq(sum(10.0**r + step for r in range(RANKS))).all():
+            why = why or f"step {step}: {buffer.tolist()}"
+    trip.settle()
+    results.put({f"rank_{rank}_has_the_sum_of_a_timed_push": why})
+
+
 def ranks_lose_one(rank, port, strategy, results):
     """Rank 2 is gone in the midst of training: the others are to hear of it, not to wait."""
     start(rank, port)
@@ -737,6 +752,7 @@ if __name__ == "__main__":
         number = int(os.environ.get("SYNCOPATE_TEST_SEED") or time.time_ns() % 2**32)
         print(f"seed {number}")
         train(ranks_train, number, sys.argv[3:])
+        train(ranks_push, reports=RANKS)
         check("who_gives_up_is_soon_gone", who_gives_up_is_soon_gone)
         check("a_worker_that_gives_up_is_soon_gone", lambda: who_gives_up_is_soon_gone(0))
         check("a_server_that_gives_up_is_soon_gone", lambda: who_gives_up_is_soon_gone(1))

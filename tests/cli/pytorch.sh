@@ -2,7 +2,7 @@
 # Training by the hook against plain DistributedDataParallel, profiling in all ranks at once, and the bench of
 # torch.distributed, with gloo on the loopback.
 # Once: it is torch's time; what it calls of ours has tests of its own.
-# Plan: 100
+# Plan: 104
 set -u
 cd "$(dirname "$0")/../.." || exit 2
 source tests/cli/check.bash
@@ -79,6 +79,7 @@ unset PYTHONWARNINGS
 check bench_of_torch_distributed_ends_well 0 "" test "$ended" = 0
 check bench_measures_all_reduces 0 "4" grep -c '"time_us"' measured.json
 check bench_measures_encoding 0 "1" grep -c '"encode_gbyte_per_s": [0-9.]*[1-9]' measured.json
+check bench_measures_pushes_and_sums 0 "2" grep -cE '"(push_us|sum_gbyte_per_s)": [0-9.]*[1-9]' measured.json
 check bench_measures_what_computing_and_messages_leave_each_other 0 "" $python -c '
 import json
 parts = json.load(open("measured.json"))["interference"]

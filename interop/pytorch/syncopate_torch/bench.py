@@ -1,4 +1,4 @@
-"""What all-reduces cost through torch.distributed on this cluster, as a cluster file for syncopate.
+"""What all-reduces and pushes cost through torch.distributed on this cluster, as a cluster file for syncopate.
 
     torchrun ... -m syncopate_torch.bench [CLUSTER.json] --out measured.json [--max-bytes 16777216]
 
@@ -12,7 +12,9 @@ and by what a job does while it computes, so it is measured under load:
   - coordination_us: a word from rank 0 to all others, as under policy priority; by the job's backend, while hook.py
     always sends it by gloo
   - copy_gbyte_per_s: putting gradients into a message
+  - sum_gbyte_per_s: adding one gradient to another, as a server does
   - encode_gbyte_per_s: converting f32 to f16, or back
+  - push_us, with gloo: a small push or pull, by the code of the hook's servers (pushes.py)
 Times are rank 0's; every rank takes part in every measurement.
 """
 
@@ -31,6 +33,7 @@ from .hosts import described, fill_rates
 from .interference import Load, beside, interference, messages, seconds_a_call
 from .lanes import lanes_of
 from .profile import median
+from .pushes import RoundTrip
 
 LEAST, MOST, ENOUGH_S = 3, 25, 0.5  # repetitions, and the time after which LEAST suffice
 MANY, COPIES = 32, 50  # messages at once; copies in one measurement
@@ -86,6 +89,12 @@ def copy_gbyte_per_s(device):
     return (16 << 20) / seconds / 1e9
 
 
+def sum_gbyte_per_s(device):
+    """By the mean time, too."""
+    total, part = torch.zeros(1 << 22, device=device), torch.ones(1 << 22, device=device)
+    return (16 << 20) / seconds_a_call(lambda: total.add_(part), COPIES, device) / 1e9
+
+
 def encode_gbyte_per_s(device):
     wide, narrow = torch.ones(1 << 22, device=device), torch.ones(1 << 22, device=device).half()
 
@@ -105,6 +114,14 @@ def word_us(device):
         dist.all_reduce(back)
 
     return timed(both, device) / 2 * 1e6
+
+
+def push_us(device):
+    """Half of the time of a small push and its pull."""
+    there_and_back = RoundTrip(1024)
+    us = timed(there_and_back, device) / 2 * 1e6
+    there_and_back.settle()
+    return us
 
 
 def say(text):
@@ -128,7 +145,10 @@ def measure(description, most_bytes, device, idle):
     with load:
         runtime["message_us"] = round(message_us(lanes, device), 1)
         runtime["coordination_us"] = round(word_us(device), 1)
+        if dist.get_backend() == "gloo" and dist.get_world_size() > 1:
+            runtime["push_us"] = round(push_us(device), 1)
         runtime["copy_gbyte_per_s"] = round(copy_gbyte_per_s(device), 2)
+        runtime["sum_gbyte_per_s"] = round(sum_gbyte_per_s(device), 2)
         runtime["encode_gbyte_per_s"] = round(encode_gbyte_per_s(device), 2)
     dist.barrier()
     say("  " + ", ".join(f"{name} {value}" for name, value in runtime.items()))
