@@ -2,8 +2,9 @@
  * for a while disturbs one pass. Points on which the passes differ, or that are slower than larger ones, are measured
  * again (strategy/cost/points.h). The runtime costs come from real runs of plans without compute: message_us is the
  * slope of an iteration's time over the number of small concurrent messages, coordination_us what each message of a
- * stop-and-wait plan takes longer under priority than under fifo; each is the median of three rounds. push = T(bytes
- * there, 4 back) less half of T(4, 4), and pull the other way round, so that no clock of another machine is read. */
+ * stop-and-wait plan takes longer under priority than under fifo; each is the median of up to three rounds. push =
+ * T(bytes there, 4 back) less half of T(4, 4), and pull the other way round, so that no clock of another machine is
+ * read. */
 #include "trial-runner/worker/measure.h"
 
 #include <math.h>
@@ -23,6 +24,7 @@ enum { FIRST_BYTES = 1024, GROWTH = 4, MAX_REPEATS = POINT_REPEATS, SMALL_PLAN =
 enum { MAX_POINTS = 256, REDO_ROUNDS = 3, PLAN_ROUNDS = 3 };
 
 static const double INTERFERENCE_PART = 0.25; /* of the time limit, at most */
+static const double PLANS_PART = 0.1;         /* of the time limit: later no further round of small plans begins */
 static const double FIRST_PASS = 0.55;        /* of the rest, at most */
 
 static const double LEAST_US = 0.001; /* of a cost that does not show: 0 would say that nobody measured it */
@@ -326,16 +328,21 @@ static enum status measure_messages(struct bench *b, struct error *err) {
                  {LARGE_PLAN, POLICY_fifo, 0},
                  {LARGE_PLAN, POLICY_priority, 0}};
     enum { FEW, MANY, FIFO, PRIORITY, PLANS };
+    const double end_us = b->end_us;
     double us[PLANS][PLAN_ROUNDS];
-    for (int round = 0; round < PLAN_ROUNDS; round++)
+    size_t rounds = 0;
+    b->end_us -= (1 - PLANS_PART) * b->options->time_limit_s * 1e6;
+    do {
         for (int i = 0; i < PLANS; i++) {
             enum status status =
-                time_small_plan(b, plans[i].n, plans[i].policy, plans[i].credit_bytes, &us[i][round], err);
+                time_small_plan(b, plans[i].n, plans[i].policy, plans[i].credit_bytes, &us[i][rounds], err);
             if (status)
                 return status;
         }
+    } while (++rounds < PLAN_ROUNDS && time_allows(b, 0));
+    b->end_us = end_us;
     for (int i = 0; i < PLANS; i++)
-        us[i][0] = median_of(PLAN_ROUNDS, us[i]);
+        us[i][0] = median_of(rounds, us[i]);
     b->runtime.message_us = fmax(LEAST_US, (us[MANY][0] - us[FEW][0]) / (LARGE_PLAN - SMALL_PLAN));
     b->runtime.coordination_us = fmax(LEAST_US, (us[PRIORITY][0] - us[FIFO][0]) / LARGE_PLAN);
     return ST_OK;
