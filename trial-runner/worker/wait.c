@@ -13,6 +13,6 @@ void wait_for_all(int n, MPI_Request *requests, MPI_Status *statuses, double lim
             return;
         if (clock_now_us() > until_us)
             report_abort(ST_TRIAL, "a rank died at the end of the run: not all was gathered in %.0f s", limit_us / 1e6);
-        pause_for_us(PAUSE_US);
+        pause_once();
     }
 }

@@ -10,6 +10,7 @@
 #include "tests/support/check.h"
 #include "tests/unit/trial-runner/left_behind.h"
 #include "trial-runner/hosts.h"
+#include "trial-runner/lab.h"
 #include "trial-runner/launch.h"
 #include "trial-runner/passed.h"
 #include "trial-runner/words.h"
@@ -57,11 +58,11 @@ static bool count_event(void *context, const char *event, const cJSON *line) {
     return true;
 }
 
-static enum status launch(const struct launcher *launcher, const char *says, int *events, struct launch_result *result,
-                          struct error *err) {
+static enum status launch_on(const struct cluster *cluster, const struct launcher *launcher, const char *says,
+                             int *events, struct launch_result *result, struct error *err) {
     static const char *const arguments[] = {"run", "--model", "m", NULL};
     static const bool serves[] = {true, false};
-    struct launch_options options = {.cluster = &gpus,
+    struct launch_options options = {.cluster = cluster,
                                      .serves = serves,
                                      .arguments = arguments,
                                      .title = "a / title",
@@ -77,6 +78,11 @@ static enum status launch(const struct launcher *launcher, const char *says, int
     const enum status status = launch_workers(&options, result, err);
     assert_true(no_descendants());
     return status;
+}
+
+static enum status launch(const struct launcher *launcher, const char *says, int *events, struct launch_result *result,
+                          struct error *err) {
+    return launch_on(&gpus, launcher, says, events, result, err);
 }
 
 /* Does the file of test_dir() have this line? */
@@ -422,6 +428,39 @@ static void the_lab_sees_its_input_wherever_TMPDIR_is(void **state) {
     free(kept);
 }
 
+/* Two nodes of so many devices, in the lab and elsewhere. */
+static bool is_told_to_pause(enum launcher_kind kind, long devices, const char *pause_us) {
+    const struct launcher launcher = {.kind = kind};
+    struct launch_result result;
+    struct error err = {0};
+    struct cluster cluster;
+    char text[512];
+    int events;
+    snprintf(text, sizeof text,
+             "{\"schema\":\"syncopate.cluster/1\",\"name\":\"c\",\"nodes\":[{\"name\":\"n\",\"count\":2,"
+             "\"devices\":%ld,\"device\":\"cpu\",\"nic_gbit_per_s\":1,\"nic_latency_us\":50,"
+             "\"device_link_gbyte_per_s\":10}]}",
+             devices);
+    read_cluster(text, &cluster);
+    assert_ok(launch_on(&cluster, &launcher, "", &events, &result, &err));
+    cluster_release(&cluster);
+    assert_true(has_line("called", "/bin/true"));
+    return has_line("called", "--pause") && has_line("called", pause_us);
+}
+
+static void in_the_lab_many_ranks_on_few_processors_look_less_often(void **state) {
+    (void)state;
+    const long processors = sysconf(_SC_NPROCESSORS_ONLN);
+    struct error err;
+    if (lab_check(&err)) {
+        print_message("%s\n", ERROR_TEXT(&err));
+        skip();
+    }
+    assert_true(is_told_to_pause(LAUNCHER_LAB, 9 * processors - 1, "360")); /* 18 ranks a processor, servers too */
+    assert_false(is_told_to_pause(LAUNCHER_LAB, 4 * processors - 1, ""));
+    assert_false(is_told_to_pause(LAUNCHER_MPIRUN, 9 * processors - 1, ""));
+}
+
 static void words_grow_and_remember_a_failure(void **state) {
     (void)state;
     struct arena arena = {0};
@@ -458,6 +497,7 @@ int main(void) {
         cmocka_unit_test(what_is_typed_beats_the_variable),
         cmocka_unit_test(gpus_of_other_machines_are_moved_by_nccl_where_its_worker_is),
         cmocka_unit_test(the_lab_sees_its_input_wherever_TMPDIR_is),
+        cmocka_unit_test(in_the_lab_many_ranks_on_few_processors_look_less_often),
         cmocka_unit_test(words_grow_and_remember_a_failure),
     };
     return cmocka_run_group_tests_name("launch", tests, setup, teardown);

@@ -48,7 +48,7 @@ void operations_free(struct operations *o) {
 static void wait_all(struct operations *o) {
     while (o->requests.n > 0)
         if (requests_poll(&o->requests) == 0)
-            pause_for_us(PAUSE_US);
+            pause_once();
 }
 
 void operations_all_reduce(struct operations *o, uint64_t bytes, enum algorithm algorithm) {
@@ -64,7 +64,7 @@ static void serve_one(struct operations *o, uint64_t there, uint64_t back) {
         MPI_Improbe(0, 0, o->world->pushes, &found, &handle, MPI_STATUS_IGNORE);
         if (found)
             break;
-        pause_for_us(PAUSE_US);
+        pause_once();
     }
     MPI_Imrecv(o->data, (int)there, MPI_BYTE, &handle,
                requests_add(&o->requests, (struct completion){.kind = DONE_ARRIVAL}));

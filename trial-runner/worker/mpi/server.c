@@ -130,7 +130,7 @@ void server_run(const struct plan *plan, const struct world *world, uint32_t ite
     while (server.answers_to_send > 0) {
         bool any = take_arrivals(&server);
         if (!take_completions(&server) && !any)
-            pause_for_us(PAUSE_US);
+            pause_once();
     }
     requests_release(&server.requests);
     pool_release(&server.pool);

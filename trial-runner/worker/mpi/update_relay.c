@@ -282,7 +282,7 @@ uint64_t update_relay_run(const struct update_run *run) {
         if (run->replica >= 0)
             update_beat(run, &r.requests, r.server, 0, 0, &r.beat_us);
         if (!any && !more)
-            pause_for_us(PAUSE_US);
+            pause_once();
     }
     requests_release(&r.requests);
     pool_release(&r.pool);

@@ -283,7 +283,7 @@ static void take_over(struct update_server *s) {
     while (!has_all(s->replica)) {
         update_server_watch(s);
         if (!update_server_poll(s))
-            pause_for_us(PAUSE_US);
+            pause_once();
     }
     catch_up(s);
     take_clients(s);
@@ -303,7 +303,7 @@ static bool follow(struct update_server *s) {
         if (!r->ended && update_server_misses(s, s->run->server, UPDATE_SILENCE_US))
             return false;
         if (!any)
-            pause_for_us(PAUSE_US);
+            pause_once();
     }
     return true;
 }

@@ -594,7 +594,7 @@ static void end_others(struct update_server *s) {
         update_replica_releases(s);
     while (s->requests.n > 0)
         if (!take_completions(s))
-            pause_for_us(PAUSE_US);
+            pause_once();
 }
 
 /* What others say meanwhile comes late. */
@@ -621,7 +621,7 @@ void update_server_serve(struct update_server *s) {
         if (s->run->replica >= 0 && !s->fenced)
             update_server_watch(s);
         if (!any)
-            pause_for_us(PAUSE_US);
+            pause_once();
     }
     if (!s->fenced)
         end_others(s);

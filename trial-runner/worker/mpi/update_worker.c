@@ -269,7 +269,7 @@ static bool progress(struct update_worker *w) {
 
 static void wait_for_some(struct update_worker *w) {
     if (!progress(w))
-        pause_for_us(PAUSE_US);
+        pause_once();
 }
 
 /* ---- an update ---- */

@@ -122,7 +122,7 @@ static void gather_learned(const struct update_run *run, const struct learned *o
         return;
     while (!found && clock_now_us() < until_us) {
         MPI_Iprobe(MPI_ANY_SOURCE, tag, run->world->pushes, &found, &status);
-        pause_for_us(PAUSE_US);
+        pause_once();
     }
     if (!found)
         return;

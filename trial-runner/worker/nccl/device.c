@@ -222,7 +222,7 @@ void *device_upload(const void *data, uint64_t bytes) {
 
 void device_rest(const struct device *device) {
     if (device->crowded)
-        pause_for_us(PAUSE_US);
+        pause_once();
     else
         sched_yield();
 }
