@@ -1,0 +1,81 @@
+#!/bin/bash
+# Trials of gradients that travel as 16-bit floats, over MPI on a network so slow that it alone decides: they take about
+# half as long, as predicted, and every sum is checked. Needs OUT and, for labs, root; prints ok, not ok and skip lines
+# (tests/README.md).
+# Alone: real trials are timed.
+# Plan: 8
+set -u
+cd "$(dirname "$0")/../.."
+source tests/cli/check.bash
+syncopate=$PWD/${OUT:-build/release}/bin/syncopate worker=$PWD/${OUT:-build/release}/bin/syncopate-worker-mpi
+if ! [ -x "$worker" ] || ! command -v mpirun >/dev/null || ! command -v python3 >/dev/null; then
+    echo "skip encoded: needs the worker program, mpirun and python3"
+    exit 0
+fi
+dir=$(mktemp -d)
+trap 'rm -rf "$dir"' EXIT
+cd "$dir"
+
+# 2.4 MB in two variables; 40 Mbit/s.
+cat >model.json <<'END'
+{"schema":"syncopate.model/1","name":"m","batch_per_device":1,
+ "variables":[{"name":"a","shape":[200000]},{"name":"b","shape":[400000]}],
+ "layers":[{"name":"1","forward_us":500,"backward_us":500,"variables":["a"]},
+           {"name":"2","forward_us":500,"backward_us":500,"variables":["b"]}]}
+END
+cat >cluster.json <<'END'
+{"schema":"syncopate.cluster/1","name":"slow",
+ "nodes":[{"name":"n","count":3,"devices":1,"device":"cpu","nic_gbit_per_s":0.04,"nic_latency_us":50}]}
+END
+# strategy NAME SYNC ENCODING [GROUPS]: SYNC is of both variables, in a message each.
+strategy() {
+    cat >"$1.json" <<END
+{"schema":"syncopate.strategy/1","name":"$1","schedule":{"policy":"fifo","cross_iteration":true},${4:-}
+ "variables":[{"name":"a","encoding":"$3","sync":$2},{"name":"b","encoding":"$3","sync":$2}]}
+END
+}
+for encoding in none f16 bf16; do
+    strategy ring-$encoding '{"kind":"all_reduce","group":0}' $encoding '"groups":[{"id":0,"algorithm":"ring"}],'
+    strategy server-$encoding '{"kind":"parameter_server","servers":["n2"]}' $encoding
+done
+
+root=
+[ "$(id -u)" = 0 ] && root=--allow-run-as-root
+here() {
+    timeout 60 mpirun $root --oversubscribe --bind-to none --mca btl self,vader -np 3 "$worker" run --model model.json \
+        --cluster cluster.json --strategy ring-f16.json --iterations 3 --warmup 0 --verify "$@" >out 2>err
+}
+here
+[ $? = 0 ] && grep -q '"event":"done"' out
+verdict right_sums_of_halves_pass $? "$(head -c 300 out)"
+! here --fault sum && grep -q '"event":"error".*sum' out
+verdict a_wrong_sum_of_halves_is_noticed $? "$(head -c 300 out)"
+
+trial() { "$syncopate" trial model.json cluster.json --strategy "$1.json" --iterations 3 --warmup 1 --json; }
+if ! trial ring-none >ring-none.out 2>err; then
+    echo "skip encoded_in_the_lab: $(head -n 1 err)"
+    exit 0
+fi
+for name in ring-f16 ring-bf16 server-none server-f16; do
+    check "${name//-/_}_runs_in_the_lab" 0 '"measured_us"' trial $name
+    cp out $name.out
+done
+# Bounds are wide: a busy machine may delay a message, but not by as much as the links take.
+python3 - <<'PY' 2>why
+import json
+t = {n: json.load(open(n + ".out")) for n in ("ring-none", "ring-f16", "ring-bf16", "server-none", "server-f16")}
+for exact, lossy in (("ring-none", "ring-f16"), ("ring-none", "ring-bf16"), ("server-none", "server-f16")):
+    measured = t[lossy]["measured_us"] / t[exact]["measured_us"]
+    predicted = t[lossy]["predicted_us"] / t[exact]["predicted_us"]
+    assert 0.35 < measured < 0.7, (lossy, "measured", measured)
+    assert 0.45 < predicted < 0.55, (lossy, "predicted", predicted)
+PY
+verdict halves_take_about_half_as_long $? "$(tail -n 1 why)"
+python3 - <<'PY' 2>why
+import json
+for name in ("ring-none", "ring-f16", "ring-bf16", "server-none", "server-f16"):
+    t = json.load(open(name + ".out"))
+    print("%s: predicted %.0f ms, measured %.0f ms" % (name, t["predicted_us"] / 1e3, t["measured_us"] / 1e3))
+    assert 0.6 < t["predicted_us"] / t["measured_us"] < 1.4, (name, t["predicted_us"], t["measured_us"])
+PY
+verdict predictions_are_near $? "$(tail -n 1 why)"
