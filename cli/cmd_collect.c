@@ -13,7 +13,8 @@
 #include "tuner/session/runners.h"
 
 static enum status collect(const struct inputs *inputs, const struct runner_options *words, const char *dataset,
-                           enum collection_way way, const struct collect_options *options, struct error *err) {
+                           enum collection_way way, bool allow_lossy, const struct collect_options *options,
+                           struct error *err) {
     struct runner runner;
     struct store *store;
     struct collection collection;
@@ -22,6 +23,8 @@ static enum status collect(const struct inputs *inputs, const struct runner_opti
     if (st)
         return st;
     space.algorithms = runner_algorithms(&runner);
+    if (allow_lossy)
+        space.encodings = (1u << ENCODING_COUNT) - 1;
     space.min_partition_bytes = space.min_credit_bytes = 16 << 10;
     st = store_open(dataset, STORE_READ_WRITE, &store, err);
     if (!st) {
@@ -43,6 +46,7 @@ enum status cmd_collect(int argc, char **argv, struct error *err) {
     struct runner_options words = {.runner = "lab"};
     const char *dataset = DEFAULT_DATASET, *draw = "recipe";
     enum collection_way way = COLLECTION_BY_RECIPE;
+    bool allow_lossy = false;
     struct collect_options o = {
         .trials = 100, .seed = 1, .trial_us = 1.5e6, .cancel = interrupt_flag(), .listen = progress_listen};
     const struct option options[] = {
@@ -54,6 +58,7 @@ enum status cmd_collect(int argc, char **argv, struct error *err) {
         {"draw", OPTION_TEXT, &draw, "recipe|guided|uniform|baseline|sizes|near|fast|balanced|adjacent|loose",
          "how to draw: recipe (default) mixes the next six; guided obeys AutoSync's two constraints, balanced and "
          "adjacent one of them each, loose none"},
+        {"allow-lossy", OPTION_FLAG, &allow_lossy, NULL, "draw 16-bit floats for gradients too"},
         {"trial-time", OPTION_TIME, &o.trial_us, "T",
          "measure for about T in each trial (default 1.5s), 8 to 30 iterations"},
         {"dataset", OPTION_TEXT, &dataset, "FILE", "where measurements are kept (default " DEFAULT_DATASET ")"},
@@ -78,7 +83,7 @@ enum status cmd_collect(int argc, char **argv, struct error *err) {
     if (!st)
         st = inputs_read(arguments.items[0], arguments.items[1], &inputs, err);
     if (!st)
-        st = collect(&inputs, &words, dataset, way, &o, err);
+        st = collect(&inputs, &words, dataset, way, allow_lossy, &o, err);
     inputs_release(&inputs);
     return st;
 }

@@ -216,8 +216,9 @@ enum status collection_draw(struct collection *c, uint64_t seed, uint64_t index,
 
 static void id_of_session(const struct collection *c, uint64_t seed, char out[64]) {
     const char *way = c->only == COLLECTION_BY_RECIPE ? "collect" : way_words[c->only] + PREFIX;
-    snprintf(out, 64, "%.8s-%.16s-%.4s-%.16s-%.4s-%lu", way, c->model->name, c->model->id.hex, c->cluster->name,
-             c->cluster->id.hex, (unsigned long)seed);
+    const bool encodes = c->space.options.encodings & ~(1u << ENCODING_none);
+    snprintf(out, 64, "%s%.8s-%.16s-%.4s-%.16s-%.4s-%lu", encodes ? "16-" : "", way, c->model->name, c->model->id.hex,
+             c->cluster->name, c->cluster->id.hex, (unsigned long)seed);
 }
 
 /* Open the session, or make it when there is none. *had is the number of its trials that have ended. */

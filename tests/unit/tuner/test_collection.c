@@ -16,15 +16,20 @@ struct scene {
     uint64_t runs, die_after, fail_at; /* 0: never */
 };
 
-static void open_scene(struct scene *s, uint64_t stream) {
+static void open_scene_with(struct scene *s, uint64_t stream, uint32_t encodings) {
     struct error err;
     struct rng rng;
-    const struct space_options options = space_default_options();
+    struct space_options options = space_default_options();
+    options.encodings = encodings;
     *s = (struct scene){0};
     rng_split(&rng, test_seed(), stream);
     assert_ok(random_model(&rng, &s->model, &err));
     assert_ok(random_cluster(&rng, &s->cluster, &err));
     assert_ok(collection_init(&s->collection, &s->model, &s->cluster, &options, &err));
+}
+
+static void open_scene(struct scene *s, uint64_t stream) {
+    open_scene_with(s, stream, 1u << ENCODING_none);
 }
 
 static void close_scene(struct scene *s) {
@@ -176,6 +181,50 @@ static void interrupted_collection_goes_on_where_it_stopped(void **state) {
     close_scene(&s);
 }
 
+static bool any_encoded(const struct strategy *strategy) {
+    for (uint32_t v = 0; v < strategy->n_variables; v++)
+        if (strategy->variables[v].encoding != ENCODING_none)
+            return true;
+    return false;
+}
+
+/* Strategies, of which there are `draws`, with some encoding. */
+static int encoded(struct scene *s, uint64_t draws) {
+    struct error err;
+    int n = 0;
+    for (uint64_t i = 0; i < draws; i++) {
+        struct strategy drawn;
+        const char *proposer;
+        double us;
+        assert_ok(collection_draw(&s->collection, 9, i, &drawn, &proposer, &us, &err));
+        n += any_encoded(&drawn);
+        strategy_release(&drawn);
+    }
+    return n;
+}
+
+static void encodings_are_drawn_where_allowed_and_recorded_apart(void **state) {
+    (void)state;
+    enum { DRAWS = 48, SCENES = 6 };
+    struct scene s;
+    char file[4096];
+    int n = 0;
+    snprintf(file, sizeof file, "%s/encoded.db", test_dir());
+    for (uint64_t stream = 20; stream < 20 + SCENES; stream++) {
+        open_scene(&s, stream);
+        assert_int_equal(encoded(&s, DRAWS), 0);
+        collect(&s, file, 3, ST_OK);
+        close_scene(&s);
+        open_scene_with(&s, stream, (1u << ENCODING_COUNT) - 1);
+        n += encoded(&s, DRAWS);
+        collect(&s, file, 3, ST_OK); /* not those of before, in the same dataset under the same seed */
+        assert_int_equal(s.runs, 3);
+        close_scene(&s);
+    }
+    printf("%d of %d strategies encode\n", n, DRAWS * SCENES);
+    assert_true(n > DRAWS * SCENES / 5);
+}
+
 static void collection_is_of_one_runner_and_no_session_to_tune(void **state) {
     (void)state;
     struct error err;
@@ -211,6 +260,7 @@ int main(void) {
         cmocka_unit_test(one_way_of_drawing_is_drawn_alone),
         cmocka_unit_test(baselines_drawn_alone_come_one_after_another),
         cmocka_unit_test(interrupted_collection_goes_on_where_it_stopped),
+        cmocka_unit_test(encodings_are_drawn_where_allowed_and_recorded_apart),
         cmocka_unit_test(collection_is_of_one_runner_and_no_session_to_tune),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
