@@ -219,7 +219,7 @@ $(OUT)/tests/load/load: $(LOAD) $$(foreach f,$$(call closure,dataset),$$(call li
 	$(call say,LINK,$@)
 	@mkdir -p $(@D)
 	$(Q)$(CC) $(LDFLAGS_ALL) -o $@ $(LOAD) $(call link,dataset)
-accuracy: all $(OUT)/tests/accuracy/accuracy  ## predicted against measured over real trials in four lab clusters
+accuracy: all $(OUT)/tests/accuracy/accuracy  ## predicted against measured over real trials in five lab clusters
 	@OUT=$(OUT) tests/accuracy.sh
 $(OUT)/tests/accuracy/accuracy: $(OUT)/obj/tests/accuracy/accuracy.o $$(foreach f,$$(call closure,cli),$$(call lib,$$(f)))
 	$(call say,LINK,$@)

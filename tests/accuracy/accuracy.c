@@ -27,7 +27,8 @@ static void fail(const struct error *err) {
 
 /* ---- running ---- */
 
-enum { KINDS = 3, ITERATIONS = 10, WARMUP = 3 };
+enum { KINDS = 3, LEAST_ITERATIONS = 4, MOST_ITERATIONS = 10, WARMUP = 3 };
+static const double TRIAL_US = 20e6; /* long iterations are measured fewer times */
 static const char *const kind_words[KINDS] = {"all-reduce", "server", "mixed"};
 
 static bool is_mixed(const struct strategy *s) {
@@ -73,6 +74,10 @@ static enum status draw(const struct inputs *in, unsigned index, const struct ru
     return strategy_seal(out, &in->model, &in->cluster, err);
 }
 
+static uint64_t iterations_for(double predicted_us) {
+    return (uint64_t)fmax(LEAST_ITERATIONS, fmin(MOST_ITERATIONS, TRIAL_US / fmax(predicted_us, 1)));
+}
+
 static enum status run_one(struct store *store, const struct inputs *in, struct predictor *predictor,
                            struct runner *runner, unsigned index, struct rng *rng, struct error *err) {
     struct strategy s;
@@ -82,8 +87,10 @@ static enum status run_one(struct store *store, const struct inputs *in, struct 
     if (st)
         return st;
     st = predictor_run(predictor, &s, &p, err);
-    const struct tune_order order = {
-        .strategy = &s, .iterations = ITERATIONS, .warmup = WARMUP, .expected_us = st ? 0 : p.iteration_us};
+    const struct tune_order order = {.strategy = &s,
+                                     .iterations = iterations_for(st ? 0 : p.iteration_us),
+                                     .warmup = WARMUP,
+                                     .expected_us = st ? 0 : p.iteration_us};
     const struct tune_runner run = runner_for_session(runner);
     const struct trial_start start = {.model = &in->model,
                                       .cluster = &in->cluster,
