@@ -221,10 +221,10 @@ static enum status list_hosts(struct launch *launch, struct error *err) {
 
 /* In the lab the ranks of all nodes share our processors. A rank that has nothing to do looks every PAUSE_US (of
  * worker/pause.h) whether something came, and to look takes some 10 us. Up to eight ranks a processor that did not
- * show. With 16 devices and 8 servers on 2 processors it did: 26 MB over 0.2 Gbit/s, predicted 2.6 s by servers, took
- * over 15, and 2.8 with pauses of 250 us. So of many ranks each looks less often, and all together use half of the
- * processors. 0: as often as ever. Servers count whether the plan has them or not, since bench and trials must be
- * alike. */
+ * show. With 16 devices and 8 servers on 2 processors it did: 26 MB over 0.2 Gbit/s by servers, predicted 2.6 s, were
+ * not through four times in a minute, and with pauses of 250 us took 2.8 s. So of many ranks each looks less often, and
+ * all together use half of the processors. 0: as often as ever. Servers count whether the plan has them or not, since
+ * bench and trials must be alike. */
 static uint32_t lab_pause_us(const struct cluster *cluster) {
     enum { LOOK_US = 10, MOST_RANKS = 8 };
     const long processors = sysconf(_SC_NPROCESSORS_ONLN);
