@@ -107,7 +107,8 @@ static void show_groups(const struct looked_at *l) {
         uint64_t bytes;
         describe_members(l, g, members, sizeof members, &bytes);
         table_cell(&table, "%u", g);
-        table_cell(&table, "%s", algorithm_name(l->strategy.groups[g].algorithm));
+        table_cell(&table, "%s%s", algorithm_name(l->strategy.groups[g].algorithm),
+                   l->strategy.groups[g].sharded ? ", in halves" : "");
         table_cell(&table, "%s", units_format_bytes(bytes, size, sizeof size));
         table_cell(&table, "%s", cut_text(&l->strategy, g, cut, sizeof cut));
         table_cell(&table, "%s", members);
@@ -243,6 +244,7 @@ static void describe_part(const struct variable_sync *part, const struct strateg
     if (group)
         fprintf(text,
                 group->algorithm == ALGORITHM_all_gather ? "touched rows in group %u by %s"
+                : group->sharded                         ? "all-reduce in halves in group %u by %s"
                                                          : "all-reduce in group %u by %s",
                 part->group, algorithm_name(group->algorithm));
     else

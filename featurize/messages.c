@@ -80,6 +80,8 @@ static void place_messages(const struct survey *s, struct features *out) {
     for (uint32_t m = 0; m < plan->n_messages; m++) {
         const struct message *message = &plan->messages[m];
         double ready_us = s->messages[m].ready_us;
+        if (message->half == HALF_gather) /* its gradients are counted with the first half */
+            continue;
         ready += (double)message->bytes * ready_us;
         first_us = fmin(first_us, ready_us);
         wait += waited(s, message, ready_us);

@@ -76,6 +76,7 @@ static void add_piece(const struct survey *s, uint32_t place, uint32_t at, struc
     facts->wait_us += bytes * fmax(0, view->ready_us - s->gradients[place].ready_us);
     if (message->kind == SYNC_PARAMETER_SERVER)
         return;
+    share *= message->half ? 2 : 1; /* both halves cost the same */
     facts->cc_startup_us += share * view->startup_us;
     facts->cc_transfer_us += share * view->transfer_us;
     facts->cc_messages += share;

@@ -63,12 +63,12 @@ static void price(struct survey *s, uint32_t m) {
     const struct message *message = &s->plan->messages[m], *before = m ? message - 1 : NULL;
     struct message_view *view = &s->messages[m];
     if (before && before->bytes == message->bytes && before->kind == message->kind &&
-        before->algorithm == message->algorithm) {
+        before->algorithm == message->algorithm && before->half == message->half) {
         *view = view[-1];
     } else {
         view->log2_bytes = feature_log2((double)message->bytes);
         if (message->kind == SYNC_ALL_REDUCE) {
-            struct all_reduce_cost c = all_reduce_cost(&s->cost->all_reduce, message->algorithm, message->bytes);
+            struct all_reduce_cost c = cost_all_reduce(s->cost, message);
             view->startup_us = c.startup_us;
             view->transfer_us = c.transfer_us;
         }

@@ -155,15 +155,17 @@ static struct chart_span clip(const struct cut *cut, enum chart_span_kind kind, 
 /* ---- spans ---- */
 
 static const char *label_of(const struct cut *cut, const struct interval *interval) {
-    static const char *const verbs[KINDS] = {"", "all-reduce", "push to", "pull from"};
     const struct message *message = &cut->plan->messages[interval->index];
+    const char *verb = interval->kind == INTERVAL_ALL_REDUCE ? half_name(message->half)
+                       : interval->kind == INTERVAL_PUSH     ? "push to"
+                                                             : "pull from";
     const struct piece *piece = &cut->plan->pieces[message->first_piece];
     const char *name = cut->plan->model->variables[piece->variable].name;
     const char *server = message->kind == SYNC_PARAMETER_SERVER ? cut->cluster->nodes[message->server].name : "";
     char bytes[32], others[32] = "";
     if (message->n_pieces > 1)
         snprintf(others, sizeof others, " + %u", message->n_pieces - 1);
-    return arena_printf(cut->arena, "%s%s%s, %.60s%s, %s", verbs[interval->kind], *server ? " " : "", server, name,
+    return arena_printf(cut->arena, "%s%s%s, %.60s%s, %s", verb, *server ? " " : "", server, name,
                         others, units_format_bytes(message->bytes, bytes, sizeof bytes));
 }
 

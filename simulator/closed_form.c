@@ -38,7 +38,7 @@ static double sync_us(const struct plan *plan, const struct cost *cost, double *
             add_served(cost, message, received, sent);
             continue;
         }
-        struct all_reduce_cost c = all_reduce_cost(&cost->all_reduce, message->algorithm, message->bytes);
+        struct all_reduce_cost c = cost_all_reduce(cost, message);
         collective += c.startup_us + c.transfer_us;
     }
     for (uint32_t i = 0; i < cost->cluster->n_nodes; i++)

@@ -366,6 +366,12 @@ static void enqueue(struct timeline *tl, uint32_t c, uint32_t m) {
     tl->queue_us -= tl->now_us * tl->chains[c].count;
 }
 
+/* An all-reduce that every chain has ready. */
+static void ready_everywhere(struct timeline *tl, uint32_t m) {
+    for (uint32_t c = 0; c < (tl->coordinated ? 1 : tl->n_chains); c++)
+        enqueue(tl, c, m);
+}
+
 static void step_done(struct timeline *tl, uint32_t c, double time_us) {
     const struct plan *plan = tl->plan;
     uint32_t step = tl->chains[c].step;
@@ -375,7 +381,7 @@ static void step_done(struct timeline *tl, uint32_t c, double time_us) {
             enqueue(tl, c, m);
         } else if (++tl->n_ready[m] == tl->n_chains) {
             tl->n_ready[m] = 0;
-            enqueue(tl, 0, m);
+            ready_everywhere(tl, m);
         }
     }
     run_steps(tl, c, step + 1 < plan->n_steps ? step + 1 : 0, time_us);
@@ -440,7 +446,9 @@ static double in_node_us(const struct timeline *tl, const struct chain *chain, u
 }
 
 double timeline_launch_us(const struct timeline *tl, const struct chain *chain, const struct message *message) {
-    double work = tl->cost->runtime.message_us + pack_us(tl, message);
+    double work = tl->cost->runtime.message_us;
+    if (message->half != HALF_gather) /* a second half lies in the message already */
+        work += pack_us(tl, message);
     if (sums_in_node(message, chain))
         work += in_node_us(tl, chain, message->bytes) +
                 (chain->devices - 1) * (double)message->bytes / tl->cost->sum_bytes_per_us;
@@ -455,10 +463,12 @@ static double occupy_launcher(struct timeline *tl, struct chain *chain, const st
 
 /* Keep the last cost: most messages of a plan are alike, and reading a measured curve takes long. */
 struct all_reduce_cost timeline_message_cost(struct timeline *tl, const struct message *message) {
-    if (message->bytes != tl->last_bytes || message->algorithm != tl->last_algorithm) {
-        tl->last_cost = all_reduce_cost(&tl->cost->all_reduce, message->algorithm, message->bytes);
+    if (message->bytes != tl->last_bytes || message->algorithm != tl->last_algorithm ||
+        message->half != tl->last_half) {
+        tl->last_cost = cost_all_reduce(tl->cost, message);
         tl->last_bytes = message->bytes;
         tl->last_algorithm = message->algorithm;
+        tl->last_half = message->half;
     }
     return tl->last_cost;
 }
@@ -599,8 +609,11 @@ static void all_reduce_done(struct timeline *tl, uint32_t m, double began_us) {
     tl->active -= tl->coordinated ? 1 : tl->n_chains;
     for (uint32_t c = 0; c < tl->n_chains; c++) {
         return_credit(&tl->chains[c], message->bytes);
-        open_gate(tl, c, m, usable);
+        if (message->half != HALF_scatter)
+            open_gate(tl, c, m, usable);
     }
+    if (message->half == HALF_scatter)
+        ready_everywhere(tl, message->other);
 }
 
 static void push_done(struct timeline *tl, uint32_t c, uint32_t m, double began_us) {

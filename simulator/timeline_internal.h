@@ -163,6 +163,7 @@ struct timeline {
     struct all_reduce_cost last_cost; /* of the last all-reduce, since most are alike */
     uint64_t last_bytes;
     enum algorithm last_algorithm;
+    enum half last_half;
 };
 
 /* Whether a chain's pulls from a server are in one class with the pushes of the server's node, where the two nodes both

@@ -41,9 +41,11 @@ struct writer {
 };
 
 static void write_message(struct writer *w, const struct interval *i) {
-    static const char *const verbs[] = {"compute", "all-reduce", "push", "pull"};
-    const char *verb = w->measured && i->kind == INTERVAL_PUSH ? "push and pull" : verbs[i->kind];
     const struct message *message = &w->plan->messages[i->index];
+    const char *verb = i->kind == INTERVAL_ALL_REDUCE ? half_name(message->half)
+                       : i->kind == INTERVAL_PULL     ? "pull"
+                       : w->measured                  ? "push and pull"
+                                                      : "push";
     const struct piece *piece = &w->plan->pieces[message->first_piece];
     fputs(",\"name\":", w->file.out);
     trace_file_text(&w->file, w->plan->model->variables[piece->variable].name);

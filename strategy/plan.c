@@ -8,6 +8,7 @@
  * most the partition size, and between the shards of one variable, which never share a message. Under preemptive the
  * strategy's slices, each the next bytes of one group's stream, are the messages. Streams are walked twice: to count,
  * then to write.
+ *    A message of a sharded group is a reduce-scatter; the all-gathers that follow are written after all streams.
  * 3. Order: stable counting sorts by ready and, under priority, by gate; slices stay as they are.
  * Everything is linear in steps + parts + messages. */
 #include "strategy/plan.h"
@@ -17,6 +18,10 @@
 enum { INDEX_BYTES = 8, CUT_ALIGNMENT = 8 };
 
 _Static_assert((int)STRATEGY_MAX_SLICES <= (int)PLAN_MAX_MESSAGES, "slices are messages");
+
+const char *half_name(enum half half) {
+    return half == HALF_scatter ? "reduce-scatter" : half == HALF_gather ? "all-gather" : "all-reduce";
+}
 
 uint64_t plan_shard_rows(uint64_t dim, uint32_t shards, uint32_t k) {
     return dim / shards + (k < dim % shards);
@@ -77,6 +82,7 @@ struct lowering {
     struct message *messages;  /* in stream order; NULL while counting */
     struct piece *pieces;      /* NULL while counting */
     uint64_t n_messages, n_pieces;
+    uint64_t n_split;    /* messages of sharded groups */
     struct message open; /* the message being filled; bytes == 0: none */
     uint64_t partition;
 };
@@ -150,6 +156,7 @@ static void close_message(struct lowering *low) {
     if (low->messages)
         low->messages[low->n_messages] = low->open;
     low->n_messages++;
+    low->n_split += low->open.half != HALF_none;
     low->open.bytes = 0;
 }
 
@@ -185,7 +192,7 @@ static void append_piece(struct lowering *low, const struct message *like, uint3
 
 /* When this is true lowering stops: a huge gradient with tiny partitions would take hours to count. */
 static bool too_many(const struct lowering *low) {
-    return low->n_messages > PLAN_MAX_MESSAGES;
+    return low->n_messages + low->n_split > PLAN_MAX_MESSAGES;
 }
 
 /* Put `bytes` of a variable's gradient into the stream, closing messages as they fill. */
@@ -220,7 +227,10 @@ static enum dtype wire_dtype(const struct lowering *low, const struct part *part
 
 static void stream_group(struct lowering *low, uint32_t g) {
     const struct strategy *s = low->strategy;
-    struct message like = {.kind = SYNC_ALL_REDUCE, .algorithm = s->groups[g].algorithm};
+    struct message like = {.kind = SYNC_ALL_REDUCE,
+                           .algorithm = s->groups[g].algorithm,
+                           .half = s->groups[g].sharded ? HALF_scatter : HALF_none,
+                           .other = NO_MESSAGE};
     uint32_t last = UINT32_MAX; /* variable in the stream */
     set_partition(low, s->groups[g].partition_bytes);
     for (uint32_t i = low->first[g]; i < low->first[g + 1]; i++) {
@@ -241,6 +251,7 @@ static void stream_group(struct lowering *low, uint32_t g) {
 static struct message like_served(const struct lowering *low, const struct part *part) {
     return (struct message){.kind = SYNC_PARAMETER_SERVER,
                             .server = part->sync->servers[0],
+                            .other = NO_MESSAGE,
                             .local_reduction = part->sync->local_reduction,
                             .dtype = wire_dtype(low, part)};
 }
@@ -274,7 +285,8 @@ static void stream_served(struct lowering *low, const struct part *part) {
 static void stream_slice(struct lowering *low, const struct slice *slice) {
     const struct strategy *s = low->strategy;
     struct cursor *at = &low->cursors[slice->group];
-    struct message like = {.kind = SYNC_ALL_REDUCE, .algorithm = s->groups[slice->group].algorithm};
+    struct message like = {
+        .kind = SYNC_ALL_REDUCE, .algorithm = s->groups[slice->group].algorithm, .other = NO_MESSAGE};
     for (uint64_t left = slice->bytes; left;) {
         const struct part *part = &low->parts[low->members[at->member]];
         const struct variable *variable = &low->plan->model->variables[part->variable];
@@ -296,7 +308,7 @@ static void stream_slices(struct lowering *low) {
 }
 
 static void stream_all(struct lowering *low) {
-    low->n_messages = low->n_pieces = 0;
+    low->n_messages = low->n_pieces = low->n_split = 0;
     if (low->cursors) {
         stream_slices(low);
         return;
@@ -371,6 +383,20 @@ static enum status order_parts(struct lowering *low, struct error *err) {
     return ST_OK;
 }
 
+/* The other half of each message of a sharded group, with the same pieces. */
+static void add_second_halves(struct lowering *low) {
+    const uint64_t n = low->n_messages;
+    for (uint64_t i = 0; i < n; i++) {
+        if (!low->messages[i].half)
+            continue;
+        struct message *second = &low->messages[low->n_messages];
+        *second = low->messages[i];
+        second->half = HALF_gather;
+        second->other = (uint32_t)i;
+        low->messages[i].other = (uint32_t)low->n_messages++;
+    }
+}
+
 static enum status make_messages(struct lowering *low, struct error *err) {
     struct plan *plan = low->plan;
     stream_all(low);
@@ -378,11 +404,12 @@ static enum status make_messages(struct lowering *low, struct error *err) {
         return error_set(err, ST_INFEASIBLE,
                          "more than %d messages an iteration: use larger partitions or fewer shards",
                          PLAN_MAX_MESSAGES);
-    low->messages = arena_alloc(&plan->arena, low->n_messages, sizeof *low->messages);
+    low->messages = arena_alloc(&plan->arena, low->n_messages + low->n_split, sizeof *low->messages);
     low->pieces = arena_alloc(&plan->arena, low->n_pieces, sizeof *low->pieces);
     if (!low->messages || !low->pieces)
         return error_no_memory(err);
     stream_all(low);
+    add_second_halves(low);
     plan->n_messages = (uint32_t)low->n_messages;
     plan->n_pieces = (uint32_t)low->n_pieces;
     plan->pieces = low->pieces;
@@ -393,20 +420,23 @@ static enum status make_messages(struct lowering *low, struct error *err) {
 
 static enum status order_messages(struct lowering *low, struct error *err) {
     struct plan *plan = low->plan;
-    uint32_t n = plan->n_messages, n_steps = plan->n_steps, *ready, *gate, *fifo, *order, *first_ready, *by_ready,
-             *first_gate, *by_gate;
+    uint32_t n = plan->n_messages, n_steps = plan->n_steps, *ready, *gate, *fifo, *order, *place, *first_ready,
+             *by_ready, *first_gate, *by_gate;
     struct arena *arena = &plan->arena;
     struct message *sorted = arena_alloc(arena, n, sizeof *sorted);
     if (!sorted || !alloc_u32(arena, &ready, n) || !alloc_u32(arena, &gate, n) || !alloc_u32(arena, &fifo, n) ||
-        !alloc_u32(arena, &order, n) || !alloc_u32(arena, &first_ready, n_steps + 1) ||
-        !alloc_u32(arena, &by_ready, n) || !alloc_u32(arena, &first_gate, n_steps + 1) ||
+        !alloc_u32(arena, &order, n) || !alloc_u32(arena, &place, n) || !alloc_u32(arena, &first_ready, n_steps + 2) ||
+        !alloc_u32(arena, &by_ready, n) || !alloc_u32(arena, &first_gate, n_steps + 2) ||
         !alloc_u32(arena, &by_gate, n))
         return error_no_memory(err);
     for (uint32_t i = 0; i < n; i++) {
         ready[i] = low->messages[i].ready;
         gate[i] = low->messages[i].gate;
     }
-    sort_by_key(n, NULL, ready, n_steps, fifo, first_ready);
+    sort_by_key(n, NULL, ready, n_steps, by_ready, first_ready);
+    for (uint32_t i = 0; i < n; i++) /* second halves come last, by gate */
+        place[i] = low->messages[i].half == HALF_gather ? 1 + gate[i] : 0;
+    sort_by_key(n, by_ready, place, n_steps + 1, fifo, first_ready);
     for (uint32_t i = 0; i < n; i++)
         low->messages[fifo[i]].fifo_rank = i;
     if (plan->policy == POLICY_priority)
@@ -414,13 +444,18 @@ static enum status order_messages(struct lowering *low, struct error *err) {
     else
         for (uint32_t i = 0; i < n; i++)
             order[i] = plan->policy == POLICY_preemptive ? i : fifo[i];
+    for (uint32_t i = 0; i < n; i++)
+        place[order[i]] = i;
     for (uint32_t i = 0; i < n; i++) {
         sorted[i] = low->messages[order[i]];
-        ready[i] = sorted[i].ready;
-        gate[i] = sorted[i].gate;
+        if (sorted[i].half)
+            sorted[i].other = place[sorted[i].other];
+        /* No step makes a second half ready, and none waits for a first one. */
+        ready[i] = sorted[i].half == HALF_gather ? n_steps : sorted[i].ready;
+        gate[i] = sorted[i].half == HALF_scatter ? n_steps : sorted[i].gate;
     }
-    sort_by_key(n, NULL, ready, n_steps, by_ready, first_ready);
-    sort_by_key(n, NULL, gate, n_steps, by_gate, first_gate);
+    sort_by_key(n, NULL, ready, n_steps + 1, by_ready, first_ready);
+    sort_by_key(n, NULL, gate, n_steps + 1, by_gate, first_gate);
     plan->messages = sorted;
     plan->first_ready = first_ready;
     plan->by_ready = by_ready;
@@ -432,7 +467,7 @@ static enum status order_messages(struct lowering *low, struct error *err) {
 static void sum_up(struct plan *plan) {
     for (uint32_t i = 0; i < plan->n_messages; i++) {
         const struct message *m = &plan->messages[i];
-        plan->bytes += m->bytes;
+        plan->bytes += m->half == HALF_gather ? 0 : m->bytes;
         if (plan->max_bytes < m->bytes)
             plan->max_bytes = m->bytes;
         plan->any_all_reduce |= m->kind == SYNC_ALL_REDUCE;

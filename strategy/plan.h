@@ -11,10 +11,16 @@
  * variables that share a push. It may start once step `ready` has ended, and the next iteration's step
  * `gate` waits for it. With the barrier (cross_iteration false) every gate is 0.
  *
+ * Halves. An all-reduce of a group with "sharded" optimizer is two messages with the same pieces. The first, a
+ * reduce-scatter of the gradients, opens no gate. When it has ended everywhere the second is ready, an all-gather of
+ * the variables that the devices have updated, and the gate waits for that.
+ *
  * Order. Messages are stored in the order in which they go: message 0 goes first when all are ready.
  *   fifo        by readiness; ties: groups before served variables
  *   priority    by gate (what the next forward pass needs first); ties: in the order of fifo
  *   preemptive  the order of the strategy's slices, one message a slice
+ * In the order of fifo second halves come after all other messages, by gate: when the backward pass ends all first
+ * halves are on their way, and then the next forward pass gets its variables in turn (DeAR).
  * priority passes over messages that are not ready. fifo and preemptive never do: they keep to the order, so that every
  * device knows it beforehand.
  *
@@ -65,12 +71,20 @@ struct piece {
     uint64_t bytes;
 };
 
+enum half { HALF_none, HALF_scatter, HALF_gather }; /* a whole all-reduce, or half of one */
+#define NO_MESSAGE UINT32_MAX
+
+/* What a message of SYNC_ALL_REDUCE is, for people: all-reduce, reduce-scatter or all-gather. */
+const char *half_name(enum half half);
+
 struct message {
     uint64_t bytes;
     uint32_t ready; /* step after which every gradient in it is there */
     uint32_t gate;  /* step of the next iteration that waits for it */
     enum sync_kind kind;
     enum algorithm algorithm; /* SYNC_ALL_REDUCE */
+    enum half half;           /* SYNC_ALL_REDUCE */
+    uint32_t other;           /* the other half; NO_MESSAGE: there is none */
     uint32_t server;          /* SYNC_PARAMETER_SERVER: node */
     bool local_reduction;     /* SYNC_PARAMETER_SERVER: one push a node instead of one a device */
     enum dtype dtype;         /* of its elements on the wire */
@@ -93,13 +107,13 @@ struct plan {
     const double *step_us;          /* n_steps, on a device with compute_scale 1 */
     const struct message *messages; /* n_messages, in the order they go */
     const struct piece *pieces;
-    /* Messages by the step that makes them ready / that waits for them: step k's are
-     * by_ready[first_ready[k] .. first_ready[k+1]), in the order they go; the same for gates. */
+    /* Messages by the step that makes them ready / that waits for them (no second halves / no first halves): step k's
+     * are by_ready[first_ready[k] .. first_ready[k+1]), in the order they go; the same for gates. */
     const uint32_t *first_ready, *by_ready; /* n_steps + 1, n_messages */
     const uint32_t *first_gate, *by_gate;
     bool any_all_reduce, any_server;
     bool lossy;         /* some gradient travels in fewer bits than it has */
-    uint64_t bytes;     /* of all messages */
+    uint64_t bytes;     /* of all messages; of two halves once */
     uint64_t max_bytes; /* of the largest message */
 };
 

@@ -74,6 +74,9 @@ enum status slices_check_group(const struct strategy *strategy, const struct gro
     if (strategy->policy == POLICY_preemptive && group->partition_bytes)
         return error_set(err, ST_INVALID, "group %lu has \"partition_bytes\", but under policy preemptive slices cut",
                          (unsigned long)group->id);
+    if (strategy->policy == POLICY_preemptive && group->sharded)
+        return error_set(err, ST_INVALID, "group %lu has \"sharded\": policy preemptive orders whole all-reduces only",
+                         (unsigned long)group->id);
     if (strategy->policy == POLICY_preemptive && group->algorithm == ALGORITHM_all_gather)
         return error_set(err, ST_INVALID, "group %lu is gathered: policy preemptive orders all-reduces only",
                          (unsigned long)group->id);

@@ -8,6 +8,7 @@
 #define X(name) #name,
 static const char *const policy_names[] = {POLICY_TABLE(X)};
 static const char *const encoding_names[] = {ENCODING_TABLE(X)};
+static const char *const sharded_names[] = {SHARDED_TABLE(X)};
 #undef X
 
 const char *policy_name(enum policy policy) {
@@ -16,6 +17,10 @@ const char *policy_name(enum policy policy) {
 
 const char *encoding_name(enum encoding encoding) {
     return encoding_names[encoding];
+}
+
+const char *sharded_name(enum sharded sharded) {
+    return sharded_names[sharded];
 }
 
 bool strategy_moves_rows(const struct strategy *strategy, const struct variable *v, const struct variable_sync *sync) {

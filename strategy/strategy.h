@@ -23,6 +23,11 @@
  *                        all_gather: every device sends its touched rows to all others; all variables of the
  *                        group are sparse
  *     "partition_bytes"  the largest message, at least 1024; default: the group is one message
+ *     "sharded"          what each device keeps a part of alone: none (default) or optimizer. With optimizer (ZeRO-1,
+ *                        DeAR, Megatron's distributed optimizer) the all-reduce is split: a reduce-scatter brings each
+ *                        device the sum of its part, the optimizer updates that part, and an all-gather brings the
+ *                        updated variables to all. Both are halves of a ring, so "algorithm" is auto or ring, and
+ *                        gradients are not encoded
  *   "variables"        an array, each variable of the model once, in any order:
  *     "name"             the variable's
  *     "partition"        default: not cut
@@ -48,7 +53,7 @@
  *
  * A sparse variable that is cut along axis 0 sends its touched rows in all shards or in none: nobody knows which of its
  * shards will have fewer. The slices of a group add up to its bytes on the wire. Under preemptive nothing else may cut:
- * every variable is all-reduced whole, in a group without "partition_bytes" and not by all_gather.
+ * every variable is all-reduced whole, in a group without "partition_bytes" and "sharded" and not by all_gather.
  *
  * A strategy in memory is plain data; strategy_check checks it for a model and a cluster. */
 #ifndef STRATEGY_STRATEGY_H
@@ -81,6 +86,14 @@ enum encoding {
         ENCODING_COUNT
 };
 
+#define SHARDED_TABLE(X) X(none) X(optimizer)
+enum sharded {
+#define X(name) SHARDED_##name,
+    SHARDED_TABLE(X)
+#undef X
+        SHARDED_COUNT
+};
+
 enum sync_kind { SYNC_ALL_REDUCE, SYNC_PARAMETER_SERVER };
 
 #define CREDIT_UNLIMITED UINT64_MAX
@@ -99,6 +112,7 @@ struct group {
     uint64_t id; /* the number that variables name; groups are kept in rising order of it */
     enum algorithm algorithm;
     uint64_t partition_bytes; /* largest message; 0 = whole */
+    enum sharded sharded;
 };
 
 /* How a variable is synchronized: mostly in one way for all of its shards. A shard with a way of its own has the same
@@ -147,6 +161,7 @@ static inline struct variable_sync *sync_edit_part(struct variable_sync *sync, u
 
 const char *policy_name(enum policy policy);
 const char *encoding_name(enum encoding encoding);
+const char *sharded_name(enum sharded sharded);
 
 /* Whether a gradient, or this part of it, travels as its touched rows: sparse, and under a server or gathered. */
 bool strategy_moves_rows(const struct strategy *strategy, const struct variable *variable,
@@ -198,6 +213,9 @@ enum status strategy_seal(struct strategy *strategy, const struct model *model, 
  * or slice. Fails: ST_INVALID, ST_NO_MEMORY. */
 enum status strategy_check(const struct strategy *strategy, const struct model *model, const struct cluster *cluster,
                            struct error *err);
+
+/* The rules about one group alone. Fails: ST_INVALID. */
+enum status strategy_check_group(const struct strategy *strategy, const struct group *group, struct error *err);
 
 /* The rules about one variable alone. Fails: ST_INVALID. */
 enum status strategy_check_variable(const struct strategy *strategy, const struct variable *variable,

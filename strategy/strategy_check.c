@@ -59,6 +59,15 @@ static enum status check_encoding(const struct variable *v, const struct variabl
     return ST_OK;
 }
 
+static enum status check_sharded(const struct strategy *strategy, const struct variable *v,
+                                 const struct variable_sync *sync, struct error *err) {
+    if (sync->group >= strategy->n_groups || !strategy->groups[sync->group].sharded || sync->encoding == ENCODING_none)
+        return ST_OK;
+    return error_set(err, ST_INVALID,
+                     "variable \"%s\" is encoded, but group %lu has \"sharded\": leave one of them away", v->name,
+                     (unsigned long)strategy->groups[sync->group].id);
+}
+
 static enum status check_gathered(const struct strategy *strategy, const struct variable *v,
                                   const struct variable_sync *sync, struct error *err) {
     if (sync->group >= strategy->n_groups || v->sparse_rows ||
@@ -82,6 +91,8 @@ static enum status check_push_number(const struct strategy *strategy, const stru
 static enum status check_part(const struct strategy *strategy, const struct variable *v,
                               const struct variable_sync *sync, const struct cluster *cluster, struct error *err) {
     enum status st = check_encoding(v, sync, err);
+    if (!st && sync->kind == SYNC_ALL_REDUCE)
+        st = check_sharded(strategy, v, sync, err);
     if (!st && sync->kind == SYNC_ALL_REDUCE)
         return check_gathered(strategy, v, sync, err);
     if (st)
@@ -211,6 +222,14 @@ static enum status check_groups(const struct strategy *strategy, const struct mo
     return st;
 }
 
+enum status strategy_check_group(const struct strategy *strategy, const struct group *group, struct error *err) {
+    if (group->sharded && group->algorithm != ALGORITHM_auto && group->algorithm != ALGORITHM_ring)
+        return error_set(err, ST_INVALID,
+                         "group %lu has \"sharded\" %s, whose halves are a ring's, but \"algorithm\" %s: leave it away",
+                         (unsigned long)group->id, sharded_name(group->sharded), algorithm_name(group->algorithm));
+    return slices_check_group(strategy, group, err);
+}
+
 enum status strategy_check(const struct strategy *strategy, const struct model *model, const struct cluster *cluster,
                            struct error *err) {
     if (strategy->n_variables != model->n_variables)
@@ -223,7 +242,7 @@ enum status strategy_check(const struct strategy *strategy, const struct model *
     for (uint32_t i = 0; i < strategy->n_groups && !st; i++) {
         st = check_partition_bytes(strategy->groups[i].partition_bytes, err);
         if (!st)
-            st = slices_check_group(strategy, &strategy->groups[i], err);
+            st = strategy_check_group(strategy, &strategy->groups[i], err);
     }
     if (st)
         return st;

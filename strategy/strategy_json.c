@@ -13,6 +13,7 @@ static const char STRATEGY_SCHEMA[] = "syncopate.strategy/1";
 static const char *const policy_words[] = {POLICY_TABLE(X) NULL};
 static const char *const encoding_words[] = {ENCODING_TABLE(X) NULL};
 static const char *const algorithm_words[] = {ALGORITHM_TABLE(X) NULL};
+static const char *const sharded_words[] = {SHARDED_TABLE(X) NULL};
 #undef X
 static const char *const pulls_words[] = {"at_once", "priority", NULL};
 
@@ -49,13 +50,13 @@ static enum status read_partition_bytes(const struct json_at *at, uint64_t *out,
 static enum status check_group_at(const struct json_at *at, const struct strategy *strategy, const struct group *group,
                                   struct error *err) {
     struct error found;
-    if (!slices_check_group(strategy, group, &found))
+    if (!strategy_check_group(strategy, group, &found))
         return ST_OK;
     return json_fail(at, err, "%s", found.message);
 }
 
 static enum status read_groups(const struct json_at *root, struct strategy *out, struct error *err) {
-    static const char *const known[] = {"id", "algorithm", "partition_bytes", NULL};
+    static const char *const known[] = {"id", "algorithm", "partition_bytes", "sharded", NULL};
     struct json_at array;
     size_t n = 0;
     if (!json_has(root, "groups", &array))
@@ -68,7 +69,7 @@ static enum status read_groups(const struct json_at *root, struct strategy *out,
         return error_no_memory(err);
     for (struct json_at e = json_first(&array); e.node; e = json_next(&e)) {
         struct group *group = &out->groups[e.index];
-        size_t algorithm = ALGORITHM_auto;
+        size_t algorithm = ALGORITHM_auto, sharded = SHARDED_none;
         st = json_expect_object(&e, known, err);
         if (!st)
             st = json_get_integer(&e, "id", JSON_REQUIRED, 0, UINT32_MAX, &group->id, err);
@@ -76,10 +77,13 @@ static enum status read_groups(const struct json_at *root, struct strategy *out,
             st = json_get_word(&e, "algorithm", JSON_OPTIONAL, algorithm_words, &algorithm, err);
         if (!st)
             st = read_partition_bytes(&e, &group->partition_bytes, err);
+        if (!st)
+            st = json_get_word(&e, "sharded", JSON_OPTIONAL, sharded_words, &sharded, err);
         if (!st && e.index && group->id <= group[-1].id)
             st = json_fail(&e, err, "group ids must rise: %lu comes after %lu", (unsigned long)group->id,
                            (unsigned long)group[-1].id);
         group->algorithm = (enum algorithm)algorithm;
+        group->sharded = (enum sharded)sharded;
         if (!st)
             st = check_group_at(&e, out, group, err);
         if (st)
@@ -362,7 +366,8 @@ static bool write_groups(const struct strategy *strategy, cJSON *array) {
              cJSON_AddNumberToObject(object, "id", (double)group->id) &&
              cJSON_AddStringToObject(object, "algorithm", algorithm_name(group->algorithm)) &&
              (!group->partition_bytes ||
-              cJSON_AddNumberToObject(object, "partition_bytes", (double)group->partition_bytes));
+              cJSON_AddNumberToObject(object, "partition_bytes", (double)group->partition_bytes)) &&
+             (!group->sharded || cJSON_AddStringToObject(object, "sharded", sharded_name(group->sharded)));
     }
     return ok;
 }

@@ -50,7 +50,8 @@ uint32_t training_weights(enum training_task task) {
 enum status training_place(enum training_task task, const struct plan *plan, uint32_t *message, struct error *err) {
     const bool plain = consistency_is_plain(&plan->consistency);
     uint32_t largest = 0;
-    while (largest + 1 < plan->n_messages && plan->messages[largest].bytes < plan->max_bytes)
+    while (largest + 1 < plan->n_messages &&
+           (plan->messages[largest].bytes < plan->max_bytes || plan->messages[largest].half == HALF_gather))
         largest++;
     const enum dtype dtype = plan->n_messages > 0 ? plan->messages[largest].dtype : DTYPE_f32;
     const uint64_t bytes = training_weights(task) * (plain ? dtype_bytes(dtype) : sizeof(double));

@@ -16,7 +16,8 @@
     X(CREDIT, "credit")                                                                                                \
     X(CROSS_ITERATION, "cross-iteration")                                                                              \
     X(ALGORITHM, "algorithm")                                                                                          \
-    X(ENCODING, "encoding")
+    X(ENCODING, "encoding")                                                                                            \
+    X(SHARDED, "sharded")
 
 enum export_loss {
 #define X(name, word) EXPORT_LOSS_##name,

@@ -67,7 +67,8 @@ static uint32_t merge_sizes(struct form *f, struct sent *sent, uint32_t n) {
 static uint32_t collect(const struct plan *plan, struct sent *sent) {
     uint32_t n = 0;
     for (uint32_t m = 0; m < plan->n_messages; m++)
-        if (plan->messages[m].kind == SYNC_ALL_REDUCE && plan->messages[m].algorithm != ALGORITHM_all_gather)
+        if (plan->messages[m].kind == SYNC_ALL_REDUCE && plan->messages[m].algorithm != ALGORITHM_all_gather &&
+            !plan->messages[m].half)
             sent[n++] = (struct sent){plan->messages[m].bytes, nccl_algorithm(plan->messages[m].algorithm), 1};
     return n;
 }

@@ -17,7 +17,7 @@ void form_note(struct form *f, enum export_loss loss, const char *format, ...) {
 }
 
 /* Traits of variables, which some part of the variable has. */
-enum trait { CUT, PARTED, ENCODED, EACH_DEVICE, SHARED, WITH_ALGORITHM, GATHERED, TRAITS };
+enum trait { CUT, PARTED, ENCODED, EACH_DEVICE, SHARED, WITH_ALGORITHM, GATHERED, SHARDED, TRAITS };
 
 static unsigned traits_of(const struct form *f, const uint64_t *group_bytes, uint32_t v, uint32_t k) {
     const struct variable_sync *sync = sync_part(&f->strategy->variables[v], k);
@@ -31,7 +31,7 @@ static unsigned traits_of(const struct form *f, const uint64_t *group_bytes, uin
            (unsigned)(sync->encoding != ENCODING_none) << ENCODED |
            (unsigned)(served && !sync->local_reduction) << EACH_DEVICE | (unsigned)(served && sync->push) << SHARED |
            (unsigned)(group && group->algorithm != ALGORITHM_auto && !gathered) << WITH_ALGORITHM |
-           (unsigned)gathered << GATHERED;
+           (unsigned)gathered << GATHERED | (unsigned)(group && group->sharded) << SHARDED;
 }
 
 /* How many variables have each trait. */
@@ -67,6 +67,9 @@ static void note_variables(struct form *f, unsigned can) {
     if (!(can & CAN_GATHER) && n[GATHERED])
         form_note(f, EXPORT_LOSS_ALGORITHM, "the touched rows of %u of %u variables are gathered by all", n[GATHERED],
                   all);
+    if (n[SHARDED])
+        form_note(f, EXPORT_LOSS_SHARDED,
+                  "%u of %u variables are updated in parts and gathered, and would be all-reduced", n[SHARDED], all);
     if ((can & CAN_SERVE) && !(can & CAN_SHARE) && n[SHARED])
         form_note(f, EXPORT_LOSS_GROUPS, "%u of %u variables share a push with others and would go alone", n[SHARED],
                   all);

@@ -435,6 +435,17 @@ static struct all_reduce_cost gather_cost(const struct all_reduce_table *table, 
     return c;
 }
 
+struct all_reduce_cost all_reduce_half_cost(const struct all_reduce_table *table, uint64_t bytes) {
+    const struct gather *gather = &table->gather;
+    const double part = (double)bytes / gather->devices, least = gather->least_per_byte_us * part;
+    struct all_reduce_cost c = table->fixed || table->any_curve
+                                   ? half_of_ring(table, (double)bytes)
+                                   : cheapest_line(&table->lines[ALGORITHM_all_gather], part);
+    c.transfer_us = fmax(c.transfer_us, least);
+    c.hold_us = fmax(c.hold_us, least);
+    return c;
+}
+
 struct all_reduce_cost all_reduce_cost(const struct all_reduce_table *table, enum algorithm algorithm, uint64_t bytes) {
     if (algorithm == ALGORITHM_all_gather)
         return gather_cost(table, (double)bytes);

@@ -5,6 +5,7 @@
 
 #include "base/units.h"
 #include "strategy/cost/transport.h"
+#include "strategy/plan.h"
 
 /* btl_tcp_eager_limit of Open MPI 4.1, less the header that counts with it. */
 static const double WORKER_EAGER_BYTES = 65536 - 56;
@@ -222,4 +223,10 @@ double cost_nic_bytes_per_us(const struct cost *cost, uint32_t node, double gbit
 void cost_release(struct cost *cost) {
     arena_release(&cost->arena);
     *cost = (struct cost){.cluster = NULL};
+}
+
+struct all_reduce_cost cost_all_reduce(const struct cost *cost, const struct message *message) {
+    if (message->half)
+        return all_reduce_half_cost(&cost->all_reduce, message->bytes);
+    return all_reduce_cost(&cost->all_reduce, message->algorithm, message->bytes);
 }

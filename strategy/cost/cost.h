@@ -30,6 +30,8 @@
 #include "strategy/cluster.h"
 #include "strategy/cost/all_reduce.h"
 
+struct message; /* strategy/plan.h */
+
 struct cost {
     struct arena arena;            /* owns what the pointers show */
     const struct cluster *cluster; /* borrowed: must outlive this */
@@ -70,5 +72,8 @@ double cost_nic_bytes_per_us(const struct cost *cost, uint32_t node, double gbit
 /* Latency of one push from node `worker` to a server on node `server`, or of one pull the other way. */
 double cost_push_latency_us(const struct cost *cost, uint32_t worker, uint32_t server);
 double cost_pull_latency_us(const struct cost *cost, uint32_t worker, uint32_t server);
+
+/* An all-reduce of a plan, or half of one. */
+struct all_reduce_cost cost_all_reduce(const struct cost *cost, const struct message *message);
 
 #endif

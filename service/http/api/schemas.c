@@ -189,7 +189,7 @@ static const struct schema schemas[] = {
      "'consistency':" CONSISTENCY ","
      "'groups':{'type':'array','items':{'type':'object','required':['id'],'additionalProperties':false,"
      "'properties':{'id':" COUNT ",'algorithm':{'enum':[" ALGORITHM_WORDS ",'all_gather']},"
-     "'partition_bytes':" SIZE "}}},"
+     "'partition_bytes':" SIZE ",'sharded':{'enum':['none','optimizer']}}}},"
      "'variables':{'type':'array','items':{'type':'object','required':['name'],'additionalProperties':false,"
      "'description':'Either sync, with or without encoding, or each_shard','properties':{'name':" TEXT
      ",'encoding':" ENCODING ",'partition':{'type':'object','required':['shards'],'additionalProperties':false,"

@@ -304,9 +304,11 @@ static inline double ref_pack_us(const struct ref *r, int m) {
 
 static inline void ref_usable(struct ref *r, int c, int m, double time_us) {
     uint32_t gate = r->plan->messages[m].gate;
+    r->at[m][c].stage = REF_IDLE;
+    if (r->plan->messages[m].half == HALF_scatter)
+        return;
     r->missing[c][gate]--;
     r->usable_us[c][gate] = fmax(r->usable_us[c][gate], time_us);
-    r->at[m][c].stage = REF_IDLE;
 }
 
 static inline void ref_add_flows(struct ref *r, int m, int node, enum ref_part part, double amount, int copies) {
@@ -346,6 +348,9 @@ static inline void ref_all_reduce_done(struct ref *r, int m) {
         r->in_flight_bytes[c] -= r->plan->messages[m].bytes;
         ref_usable(r, c, m, r->now_us + ref_pack_us(r, m));
     }
+    if (r->plan->messages[m].half == HALF_scatter)
+        for (int c = 0; c < (r->plan->policy == POLICY_priority ? 1 : r->n_nodes); c++)
+            r->at[r->plan->messages[m].other][c].stage = REF_READY;
 }
 
 static inline void ref_return_credit(struct ref *r, int c, int m) {
@@ -436,7 +441,8 @@ static inline void ref_part_done(struct ref *r, int c, int m, enum ref_part part
 
 static inline struct all_reduce_cost ref_cost(const struct ref *r, int m) {
     const struct message *message = &r->plan->messages[m];
-    return all_reduce_cost(&r->cost->all_reduce, message->algorithm, message->bytes);
+    return message->half ? all_reduce_half_cost(&r->cost->all_reduce, message->bytes)
+                         : all_reduce_cost(&r->cost->all_reduce, message->algorithm, message->bytes);
 }
 
 /* What a part of an all-reduce has to move. */
@@ -561,7 +567,7 @@ static inline void ref_begin_all_reduce(struct ref *r, int m) {
 static inline double ref_launch(struct ref *r, int c, int m, double at_us) {
     const struct message *message = &r->plan->messages[m];
     double others = ref_node(r, c)->devices - 1, bytes = (double)message->bytes;
-    double work = r->cost->runtime.message_us + ref_pack_us(r, m);
+    double work = r->cost->runtime.message_us + (message->half == HALF_gather ? 0 : ref_pack_us(r, m));
     if (ref_is_server(r, m) && message->local_reduction)
         work +=
             others * bytes / r->cost->device_link_bytes_per_us[r->node[c]] + others * bytes / r->cost->sum_bytes_per_us;
@@ -572,7 +578,6 @@ static inline double ref_launch(struct ref *r, int c, int m, double at_us) {
 }
 
 static inline void ref_join(struct ref *r, int c, int m, double at_us) {
-    const struct message *message = &r->plan->messages[m];
     double latest = 0;
     r->at[m][c].joined = true;
     r->at[m][c].stage = REF_IDLE;
@@ -586,7 +591,7 @@ static inline void ref_join(struct ref *r, int c, int m, double at_us) {
         r->at[m][d].joined = false;
     r->at[m][0].begun = r->n_begun++;
     r->at[m][0].begin_us = latest;
-    r->at[m][0].left_us = all_reduce_cost(&r->cost->all_reduce, message->algorithm, message->bytes).startup_us;
+    r->at[m][0].left_us = ref_cost(r, m).startup_us;
     if (r->cost->in_order && r->under_way > 0)
         r->at[m][0].stage = REF_IN_LINE;
     else
@@ -645,7 +650,7 @@ static inline void ref_serve(struct ref *r, int c) {
 static inline void ref_step_done(struct ref *r, int c) {
     int step = r->step[c];
     for (int m = 0; m < (int)r->plan->n_messages; m++) {
-        if ((int)r->plan->messages[m].ready != step)
+        if ((int)r->plan->messages[m].ready != step || r->plan->messages[m].half == HALF_gather)
             continue;
         bool everywhere = true;
         r->has[m][c] = true;
@@ -669,7 +674,7 @@ static inline bool ref_begin_step(struct ref *r, int c, int home) {
     if (r->running[c] || r->missing[c][step] > 0 || r->usable_us[c][step] > r->now_us)
         return false;
     for (int m = 0; m < (int)r->plan->n_messages; m++)
-        r->missing[c][step] += (int)r->plan->messages[m].gate == step;
+        r->missing[c][step] += (int)r->plan->messages[m].gate == step && r->plan->messages[m].half != HALF_scatter;
     if (step == home && r->iteration[c] <= REF_ITERATIONS)
         r->started_us[c][r->iteration[c]++] = r->now_us;
     r->running[c] = true;
@@ -843,7 +848,8 @@ static inline bool ref_run(struct ref *r, const struct plan *plan, const struct 
         r->node[c] = (int)cost->workers[c];
         r->step[c] = home;
         for (int m = 0; m < (int)plan->n_messages; m++)
-            r->missing[c][plan->messages[m].gate] += (int)plan->messages[m].gate != home;
+            r->missing[c][plan->messages[m].gate] +=
+                (int)plan->messages[m].gate != home && plan->messages[m].half != HALF_scatter;
     }
     for (;;) {
         bool enough = true;

@@ -256,6 +256,26 @@ static void check_preemptive(struct instance *in, struct rng *rng) {
     }
 }
 
+/* The same strategy with its all-reduces in halves, where they may be. */
+static void check_halves(struct instance *in, const struct strategy *whole) {
+    struct error err;
+    struct strategy halves;
+    bool any = false;
+    if (whole->policy == POLICY_preemptive || is_encoded(whole))
+        return;
+    assert_ok(strategy_copy(whole, "halves", &halves, &err));
+    for (uint32_t g = 0; g < halves.n_groups; g++)
+        if (halves.groups[g].algorithm == ALGORITHM_auto || halves.groups[g].algorithm == ALGORITHM_ring) {
+            halves.groups[g].sharded = SHARDED_optimizer;
+            any = true;
+        }
+    if (any) {
+        assert_ok(strategy_seal(&halves, &in->model, &in->cluster, &err));
+        check_strategy(in, &halves);
+    }
+    strategy_release(&halves);
+}
+
 /* Random strategies, and from the one nearest to the bound a few steps that get nearer. */
 static void check_samples(struct instance *in, struct rng *rng) {
     struct error err;
@@ -268,6 +288,7 @@ static void check_samples(struct instance *in, struct rng *rng) {
         if (i >= SAMPLES && st == ST_INFEASIBLE)
             break;
         assert_ok(st);
+        check_halves(in, &strategy);
         double ratio = check_strategy(in, &strategy);
         struct strategy *worse = ratio < nearest ? &best : &strategy;
         strategy_release(worse);

@@ -126,6 +126,15 @@ static void random_message_into(struct rng *rng, struct fixture *f, enum mix mix
     m->local_reduction = rng_below(rng, 2);
 }
 
+/* All-reduces as two halves, in one plan of three. */
+static void split_some(struct rng *rng, struct fixture *f) {
+    const uint32_t n = rng_below(rng, 3) == 0 ? f->plan.n_messages : 0;
+    for (uint32_t i = 0; i < n; i++)
+        if (f->messages[i].kind == SYNC_ALL_REDUCE && rng_below(rng, 2))
+            fixture_split(f, &f->messages[i],
+                          f->messages[i].bytes + f->messages[i].unencoded_bytes - f->messages[i].encoded_bytes);
+}
+
 static void order_pulls(struct fixture *f, uint64_t credit_bytes) {
     fixture_finish(f, POLICY_priority, credit_bytes);
     f->plan.pulls_by_priority = f->plan.any_server;
@@ -141,13 +150,15 @@ static void random_plan(struct rng *rng, struct fixture *f, enum mix mix) {
     uint32_t n = 1 + (uint32_t)rng_below(rng, 12);
     for (uint32_t i = 0; i < n; i++)
         random_message_into(rng, f, mix);
+    split_some(rng, f);
     bool barrier = rng_below(rng, 3) == 0;
-    for (uint32_t i = 0; barrier && i < n; i++)
+    for (uint32_t i = 0; barrier && i < f->plan.n_messages; i++)
         f->messages[i].gate = 0;
     uint64_t credit = rng_below(rng, 3) == 0 ? 0 : rng_below(rng, 2) ? CREDIT_UNLIMITED : rng_below(rng, 2000000);
-    fixture_finish(f, (enum policy)rng_below(rng, POLICY_COUNT), credit);
     if (mix == PULLS_IN_ORDER)
         order_pulls(f, rng_below(rng, 2) ? 0 : rng_below(rng, 500000));
+    else
+        fixture_finish(f, (enum policy)rng_below(rng, POLICY_COUNT), credit);
 }
 
 static uint32_t home_of(const struct fixture *f) {

@@ -119,6 +119,7 @@ static void what_a_form_cannot_say_is_in_the_words_of_its_notes(void **state) {
         {"nccl", FIFO, GROUP, A(IN("0")) B(EACH) C(IN("0")), ""},
         {"horovod", FIFO, "{'id':0,'partition_bytes':4096}", TOGETHER, "partition"},
         {"horovod", FIFO, "{'id':0,'algorithm':'ring'}", TOGETHER, "algorithm"},
+        {"horovod", FIFO, "{'id':0,'sharded':'optimizer'}", TOGETHER, "sharded"},
         {"horovod", FIFO, "{'id':0,'algorithm':'hierarchical'}", TOGETHER, ""},
         {"autodist", FIFO, "{'id':0,'algorithm':'ring'}", TOGETHER, ""},
         {"autodist", FIFO, "{'id':0,'algorithm':'tree'}", TOGETHER, "algorithm"},

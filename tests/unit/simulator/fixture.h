@@ -43,11 +43,24 @@ static inline struct message *fixture_message(struct fixture *f, uint64_t bytes,
     return message;
 }
 
+/* Make the message the first half of an all-reduce, and add the second, of so many bytes. fixture_finish joins the
+ * halves by the number that both have in `other`. */
+static inline void fixture_split(struct fixture *f, struct message *first, uint64_t bytes) {
+    struct message *second = fixture_message(f, bytes, first->ready, first->gate);
+    first->half = HALF_scatter;
+    second->half = HALF_gather;
+    first->other = second->other = f->plan.n_messages;
+}
+
 /* Under preemptive the order is the one in which the test adds the messages. */
 static inline bool fixture_goes_before(const struct message *a, const struct message *b, enum policy policy) {
     if (policy == POLICY_preemptive)
         return false;
     if (policy == POLICY_priority && a->gate != b->gate)
+        return a->gate < b->gate;
+    if ((a->half == HALF_gather) != (b->half == HALF_gather))
+        return b->half == HALF_gather;
+    if (a->half == HALF_gather && a->gate != b->gate)
         return a->gate < b->gate;
     return a->ready < b->ready;
 }
@@ -58,7 +71,8 @@ static inline void fixture_index(uint32_t n_steps, uint32_t n, const struct mess
     for (uint32_t k = 0; k < n_steps; k++) {
         first[k] = at;
         for (uint32_t m = 0; m < n; m++)
-            if ((gates ? messages[m].gate : messages[m].ready) == k)
+            if ((gates ? messages[m].gate : messages[m].ready) == k &&
+                messages[m].half != (gates ? HALF_scatter : HALF_gather))
                 by[at++] = m;
     }
     first[n_steps] = at;
@@ -74,6 +88,13 @@ static inline void fixture_finish(struct fixture *f, enum policy policy, uint64_
             f->messages[j] = f->messages[j - 1];
             f->messages[j - 1] = swapped;
         }
+    uint32_t place[FIXTURE_MESSAGES + 1][2]; /* by the number of two halves: where the first and the second are */
+    for (uint32_t m = 0; m < plan->n_messages; m++)
+        if (f->messages[m].half)
+            place[f->messages[m].other][f->messages[m].half == HALF_gather] = m;
+    for (uint32_t m = 0; m < plan->n_messages; m++)
+        if (f->messages[m].half)
+            f->messages[m].other = place[f->messages[m].other][f->messages[m].half == HALF_scatter];
     fixture_index(plan->n_steps, plan->n_messages, f->messages, false, f->first_ready, f->by_ready);
     fixture_index(plan->n_steps, plan->n_messages, f->messages, true, f->first_gate, f->by_gate);
     plan->any_all_reduce = plan->any_server = false;

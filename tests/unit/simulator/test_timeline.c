@@ -337,6 +337,51 @@ static void on_connections_the_rest_of_a_pull_waits_for_its_turn(void **state) {
     assert_close(fixture_iteration_us(&f), 115 + 300, EXACT);
 }
 
+/* Two all-reduces of 120 us, ready at 0, one at a time. Whole: the first is there at 120, the second at 240, when the
+ * first step has run until 220. In halves of 60 us: first all first halves, so the first variable is there at 180 and
+ * the second at 240, when the step runs until 280. By priority as whole. */
+static void second_halves_follow_all_first_ones(void **state) {
+    (void)state;
+    struct fixture f;
+    double us[3];
+    for (int way = 0; way < 3; way++) {
+        fixture_cluster(&f, 2);
+        fixture_steps(&f, 2, 4, (double[]){100, 100, 100, 100});
+        handmade_fix(&f.site, 20, 0.01);
+        for (uint32_t gate = 0; gate < 2; gate++) {
+            struct message *m = fixture_message(&f, 10000, 3, gate);
+            if (way > 0)
+                fixture_split(&f, m, m->bytes);
+        }
+        fixture_finish(&f, way == 2 ? POLICY_priority : POLICY_fifo, 0);
+        us[way] = fixture_iteration_us(&f);
+    }
+    assert_close(us[0], 300 + 240, EXACT);
+    assert_close(us[1], 300 + 280, EXACT);
+    assert_close(us[2], 300 + 240, EXACT);
+}
+
+/* An all-reduce of 120 us is ready 80 us before the last step ends, another when it ends; the first step waits for the
+ * other. Whole, in the order of readiness, the other is there 160 us after the last step. In halves of 60 us it is
+ * there after 120: the first one's second half passes later, beside the first step. */
+static void a_second_half_passes_beside_the_forward_pass(void **state) {
+    (void)state;
+    struct fixture f;
+    for (int halves = 0; halves < 2; halves++) {
+        fixture_cluster(&f, 2);
+        fixture_steps(&f, 2, 4, (double[]){100, 100, 100, 80});
+        handmade_fix(&f.site, 20, 0.01);
+        struct message *last = fixture_message(&f, 10000, 2, 1);
+        if (halves)
+            fixture_split(&f, last, last->bytes);
+        struct message *first = fixture_message(&f, 10000, 3, 0);
+        if (halves)
+            fixture_split(&f, first, first->bytes);
+        fixture_finish(&f, POLICY_fifo, 0);
+        assert_close(fixture_iteration_us(&f), 380 + (halves ? 120 : 160), EXACT);
+    }
+}
+
 /* Both nodes work and serve; the second message is twice as long. At 500 bytes a microsecond the first is pushed from 3
  * to 103 and the second, the other way, to 203. Behind it, and not beside it, the first comes back until 303, and the
  * second from 206 to 406. */
@@ -697,6 +742,8 @@ int main(void) {
         cmocka_unit_test(requests_and_answers_wait_for_what_their_connections_carry),
         cmocka_unit_test(the_pull_that_is_needed_first_overtakes),
         cmocka_unit_test(on_connections_the_rest_of_a_pull_waits_for_its_turn),
+        cmocka_unit_test(second_halves_follow_all_first_ones),
+        cmocka_unit_test(a_second_half_passes_beside_the_forward_pass),
         cmocka_unit_test(ranks_that_serve_push_and_answer_on_one_connection),
         cmocka_unit_test(ranks_that_serve_ask_for_pulls_in_turn),
         cmocka_unit_test(an_idle_nic_lets_pass_at_once_what_it_saved),

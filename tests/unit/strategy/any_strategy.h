@@ -110,6 +110,21 @@ static inline enum status any_shards(struct rng *rng, const struct variable *var
     return st;
 }
 
+/* Some groups in halves, of those that may be. */
+static inline void any_halves(struct rng *rng, struct strategy *s) {
+    for (uint32_t g = 0; g < s->n_groups; g++) {
+        const enum algorithm algorithm = s->groups[g].algorithm;
+        bool may = algorithm == ALGORITHM_auto || algorithm == ALGORITHM_ring;
+        for (uint32_t v = 0; v < s->n_variables; v++)
+            for (uint32_t k = 0; k < sync_parts(&s->variables[v]); k++) {
+                const struct variable_sync *part = sync_part(&s->variables[v], k);
+                may &= part->kind != SYNC_ALL_REDUCE || part->group != g || part->encoding == ENCODING_none;
+            }
+        if (may && coin(rng, 0.5))
+            s->groups[g].sharded = SHARDED_optimizer;
+    }
+}
+
 /* Not sealed. */
 static inline enum status any_strategy(struct rng *rng, const struct model *model, const struct cluster *cluster,
                                        struct strategy *out, struct error *err) {
@@ -142,7 +157,10 @@ static inline enum status any_strategy(struct rng *rng, const struct model *mode
         if (!st)
             st = any_shards(rng, variable, &groups, out, cluster->n_nodes, sync);
     }
-    return !st && coin(rng, 0.2) ? random_slices(rng, model, out, err) : st;
+    if (!st && coin(rng, 0.2))
+        return random_slices(rng, model, out, err);
+    any_halves(rng, out);
+    return st;
 }
 
 #endif

@@ -218,7 +218,8 @@ static inline const char *broken_cover(const struct plan *p, const struct strate
         return "memory for the check";
     for (uint32_t i = 0; i < p->n_messages; i++)
         for (uint32_t k = 0; k < p->messages[i].n_pieces && n < p->n_pieces; k++)
-            all[n++] = (struct covered){p->pieces[p->messages[i].first_piece + k], &p->messages[i]};
+            if (p->messages[i].half != HALF_gather) /* it has its first half's */
+                all[n++] = (struct covered){p->pieces[p->messages[i].first_piece + k], &p->messages[i]};
     qsort(all, n, sizeof *all, compare_covered);
     for (uint32_t v = 0; v < s->n_variables && !broken; v++) {
         uint32_t first = at;
@@ -253,7 +254,8 @@ static inline const char *broken_merged(const struct plan *p, const struct strat
     partition = partition / 8 * 8;
     for (uint32_t i = 0; i < p->n_messages; i++) {
         uint64_t start;
-        if (is_in(way_of_piece(p, s, &p->pieces[p->messages[i].first_piece], &start), kind, number)) {
+        if (p->messages[i].half != HALF_gather &&
+            is_in(way_of_piece(p, s, &p->pieces[p->messages[i].first_piece], &start), kind, number)) {
             messages++;
             full += p->messages[i].bytes == partition;
         }
@@ -318,6 +320,33 @@ static inline const char *broken_slices(const struct plan *p, const struct strat
     return broken;
 }
 
+static inline bool goes_later(const struct message *a, const struct message *b) {
+    const bool second = a->half == HALF_gather, other = b->half == HALF_gather;
+    if (second != other)
+        return second;
+    return second && a->gate != b->gate ? a->gate > b->gate : a->ready > b->ready;
+}
+
+/* Halves are pairs, each in its place, that agree in all but the half. */
+static inline const char *broken_halves(const struct plan *p, const struct strategy *s) {
+    for (uint32_t i = 0; i < p->n_messages; i++) {
+        const struct message *m = &p->messages[i];
+        uint64_t start;
+        const struct variable_sync *sync = way_of_piece(p, s, &p->pieces[m->first_piece], &start);
+        const bool split = m->kind == SYNC_ALL_REDUCE && s->groups[sync->group].sharded;
+        if (split != (m->half != HALF_none) || split == (m->other == NO_MESSAGE))
+            return "messages of sharded groups are halves";
+        if (!split)
+            continue;
+        const struct message *other = m->other < p->n_messages ? &p->messages[m->other] : m;
+        if (other == m || other->other != i || other->half == m->half || other->first_piece != m->first_piece ||
+            other->n_pieces != m->n_pieces || other->bytes != m->bytes || other->gate != m->gate ||
+            other->ready != m->ready || other->dtype != m->dtype)
+            return "two halves are of one message";
+    }
+    return NULL;
+}
+
 static inline const char *broken_order(const struct plan *p) {
     uint32_t *at = calloc(p->n_messages + 1u, sizeof *at); /* message + 1, by fifo_rank */
     const char *broken = at ? NULL : "memory for the check";
@@ -334,8 +363,8 @@ static inline const char *broken_order(const struct plan *p) {
             at[m->fifo_rank] = i + 1;
     }
     for (uint32_t r = 1; r < p->n_messages && !broken; r++)
-        if (p->messages[at[r - 1] - 1].ready > p->messages[at[r] - 1].ready)
-            broken = "fifo ranks rise with readiness";
+        if (goes_later(&p->messages[at[r - 1] - 1], &p->messages[at[r] - 1]))
+            broken = "fifo ranks rise with readiness, and then with second halves' gates";
         else if (p->policy == POLICY_preemptive && at[r - 1] > at[r] &&
                  p->messages[at[r - 1] - 1].ready == p->messages[at[r] - 1].ready)
             broken = "and where that is equal, with the order of slices";
@@ -345,7 +374,11 @@ static inline const char *broken_order(const struct plan *p) {
 
 /* first/by list each message once, under its own key, in rank order. */
 static inline bool index_holds(const struct plan *p, const uint32_t *first, const uint32_t *by, bool gates) {
-    if (first[0] != 0 || first[p->n_steps] != p->n_messages)
+    const enum half without = gates ? HALF_scatter : HALF_gather;
+    uint32_t n = 0;
+    for (uint32_t m = 0; m < p->n_messages; m++)
+        n += p->messages[m].half != without;
+    if (first[0] != 0 || first[p->n_steps] != n)
         return false;
     for (uint32_t k = 0; k < p->n_steps; k++) {
         if (first[k] > first[k + 1])
@@ -353,7 +386,7 @@ static inline bool index_holds(const struct plan *p, const uint32_t *first, cons
         for (uint32_t i = first[k]; i < first[k + 1]; i++) {
             if (by[i] >= p->n_messages || (i > first[k] && by[i] <= by[i - 1]))
                 return false;
-            if ((gates ? p->messages[by[i]].gate : p->messages[by[i]].ready) != k)
+            if ((gates ? p->messages[by[i]].gate : p->messages[by[i]].ready) != k || p->messages[by[i]].half == without)
                 return false;
         }
     }
@@ -364,7 +397,7 @@ static inline const char *broken_sums(const struct plan *p) {
     uint64_t bytes = 0, most = 0;
     bool all_reduce = false, server = false;
     for (uint32_t i = 0; i < p->n_messages; i++) {
-        bytes += p->messages[i].bytes;
+        bytes += p->messages[i].half == HALF_gather ? 0 : p->messages[i].bytes;
         most = p->messages[i].bytes > most ? p->messages[i].bytes : most;
         *(p->messages[i].kind == SYNC_ALL_REDUCE ? &all_reduce : &server) = true;
     }
@@ -384,6 +417,8 @@ static inline const char *broken_against(const struct plan *p, const struct stra
         broken = broken_cover(p, s);
     if (!broken)
         broken = s->policy == POLICY_preemptive ? broken_slices(p, s, e) : broken_groups(p, s);
+    if (!broken)
+        broken = broken_halves(p, s);
     if (!broken)
         broken = broken_order(p);
     if (!broken && !index_holds(p, p->first_ready, p->by_ready, false))

@@ -44,9 +44,10 @@ static void finish(struct exchange *x, uint32_t m) {
         pool_give(&x->pool, transfer->buffer);
     }
     transfer->buffer = NULL;
-    if (x->verify && gradients_check(&x->gradients, m, x->world->cluster->n_devices, transfer->iteration, &err))
+    const uint32_t produced = message->half == HALF_gather ? message->other : m;
+    if (x->verify && gradients_check(&x->gradients, produced, x->world->cluster->n_devices, transfer->iteration, &err))
         report_abort(err.status, "%s, device %u", ERROR_TEXT(&err), x->world->device);
-    descent_take(&x->descent, &x->gradients, m, transfer->iteration);
+    descent_take(&x->descent, &x->gradients, produced, transfer->iteration);
     transfer->end_us = clock_now_us();
     x->closed[message->gate]--;
     x->opened_us[message->gate] = transfer->end_us;
@@ -255,11 +256,64 @@ static void add_slices(struct exchange *x, uint32_t m, char *slices) {
     sum_arrived(x, m);
 }
 
+static void half_done(struct exchange *x, uint32_t m);
+
+static void go_round(struct exchange *x, uint32_t m) {
+    struct ring *ring = &x->transfers[m].ring;
+    if (ring->step + 1 < x->world->cluster->n_devices)
+        ring_post(ring, x->world, x->plan, m, &x->pool, &x->requests);
+    else
+        half_done(x, m);
+}
+
+static void start_half(struct exchange *x, uint32_t m) {
+    struct transfer *transfer = &x->transfers[m];
+    transfer->ring = (struct ring){.data = transfer->buffer};
+    go_round(x, m);
+}
+
+/* The second half goes on in the buffer of the first. It may be its turn already, by the word of device 0. */
+static void first_half_done(struct exchange *x, uint32_t m) {
+    struct transfer *first = &x->transfers[m];
+    const uint32_t other = x->plan->messages[m].other;
+    struct transfer *second = &x->transfers[other];
+    first->end_us = clock_now_us();
+    if (x->on_done)
+        x->on_done(x->context, m, first);
+    second->buffer = first->buffer;
+    second->ready_us = first->end_us;
+    second->has_part = true;
+    first->buffer = NULL;
+    if (second->started)
+        start_half(x, other);
+    else if (!coordinator_orders(&x->coordinator, other) || x->coordinator.leads)
+        schedule_ready(&x->schedule, other);
+}
+
+static void half_done(struct exchange *x, uint32_t m) {
+    schedule_return(&x->schedule, m);
+    if (x->plan->messages[m].half == HALF_scatter)
+        first_half_done(x, m);
+    else
+        finish(x, m);
+}
+
+static void ring_moved(struct exchange *x, uint32_t m) {
+    if (ring_came(&x->transfers[m].ring, x->world, x->plan, m, &x->pool))
+        go_round(x, m);
+}
+
 static void start(void *context, uint32_t m) {
     struct exchange *x = context;
     const struct message *message = &x->plan->messages[m];
     struct transfer *transfer = &x->transfers[m];
     transfer->start_us = clock_now_us();
+    if (message->half == HALF_gather) {
+        transfer->started = true;
+        if (transfer->has_part)
+            start_half(x, m);
+        return;
+    }
     if (world_sums_in_nodes(x->world, message)) {
         start_in_node(x, m);
         return;
@@ -267,6 +321,8 @@ static void start(void *context, uint32_t m) {
     prepare(x, m);
     if (message->kind == SYNC_PARAMETER_SERVER)
         push(x, m);
+    else if (message->half == HALF_scatter)
+        start_half(x, m);
     else if (message->algorithm == ALGORITHM_all_gather)
         start_gather(x, m);
     else
@@ -277,6 +333,8 @@ static void start(void *context, uint32_t m) {
 static void message_ready(struct exchange *x, uint32_t m, uint32_t iteration, double now_us) {
     const struct message *message = &x->plan->messages[m];
     x->transfers[m] = (struct transfer){.iteration = iteration, .ready_us = now_us};
+    if (message->half)
+        x->transfers[message->other] = (struct transfer){.iteration = iteration};
     gradients_produce(&x->gradients, m, x->world->device, iteration);
     descent_put(&x->descent, &x->gradients, m, iteration);
     x->closed[message->gate]++;
@@ -299,6 +357,9 @@ static void handle(struct exchange *x, struct completion done) {
     switch (done.kind) {
     case DONE_ALL_REDUCE:
         sum_arrived(x, done.message);
+        break;
+    case DONE_RING:
+        ring_moved(x, done.message);
         break;
     case DONE_PULL:
         pulled(x, done.message);

@@ -3,6 +3,7 @@
  * What is encoded is converted as it is gathered, and back as it is scattered.
  *   all-reduce      gather -> MPI_Iallreduce -> scatter
  *   all-gather      gather -> MPI_Iallgather -> add the slices of all devices -> scatter
+ *   halves          gather -> a ring that adds; the other half: a ring that passes on -> scatter
  *   hierarchical    gather -> sum at the node's leader -> MPI_Iallreduce between leaders -> back -> scatter
  *   parameter server gather -> [sum at the leader] -> push -> pull -> [back] -> scatter
  *
@@ -24,6 +25,7 @@
 #include "trial-runner/worker/mpi/descent.h"
 #include "trial-runner/worker/mpi/gradients.h"
 #include "trial-runner/worker/mpi/pool.h"
+#include "trial-runner/worker/mpi/ring.h"
 #include "trial-runner/worker/requests.h"
 #include "trial-runner/worker/schedule.h"
 #include "trial-runner/worker/world.h"
@@ -37,6 +39,8 @@ struct transfer {
     /* Pulls by priority: the push has left; the server has announced the sum; the pull waits for its turn or has it. */
     bool pushed, announced, queued;
     MPI_Message sum;
+    struct ring ring; /* of half an all-reduce */
+    bool has_part;    /* second half: the first is over here */
     double ready_us, start_us, end_us;
     double sum_us, pull_us; /* pulls by priority: when the sum was announced, and its receive posted */
 };

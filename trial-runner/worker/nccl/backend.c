@@ -43,6 +43,9 @@ enum status backend_open(struct error *err) {
 
 static enum status check_message(const struct plan *plan, uint32_t i, struct error *err) {
     const struct message *message = &plan->messages[i];
+    if (message->half)
+        return error_set(err, ST_INFEASIBLE,
+                         "message %u is half an all-reduce (\"sharded\"); the MPI worker moves those", i);
     if (message->kind == SYNC_ALL_REDUCE && !network_has(message->algorithm))
         return error_set(err, ST_INFEASIBLE, "all-reduce algorithm %s is not in NCCL",
                          algorithm_name(message->algorithm));

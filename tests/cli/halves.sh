@@ -1,0 +1,89 @@
+#!/bin/bash
+# All-reduces in halves ("sharded": "optimizer"): refused where they cannot be, summed and gathered right over MPI, and in
+# the lab as fast as predicted. Needs OUT and, for labs, root; prints ok, not ok and skip lines (tests/README.md).
+# Alone: real trials are timed.
+# Plan: 13
+set -u
+cd "$(dirname "$0")/../.."
+source tests/cli/check.bash
+syncopate=$PWD/${OUT:-build/release}/bin/syncopate worker=$PWD/${OUT:-build/release}/bin/syncopate-worker-mpi
+if ! [ -x "$worker" ] || ! command -v mpirun >/dev/null || ! command -v python3 >/dev/null; then
+    echo "skip halves: needs the worker program, mpirun and python3"
+    exit 0
+fi
+dir=$(mktemp -d)
+trap 'rm -rf "$dir"' EXIT
+cd "$dir"
+
+# Two layers: the second half of b passes while the first layer's forward pass runs.
+cat >model.json <<'END'
+{"schema":"syncopate.model/1","name":"m","batch_per_device":1,
+ "variables":[{"name":"a","shape":[100003]},{"name":"b","shape":[150000]},{"name":"c","shape":[3]}],
+ "layers":[{"name":"1","forward_us":40000,"backward_us":60000,"variables":["a","c"]},
+           {"name":"2","forward_us":40000,"backward_us":60000,"variables":["b"]}]}
+END
+cat >cluster.json <<'END'
+{"schema":"syncopate.cluster/1","name":"slow",
+ "nodes":[{"name":"n","count":3,"devices":1,"device":"cpu","nic_gbit_per_s":0.1,"nic_latency_us":50}]}
+END
+# strategy NAME SCHEDULE GROUP_OF_A GROUP_OF_B SHARDED PARTITION
+strategy() {
+    local group='"algorithm":"ring"'
+    [ "$5" = none ] || group="$group,\"sharded\":\"$5\""
+    [ -z "${6:-}" ] || group="$group,\"partition_bytes\":$6"
+    cat >"$1.json" <<END
+{"schema":"syncopate.strategy/1","name":"$1","schedule":{$2},
+ "groups":[{"id":0,$group},{"id":1,$group}],
+ "variables":[{"name":"a","sync":{"kind":"all_reduce","group":$3}},{"name":"b","sync":{"kind":"all_reduce","group":$4}},
+              {"name":"c","sync":{"kind":"all_reduce","group":$3}}]}
+END
+}
+across='"policy":"fifo","cross_iteration":true'
+strategy whole "$across" 0 1 none
+strategy halves "$across" 0 1 optimizer
+strategy barrier '"policy":"fifo","cross_iteration":false' 0 1 optimizer
+strategy priority '"policy":"priority","credit_bytes":100000,"cross_iteration":true' 0 1 optimizer 65536
+strategy fused "$across" 0 0 optimizer
+
+check simulate_knows_halves 0 "halves" "$syncopate" simulate model.json cluster.json --strategy halves.json
+check show_says_halves 0 "ring, in halves" "$syncopate" strategy show model.json cluster.json --strategy halves.json
+sed 's/"sync":{"kind":"all_reduce","group":1}/"encoding":"f16",&/' halves.json >encoded.json
+check encoded_halves_are_refused 2 "variable \"b\" is encoded, but group 1 has \"sharded\"" \
+    "$syncopate" simulate model.json cluster.json --strategy encoded.json
+
+"$syncopate" simulate model.json cluster.json --strategy halves.json --timeline trace.json >out 2>err &&
+    grep -q '"cat":"reduce-scatter"' trace.json && grep -q '"cat":"all-gather"' trace.json
+verdict pictures_tell_halves_apart $? "$(head -c 300 err)"
+
+root=
+[ "$(id -u)" = 0 ] && root=--allow-run-as-root
+here() {
+    timeout 60 mpirun $root --oversubscribe --bind-to none --mca btl self,vader -np 3 "$worker" run --model model.json \
+        --cluster cluster.json --strategy "$1.json" --iterations 4 --warmup 1 --verify "${@:2}" >out 2>err
+}
+for name in halves barrier priority fused; do
+    here $name
+    [ $? = 0 ] && grep -q '"event":"done"' out
+    verdict "sums_of_${name}_are_right_and_everywhere" $? "$(head -c 300 out)"
+done
+! here halves --fault sum && grep -q '"event":"error".*sum' out
+verdict a_wrong_sum_of_halves_is_noticed $? "$(head -c 300 out)"
+
+trial() { "$syncopate" trial model.json cluster.json --strategy "$1.json" --iterations 6 --warmup 2 --json; }
+if ! trial whole >whole.out 2>err; then
+    echo "skip halves_in_the_lab: $(head -n 1 err)"
+    exit 0
+fi
+for name in halves barrier priority; do
+    check "${name}_run_in_the_lab" 0 '"measured_us"' trial $name
+    cp out $name.out
+done
+# Bounds are wide: a busy machine may delay a message, but not by as much as the links take.
+python3 - <<'PY' 2>why
+import json
+t = {n: json.load(open(n + ".out")) for n in ("whole", "halves", "barrier", "priority")}
+for name, of in t.items():
+    print("%s: predicted %.0f ms, measured %.0f ms" % (name, of["predicted_us"] / 1e3, of["measured_us"] / 1e3))
+    assert 0.7 < of["predicted_us"] / of["measured_us"] < 1.3, (name, of["predicted_us"], of["measured_us"])
+PY
+verdict predictions_are_near $? "$(tail -n 1 why)"
