@@ -582,9 +582,9 @@ static void finish(struct server *server, struct exchange *x, enum MHD_RequestTe
     request_release(&x->request);
     response_clear(&x->response);
     free(x->body);
+    upload_release(&x->upload);
     if (x->request.route && x->request.route->flags & ROUTE_UPLOAD && x->request.body_bytes)
         memory_give(server->uploads, x->request.principal.team, x->request.body_bytes);
-    upload_release(&x->upload);
     give_memory(x);
     free(x->uri);
     free(x);
