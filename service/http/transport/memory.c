@@ -1,5 +1,5 @@
-/* See memory.h. A short list of owners under one mutex: pieces below 64 KiB are not counted (exchange.c), so that few
- * requests come here. */
+/* See memory.h. A short list of owners under one mutex: of bodies in memory and of answers, pieces below 64 KiB are not
+ * counted (exchange.c), so that few requests come here. An upload comes here with each piece that is received. */
 #include "service/http/transport/memory.h"
 
 #include <pthread.h>

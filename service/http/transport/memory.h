@@ -1,5 +1,6 @@
 /* How much memory requests hold together: their bodies, what these are parsed into, and answers on their way. Every
  * piece belongs to a team, and no team may hold more than half. So the memory of the service has a bound, whoever asks.
+ * Another one of these counts what uploads take of the disk (upload.h).
  * Threads: any. */
 #ifndef SERVICE_HTTP_TRANSPORT_MEMORY_H
 #define SERVICE_HTTP_TRANSPORT_MEMORY_H

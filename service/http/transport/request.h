@@ -1,5 +1,6 @@
 /* What a handler sees of a request. Everything has been checked by then: the route, the token and its role, the rate,
- * the names of query parameters, the content type, and that the body is JSON. */
+ * the names of query parameters, the content type, and that the body is JSON unless the route has ROUTE_FORM or
+ * ROUTE_UPLOAD. */
 #ifndef SERVICE_HTTP_TRANSPORT_REQUEST_H
 #define SERVICE_HTTP_TRANSPORT_REQUEST_H
 
@@ -47,7 +48,7 @@ struct request {
     bool forwarded;   /* a proxy says that it passed this on, or may have: HTTP/1.0, which nginx speaks unless told */
     const char *body; /* as sent */
     size_t body_bytes;
-    cJSON *json;           /* the body, for routes that have one */
+    cJSON *json;           /* the body, where it is JSON */
     struct id fingerprint; /* of method, path and body, when there is an Idempotency-Key */
     bool unwritten;        /* the disk refused what it would have changed */
     struct work work;      /* what its handler does: bounded, and over when the client leaves or the service stops */

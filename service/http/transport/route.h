@@ -53,7 +53,7 @@ enum route_match { ROUTE_FOUND, ROUTE_NO_PATH, ROUTE_NO_METHOD, ROUTE_BAD_PATH }
 enum route_match route_match(const struct route *routes, size_t n_routes, const char *method, const char *path,
                              struct request *request, const struct route **out, char *allow, size_t n);
 
-/* How large this route's body may be, where the server takes `most`. */
+/* How large this route's body may be, where the server takes `most`. An upload has a limit of its own. */
 uint64_t route_body_bytes(const struct route *route, uint64_t most);
 
 /* Every problem that this route can answer with: its own and those of the checks before it. */
