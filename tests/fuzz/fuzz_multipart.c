@@ -21,7 +21,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n) {
     struct error err = {0};
     struct part *parts;
     size_t n_parts;
-    char *body = malloc(n + 1); /* as long as the body, for the sanitizer */
+    char *body = malloc(n ? n : 1); /* as long as the body, for the sanitizer */
     require(body != NULL, "memory");
     memcpy(body, data, n);
     const char *end = body + n, *last = body;
