@@ -292,10 +292,20 @@ static void join_steps(struct rank_trace *trace) {
         trace->steps[i].end = trace->steps[i + 1].start;
 }
 
-/* The optimizer's steps end the iterations, the first of which begins with the trace. */
+/* The optimizer's steps end the iterations, the first of which begins with the trace. An optimizer that calls another
+ * one marks a step within a step: these are one. */
 static void cut_by_updates(struct rank_trace *trace, double first) {
+    size_t kept = 0;
     qsort(trace->steps, trace->n_steps, sizeof *trace->steps, compare_steps);
     for (size_t i = 0; i < trace->n_steps; i++) {
+        struct rank_step *last = kept ? &trace->steps[kept - 1] : NULL;
+        if (last && trace->steps[i].start < last->end)
+            last->end = fmax(last->end, trace->steps[i].end);
+        else
+            trace->steps[kept++] = trace->steps[i];
+    }
+    trace->n_steps = kept;
+    for (size_t i = 0; i < kept; i++) {
         trace->steps[i].number = (int64_t)i;
         trace->steps[i].start = i ? trace->steps[i - 1].end : first;
     }

@@ -417,6 +417,25 @@ static void without_marks_the_optimizer_ends_iterations(void **state) {
     explanation_release(&e);
 }
 
+static void an_optimizer_within_an_optimizer_ends_no_iteration_of_its_own(void **state) {
+    (void)state;
+    struct explanation e;
+    rank_begin(&texts[0], 0, 1);
+    rank_event(&texts[0], "cpu_op", "aten::mm", 1, 5, 80, "");
+    for (int i = 0; i < 2; i++) {
+        rank_event(&texts[0], "user_annotation", "Optimizer.step#Adam.step", 1, 82 + 120 * i, 95 + 120 * i, "");
+        rank_event(&texts[0], "user_annotation", "Optimizer.step#ZeroRedundancyOptimizer.step", 1, 80 + 120 * i,
+                   105 + 120 * i, "");
+    }
+    struct source source = rank_end(&texts[0]);
+    explain(1, &source, &e);
+    assert_int_equal(e.traces[0].n_steps, 2);
+    assert_close(e.iteration_us, 110, 1e-9);
+    assert_close(e.traces[0].steps[0].end, 105, 1e-9);
+    assert_close(e.traces[0].steps[1].end, 225, 1e-9);
+    explanation_release(&e);
+}
+
 static void the_picture_shows_what_each_part_was_for(void **state) {
     (void)state;
     struct source sources[2];
@@ -508,6 +527,7 @@ int main(void) {
         WITH_TEXTS(with_gloo_a_rank_comes_when_it_calls),
         WITH_TEXTS(a_device_marks_a_step_once_a_stream),
         WITH_TEXTS(without_marks_the_optimizer_ends_iterations),
+        WITH_TEXTS(an_optimizer_within_an_optimizer_ends_no_iteration_of_its_own),
         WITH_TEXTS(the_picture_shows_what_each_part_was_for),
         WITH_TEXTS(early_traces_are_numbered_in_their_order),
         WITH_TEXTS(traces_that_do_not_belong_together_are_refused),
