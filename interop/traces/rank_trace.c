@@ -34,8 +34,8 @@ struct reading {
     double first, last; /* moments of events */
 };
 
-/* What a collective and a stretch of computing cost until all is explained, in bytes and rounded up. */
-enum { COLLECTIVE_BYTES = 640, SPAN_BYTES = 96 };
+/* What a collective, a stretch of computing and a mark of a step cost until all is explained: bytes, rounded up. */
+enum { COLLECTIVE_BYTES = 640, SPAN_BYTES = 96, STEP_BYTES = 96 };
 
 /* Count memory for the work that this is part of (base/work.h). */
 static enum status count(struct reading *r, size_t bytes, struct error *err) {
@@ -204,6 +204,9 @@ enum { ON_DEVICE, ON_PROCESSOR, BY_UPDATES };
 
 static enum status add_step(struct reading *r, int which, const struct trace_event *event, struct error *err) {
     const char *number = strchr(event->name, '#');
+    enum status st = count(r, STEP_BYTES, err);
+    if (st)
+        return st;
     if (!GROW(&r->steps[which], &r->room[which], r->n_steps[which] + 1))
         return error_no_memory(err);
     r->steps[which][r->n_steps[which]++] =
