@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "base/grow.h"
+#include "base/work.h"
 #include "interop/import/trace_events.h"
 
 enum { WINDOW = 31 };
@@ -196,24 +197,33 @@ static bool agree(const struct slice *slices, size_t n_slices, size_t a, size_t 
     return true;
 }
 
-/* clocks[t]: the first trace that goes by the clock of trace t. */
-static void find_clocks(const struct search *s, const struct slice *slices, size_t n_slices, size_t *clocks) {
-    for (size_t t = 0; t < s->n_traces; t++) {
+/* clocks[t], so far how many of these collectives trace t has, becomes the first trace that has some and goes by the
+ * clock of trace t; SIZE_MAX of a trace that has none. */
+static enum status find_clocks(const struct search *s, const struct slice *slices, size_t n_slices, size_t *clocks,
+                               struct error *err) {
+    enum status st = ST_OK;
+    for (size_t t = 0; t < s->n_traces && !st; t++) {
         const char *host = s->traces[t].host;
-        clocks[t] = 0;
+        const bool has_some = clocks[t] > 0;
+        clocks[t] = !has_some ? SIZE_MAX : host ? 0 : t;
         while (clocks[t] < t &&
-               (clocks[clocks[t]] != clocks[t] || !host || !s->traces[clocks[t]].host ||
+               (clocks[clocks[t]] != clocks[t] || !s->traces[clocks[t]].host ||
                 compare_texts(host, s->traces[clocks[t]].host) != 0 || !agree(slices, n_slices, t, clocks[t])))
             clocks[t]++;
+        st = has_some ? work_check(err) : ST_OK;
     }
+    return st;
 }
 
 /* Compare the clocks of one group's traces. Slices that the reference does not have count as unmatched. `clocks` is
  * scratch, of one entry a trace. */
-static void compare_clocks(struct search *s, struct slice *slices, size_t n_slices, size_t *clocks) {
+static enum status compare_clocks(struct search *s, struct slice *slices, size_t n_slices, size_t *clocks,
+                                  struct error *err) {
     const size_t reference = reference_of(slices, n_slices, s->n_traces, clocks);
     size_t n = 0;
-    find_clocks(s, slices, n_slices, clocks);
+    enum status st = find_clocks(s, slices, n_slices, clocks, err);
+    if (st)
+        return st;
     for (size_t i = 0; i < n_slices; i++) {
         const struct part *base = part_of(&slices[i], reference);
         for (size_t k = 0; k < slices[i].n && base; k++) {
@@ -233,21 +243,21 @@ static void compare_clocks(struct search *s, struct slice *slices, size_t n_slic
         settle_offsets(s, s->lags + i, k - i, same);
         s->out.one_clock = s->out.one_clock && same;
     }
+    return ST_OK;
 }
 
 static enum status compare_all_clocks(struct search *s, struct error *err) {
     size_t *clocks = calloc(s->n_traces + 1, sizeof *clocks);
-    if (!clocks)
-        return error_no_memory(err);
+    enum status st = clocks ? ST_OK : error_no_memory(err);
     s->out.one_clock = true;
-    for (size_t i = 0, k; i < s->n_slices; i = k) {
+    for (size_t i = 0, k; i < s->n_slices && !st; i = k) {
         for (k = i + 1; k < s->n_slices && !compare_texts(s->slices[k].parts->c->group, s->slices[i].parts->c->group);)
             k++;
-        compare_clocks(s, s->slices + i, k - i, clocks);
+        st = compare_clocks(s, s->slices + i, k - i, clocks, err);
     }
     free(clocks);
     s->out.clock_us = s->n_residuals ? median_of(s->n_residuals, s->residuals) : 0;
-    return ST_OK;
+    return st;
 }
 
 /* ---- who came last ---- */

@@ -50,8 +50,8 @@ struct meetings {
     double clock_us;    /* by so much ends differ from a common end in the median, once clocks are compared */
 };
 
-/* Find the meetings of n traces, and complete their collectives [O(collectives log collectives)].
- * Fails: ST_NO_MEMORY. */
+/* Find the meetings of n traces, and complete their collectives [O(collectives log collectives), and for each group the
+ * product of its ranks and n]. Fails: ST_NO_MEMORY, ST_CANCELLED (base/work.h). */
 enum status meetings_find(size_t n, struct rank_trace *traces, struct meetings *out, struct error *err);
 void meetings_release(struct meetings *meetings);
 

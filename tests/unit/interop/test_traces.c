@@ -200,6 +200,31 @@ static void ranks_of_one_host_share_its_clock(void **state) {
     }
 }
 
+/* Ranks 1 and 2 are on two hosts of one name. Rank 0 has nothing in common with them, so its clock is neither's. */
+static void hosts_of_one_name_are_told_apart_where_the_first_rank_is_in_no_group(void **state) {
+    (void)state;
+    struct source sources[3];
+    struct explanation e;
+    for (int r = 0; r < 3; r++) {
+        const double clock = r == 2 ? 1e6 : 0;
+        rank_begin_on(&texts[r], "a", r, 3);
+        for (int s = 0; s < 3; s++) {
+            rank_step(&texts[r], true, s, clock + 1000 * s, clock + 1000 * s + 1000);
+            rank_event(&texts[r], "kernel", "gemm", 7, clock + 1000 * s, clock + 1000 * s + 100, "");
+            if (r)
+                rank_nccl(&texts[r], "7", 2, s, 10, clock + 1000 * s + 100 + 50 * r, clock + 1000 * s + 300);
+        }
+        sources[r] = rank_end(&texts[r]);
+    }
+    explain(3, sources, &e);
+    assert_int_equal(e.meetings.n, 3);
+    assert_false(e.meetings.one_clock);
+    assert_int_equal(e.late, 2);
+    assert_int_equal(e.meetings.n_points, 1);
+    assert_close(e.meetings.points[0].time_us.median_us, 100, 1e-6);
+    explanation_release(&e);
+}
+
 /* Of 400 us for which messages of 10 and of 30 floats move beside each other, each has its part. What waits meanwhile
  * for another rank does not move; a message of unknown size leaves no cost. */
 static void messages_side_by_side_share_the_time(void **state) {
@@ -519,6 +544,7 @@ int main(void) {
         WITH_TEXTS(without_all_ranks_no_cost_is_told),
         WITH_TEXTS(groups_are_kept_apart),
         WITH_TEXTS(ranks_of_one_host_share_its_clock),
+        WITH_TEXTS(hosts_of_one_name_are_told_apart_where_the_first_rank_is_in_no_group),
         WITH_TEXTS(messages_side_by_side_share_the_time),
         WITH_TEXTS(rare_but_long_lateness_is_named),
         WITH_TEXTS(of_one_size_the_kth_belong_together),
