@@ -3,9 +3,12 @@
 
 #include <string.h>
 
+#include "base/work.h"
 #include "report/explained.h"
 #include "service/http/api/api.h"
 #include "service/http/transport/multipart.h"
+
+enum { ROW_BYTES = 2048 }; /* what the answer takes for a rank or for a cost, rounded up */
 
 /* Each part as a source. A form in which no file was chosen has one part without name and bytes. */
 static enum status list_sources(struct request *rq, size_t n_parts, const struct part *parts, struct source *out,
@@ -38,7 +41,12 @@ enum status explanation_of_upload(struct request *rq, struct explanation *out, s
         st = error_no_memory(err);
     if (!st)
         st = list_sources(rq, n_parts, parts, sources, &n, err);
-    return st ? st : explanation_of(n, sources, out, err);
+    if (!st)
+        st = explanation_of(n, sources, out, err);
+    if (st || work_take((out->n + out->meetings.n_points) * ROW_BYTES)) /* counted until the request ends */
+        return st;
+    explanation_release(out);
+    return error_no_memory(err);
 }
 
 enum status api_explanations_create(struct request *rq, struct response *rs, struct error *err) {
