@@ -238,6 +238,7 @@ static const struct variable {
     {"SYNCOPATE_WORKER", "hosts",
      "mpi, nccl, or a worker program in place of the one beside syncopate; NCCL's ends in -nccl"},
     {"TMPDIR", "hosts", "where files of a trial are while it runs (default /tmp)"},
+    {"TMPDIR", "computers", "where uploads of traces are while they are read (default /var/tmp)"},
 };
 
 static bool has_option(const struct command_line *line, const char *name) {
