@@ -307,7 +307,7 @@ static void put_ranks(struct markup *m, const struct explanation *e, size_t rows
     }
     html_table_end(&table);
     if (rows < e->n)
-        html_leaff(m, "p", "soft", "%zu of %zu ranks are shown; the JSON has them all.", rows, e->n);
+        html_leaff(m, "p", "soft", "%zu of %zu ranks are shown; syncopate explain --json has them all.", rows, e->n);
     markup_end(m);
 }
 

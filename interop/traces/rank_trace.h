@@ -57,8 +57,7 @@ double rank_collective_moves(const struct rank_collective *collective);
 enum { RANK_MAX_SPANS = 8 << 20, RANK_MAX_COLLECTIVES = 1 << 20 };
 
 /* Read a trace of any size. Texts are kept in `texts`. Fails: as trace_stream; ST_INVALID (nothing in it takes time);
- * ST_TOO_LARGE (over the limits above);
- * ST_NO_MEMORY, also where it is more than the work may hold. */
+ * ST_TOO_LARGE (over the limits above); ST_NO_MEMORY, also where it is more than the work may hold. */
 enum status rank_trace_read(const struct source *source, struct text_set *texts, struct rank_trace *out,
                             struct error *err);
 void rank_trace_release(struct rank_trace *trace);

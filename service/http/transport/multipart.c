@@ -52,7 +52,7 @@ static bool parameter(const char *header, size_t n, const char *name, char *out,
 static enum status read_boundary(struct reader *r, const char *content_type, struct error *err) {
     char boundary[BOUNDARY_MOST + 1];
     if (!parameter(content_type, strlen(content_type), "boundary", boundary, sizeof boundary) || !*boundary)
-        return fail(err, "its Content-Type names no boundary");
+        return fail(err, "its Content-Type names no boundary of 1 to 70 characters");
     r->mark_bytes = (size_t)snprintf(r->mark, sizeof r->mark, "\r\n--%s", boundary);
     return ST_OK;
 }
@@ -73,7 +73,7 @@ static enum status read_headers(struct reader *r, struct part *out, struct error
         if (n < sizeof wanted || strncasecmp(line, wanted, sizeof wanted - 1))
             continue;
         if (!parameter(line, n, "name", name, sizeof name))
-            return fail(err, "a part has no name, or a long one");
+            return fail(err, "a part has no name, or one of more than 255 bytes");
         parameter(line, n, "filename", file, sizeof file);
     }
     out->name = arena_strdup(r->arena, name);

@@ -9,7 +9,7 @@
 #include "base/error.h"
 
 struct part {
-    const char *name, *file; /* in the arena; file: "" where it is not said */
+    const char *name, *file; /* in the arena; file: "" where it is not said, or longer than 255 bytes */
     const char *text;        /* n bytes of the body */
     size_t n;
 };

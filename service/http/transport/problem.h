@@ -30,7 +30,7 @@
     X(PROBLEM_STALE_ATTEMPT, "stale-attempt", 409, "The trial is no longer this client's")                             \
     X(PROBLEM_PRECONDITION_FAILED, "precondition-failed", 412, "It has changed since")                                 \
     X(PROBLEM_TOO_LARGE, "too-large", 413, "Over a stated limit")                                                      \
-    X(PROBLEM_UNSUPPORTED_MEDIA_TYPE, "unsupported-media-type", 415, "The body has another media type")                \
+    X(PROBLEM_UNSUPPORTED_MEDIA_TYPE, "unsupported-media-type", 415, "Bodies of this media type are not taken here")   \
     X(PROBLEM_INVALID, "invalid", 422, "The description breaks a rule")                                                \
     X(PROBLEM_INFEASIBLE, "infeasible", 422, "It cannot run on this cluster")                                          \
     X(PROBLEM_NOT_EXPRESSED, "not-expressed", 422, "The framework's form cannot say all of it")                        \
