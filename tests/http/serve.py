@@ -142,6 +142,21 @@ def uploads_that_make_no_sense_are_refused_in_one_line():
     service.stop()
 
 
+def an_upload_that_the_disk_does_not_take_is_told():
+    before = os.environ.get("TMPDIR")
+    os.environ["TMPDIR"] = os.path.join(WORK, "nowhere")
+    service = Service("--open", dataset="explain.db")
+    if before is None:
+        del os.environ["TMPDIR"]
+    else:
+        os.environ["TMPDIR"] = before
+    status, _, text = service.ask("POST", "/api/v1/explanations", *upload(traces(2)))
+    assert status == 507 and json.loads(text)["code"] == "insufficient-storage", (status, text)
+    assert "an upload cannot be kept in TMPDIR" in last_words(), last_words()
+    assert service.ask("GET", "/healthz")[0] == 200
+    service.stop()
+
+
 def without_tokens_and_not_open_it_refuses_to_start():
     done = run("serve", "--dataset", "none.db", "--listen", "127.0.0.1:0")
     assert done.returncode == 2 and "token create" in done.stderr and not done.stdout, done
@@ -580,6 +595,7 @@ TESTS = [without_tokens_and_not_open_it_refuses_to_start, bad_options_are_told,
          open_is_not_for_those_who_come_through_a_proxy,
          the_metrics_are_what_prometheus_reads, the_metrics_tell_what_became_of_sessions_and_trials,
          uploaded_traces_are_explained_as_the_command_does, uploads_that_make_no_sense_are_refused_in_one_line,
+         an_upload_that_the_disk_does_not_take_is_told,
          every_answer_is_as_described]
 
 report(TESTS)
