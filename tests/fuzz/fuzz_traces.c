@@ -40,6 +40,7 @@ static void check(const struct explanation *e) {
             require(a->us[k] >= 0, "no time is negative");
             sum += a->us[k];
         }
+        require(a->iteration_us >= 0, "no iteration is of negative length");
         require(sum >= a->iteration_us * (1 - 1e-9) - 1e-3, "an iteration is all accounted for");
         require(a->n_last <= a->n_met && a->n_met <= e->meetings.n,
                 "nobody comes last more often than to all meetings");
