@@ -5,6 +5,7 @@
 #include "tests/support/check.h"
 
 #define PART(file) "--b\r\nContent-Disposition: form-data; name=\"trace\"; filename=\"" file "\"\r\nX: y\r\n\r\n"
+#define TEN        "bbbbbbbbbb"
 
 static struct arena arena;
 static struct part *parts;
@@ -52,6 +53,7 @@ static void what_is_broken_is_refused_with_words(void **state) {
     } cases[] = {
         {"multipart/form-data", "--b--", "names no boundary"},
         {"multipart/form-data; boundary=", "--b--", "names no boundary"},
+        {"multipart/form-data; boundary=" TEN TEN TEN TEN TEN TEN TEN "b", "--b--", "of 1 to 70 characters"},
         {type, "", "does not begin with its boundary"},
         {type, "--a--\r\n", "does not begin with its boundary"},
         {type, "--b\r\nContent-Disposition: form-data; name=\"t\"\r\n", "ends within a part's headers"},
