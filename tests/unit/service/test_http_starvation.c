@@ -49,6 +49,12 @@ static int set_up_narrow(void **state) {
         .workers = 2, .computers = 2, .compute_s = 20, .memory_bytes = 4 << 20, .work_bytes = 256 << 20});
 }
 
+/* Uploads may have 2000 bytes, those of a team together as much. */
+static int set_up_uploads(void **state) {
+    (void)state;
+    return start((struct server_options){.workers = 2, .computers = 2, .compute_s = 20, .upload_bytes = 2000});
+}
+
 static int set_up_patient(void **state) {
     (void)state;
     return start((struct server_options){.workers = 2, .computers = 2, .compute_s = 300});
@@ -447,6 +453,66 @@ static void many_tiny_values_are_counted_as_what_they_become(void **state) {
     free(body);
 }
 
+/* ---- uploads ---- */
+
+enum { UPLOAD_ROOM = 4096, PADDED = 1200 };
+
+/* A trace, padded to `padded` bytes. */
+static void write_upload(int padded, char out[UPLOAD_ROOM]) {
+    snprintf(out, UPLOAD_ROOM,
+             "--b\r\nContent-Disposition: form-data; name=\"trace\"; filename=\"r\"\r\n\r\n%*s\r\n--b--\r\n", padded,
+             "[{\"ph\":\"X\",\"cat\":\"cpu_op\",\"name\":\"aten::mm\",\"ts\":1,\"dur\":9}]");
+}
+
+static struct reply *upload(const char *who, int padded) {
+    char headers[256], body[UPLOAD_ROOM];
+    snprintf(headers, sizeof headers, "%sContent-Type: multipart/form-data; boundary=b\r\n", who);
+    write_upload(padded, body);
+    return site_ask(&site, "POST", "/api/v1/explanations", headers, body);
+}
+
+/* The server, which is in this process, has the file of an upload open. */
+static bool upload_is_open(void) {
+    char entry[32], path[512];
+    for (int fd = 3; fd < 256; fd++) {
+        snprintf(entry, sizeof entry, "/proc/self/fd/%d", fd);
+        const ssize_t n = readlink(entry, path, sizeof path - 1);
+        path[n > 0 ? n : 0] = '\0';
+        const char *name = strrchr(path, '/');
+        if (name && !strncmp(name, "/syncopate-", 11) && strstr(name, " (deleted)"))
+            return true;
+    }
+    return false;
+}
+
+/* One upload of the greedy team lacks its last byte: there is no room for a second one, but for the other team's. */
+static void one_team_s_uploads_leave_room_for_those_of_others(void **state) {
+    (void)state;
+    char head[512], body[UPLOAD_ROOM];
+    int fd = site_connect(&site);
+    write_upload(PADDED, body);
+    snprintf(head, sizeof head,
+             "POST /api/v1/explanations HTTP/1.1\r\nHost: x\r\n%sContent-Type: multipart/form-data; boundary=b\r\n"
+             "Content-Length: %zu\r\n\r\n",
+             greedy, strlen(body));
+    site_say(fd, head);
+    site_send(fd, body, strlen(body) - 1);
+    for (int i = 0; i < 400 && !upload_is_open(); i++)
+        clock_sleep_us(25e3);
+    struct reply *reply = upload(greedy, PADDED);
+    assert_problem(reply, 503, "overloaded");
+    assert_contains(reply->body, "uploads take too much of the disk now");
+    assert_int_equal(upload(other, PADDED)->status, 200);
+    close(fd);
+    reply = upload(greedy, PADDED);
+    for (int i = 0; i < 200 && reply->status == 503; i++) {
+        clock_sleep_us(25e3);
+        reply = upload(greedy, PADDED);
+    }
+    assert_int_equal(reply->status, 200);
+    assert_problem(upload(greedy, 2000), 413, "too-large");
+}
+
 int main(void) {
 #define TEST(name, up) cmocka_unit_test_setup_teardown(name, up, tear_down)
     const struct CMUnitTest tests[] = {
@@ -464,6 +530,7 @@ int main(void) {
         TEST(a_form_is_small_and_nobody_buffers_more, set_up),
         TEST(small_requests_have_small_bodies, set_up),
         TEST(many_tiny_values_are_counted_as_what_they_become, set_up),
+        TEST(one_team_s_uploads_leave_room_for_those_of_others, set_up_uploads),
     };
 #undef TEST
     return cmocka_run_group_tests(tests, NULL, NULL);
