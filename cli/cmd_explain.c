@@ -103,7 +103,7 @@ static enum status write_cluster(const char *out, const cJSON *json, const struc
     return ST_OK;
 }
 
-/* The model that the first rank's trace shows. */
+/* The model that this rank's trace shows. */
 static enum status read_model(const char *trace, struct arena *arena, struct model *out, struct error *err) {
     const struct import_settings none = {0};
     const struct source source = trace_source(trace);

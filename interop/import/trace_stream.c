@@ -188,7 +188,9 @@ static enum status read_members(struct stream *s, struct error *err) {
         cJSON *name = NULL;
         if (peek_word(s) != '"')
             return fail(s, "expected a member name in double quotes", err);
-        st = read_value(s, &name, err);
+        st = work_check(err);
+        if (!st)
+            st = read_value(s, &name, err);
         if (!st && peek_word(s) != ':')
             st = fail(s, "expected ':' after a member name", err);
         if (!st) {
