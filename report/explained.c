@@ -99,7 +99,7 @@ size_t explained_notes(const struct explanation *e, char out[EXPLAINED_NOTES][EX
             "%zu collectives had more ranks than there are traces: who came last is the last of those given, and "
             "costs are not taken from them",
             m->n_partial);
-    else if (m->n && !m->n_points)
+    if (m->n > m->n_partial && !m->n_points)
         say(&s,
             "the traces do not tell how large messages were; profile with record_shapes=True and a PyTorch that has "
             "Kineto");
