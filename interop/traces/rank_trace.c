@@ -278,37 +278,42 @@ static int compare_numbers(const void *a, const void *b) {
     return x->number != y->number ? (x->number > y->number) - (x->number < y->number) : compare_steps(a, b);
 }
 
-/* A device marks a step once a stream: marks of one number are one step. Each step ends where the next begins. */
-static void join_steps(struct rank_trace *trace) {
+static bool same_number(const struct rank_step *x, const struct rank_step *y) {
+    return x->number == y->number;
+}
+
+static bool overlap(const struct rank_step *x, const struct rank_step *y) {
+    return y->start < x->end;
+}
+
+/* Sort the steps, and join each to the one before where both are `one`. */
+static void join_steps(struct rank_trace *trace, int (*compare)(const void *, const void *),
+                       bool (*one)(const struct rank_step *, const struct rank_step *)) {
     size_t kept = 0;
-    qsort(trace->steps, trace->n_steps, sizeof *trace->steps, compare_numbers);
+    qsort(trace->steps, trace->n_steps, sizeof *trace->steps, compare);
     for (size_t i = 0; i < trace->n_steps; i++) {
         struct rank_step *last = kept ? &trace->steps[kept - 1] : NULL;
-        if (last && last->number == trace->steps[i].number)
+        if (last && one(last, &trace->steps[i]))
             last->end = fmax(last->end, trace->steps[i].end);
         else
             trace->steps[kept++] = trace->steps[i];
     }
     trace->n_steps = kept;
-    qsort(trace->steps, kept, sizeof *trace->steps, compare_steps);
-    for (size_t i = 0; i + 1 < kept; i++)
+}
+
+/* A device marks a step once a stream: marks of one number are one step. Each step ends where the next begins. */
+static void cut_by_marks(struct rank_trace *trace) {
+    join_steps(trace, compare_numbers, same_number);
+    qsort(trace->steps, trace->n_steps, sizeof *trace->steps, compare_steps);
+    for (size_t i = 0; i + 1 < trace->n_steps; i++)
         trace->steps[i].end = trace->steps[i + 1].start;
 }
 
 /* The optimizer's steps end the iterations, the first of which begins with the trace. An optimizer that calls another
  * one marks a step within a step: these are one. */
 static void cut_by_updates(struct rank_trace *trace, double first) {
-    size_t kept = 0;
-    qsort(trace->steps, trace->n_steps, sizeof *trace->steps, compare_steps);
+    join_steps(trace, compare_steps, overlap);
     for (size_t i = 0; i < trace->n_steps; i++) {
-        struct rank_step *last = kept ? &trace->steps[kept - 1] : NULL;
-        if (last && trace->steps[i].start < last->end)
-            last->end = fmax(last->end, trace->steps[i].end);
-        else
-            trace->steps[kept++] = trace->steps[i];
-    }
-    trace->n_steps = kept;
-    for (size_t i = 0; i < kept; i++) {
         trace->steps[i].number = (int64_t)i;
         trace->steps[i].start = i ? trace->steps[i - 1].end : first;
     }
@@ -331,7 +336,7 @@ static enum status take_steps(struct reading *r, struct error *err) {
     if (which == BY_UPDATES)
         cut_by_updates(trace, r->first);
     else
-        join_steps(trace);
+        cut_by_marks(trace);
     return ST_OK;
 }
 
