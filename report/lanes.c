@@ -165,8 +165,8 @@ static const char *label_of(const struct cut *cut, const struct interval *interv
     char bytes[32], others[32] = "";
     if (message->n_pieces > 1)
         snprintf(others, sizeof others, " + %u", message->n_pieces - 1);
-    return arena_printf(cut->arena, "%s%s%s, %.60s%s, %s", verb, *server ? " " : "", server, name,
-                        others, units_format_bytes(message->bytes, bytes, sizeof bytes));
+    return arena_printf(cut->arena, "%s%s%s, %.60s%s, %s", verb, *server ? " " : "", server, name, others,
+                        units_format_bytes(message->bytes, bytes, sizeof bytes));
 }
 
 /* The shade by which gradients are needed: those of the first layers come last in the backward pass and are needed

@@ -65,6 +65,10 @@ static const struct baseline by_name[] = {
      BASELINE_PUBLISHED, baseline_tree_reduce, NULL},
     {"mlfabric-s", "updates of an iteration added up on the way as the network allows", "MLfabric §6",
      BASELINE_PUBLISHED, baseline_mlfabric_s, NULL},
+    {"dear", "buckets of 25 MiB, reduce-scatters at once, all-gathers as the next forward pass needs them",
+     "DeAR (ICDCS 2023)", BASELINE_PUBLISHED, baseline_dear, NULL},
+    {"megatron-distributed-optimizer", "the same with buckets of 40 million elements or a million a device",
+     "Megatron-LM's distributed optimizer, both overlaps", BASELINE_PUBLISHED, baseline_megatron, NULL},
 };
 
 const struct baseline *baselines_by_name(size_t *n) {

@@ -413,7 +413,7 @@ static struct all_reduce_cost cheapest(const struct all_reduce_table *table, dou
 /* Half of a ring all-reduce of `bytes`, what all devices have together. */
 static struct all_reduce_cost half_of_ring(const struct all_reduce_table *table, double bytes) {
     struct all_reduce_cost c;
-    if (table->fixed || table->curves[ALGORITHM_ring].measured.n > 0)
+    if (table->fixed || !table->any_curve || table->curves[ALGORITHM_ring].measured.n > 0)
         c = cost_of(table, ALGORITHM_ring, bytes);
     else if (table->curves[ALGORITHM_auto].measured.n > 0)
         c = cost_of(table, ALGORITHM_auto, bytes);
@@ -437,10 +437,8 @@ static struct all_reduce_cost gather_cost(const struct all_reduce_table *table, 
 
 struct all_reduce_cost all_reduce_half_cost(const struct all_reduce_table *table, uint64_t bytes) {
     const struct gather *gather = &table->gather;
-    const double part = (double)bytes / gather->devices, least = gather->least_per_byte_us * part;
-    struct all_reduce_cost c = table->fixed || table->any_curve
-                                   ? half_of_ring(table, (double)bytes)
-                                   : cheapest_line(&table->lines[ALGORITHM_all_gather], part);
+    const double least = table->fixed ? 0 : gather->least_per_byte_us * (double)bytes / gather->devices;
+    struct all_reduce_cost c = half_of_ring(table, (double)bytes);
     c.transfer_us = fmax(c.transfer_us, least);
     c.hold_us = fmax(c.hold_us, least);
     return c;

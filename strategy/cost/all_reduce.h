@@ -102,9 +102,8 @@ struct all_reduce_line all_reduce_line(const struct cluster *cluster, enum algor
 /* O(log points); allocates nothing. */
 struct all_reduce_cost all_reduce_cost(const struct all_reduce_table *table, enum algorithm algorithm, uint64_t bytes);
 
-/* Half of an all-reduce of `bytes`: the reduce-scatter or the all-gather of a ring. Where all-reduces were measured or
- * are fixed, half of what a ring takes (as `auto` where no ring was measured), but never less than bytes over the
- * narrowest NIC, less the own part. Otherwise an all_gather of a device's part. */
+/* Half of a ring all-reduce of `bytes`: its reduce-scatter or its all-gather. Where all-reduces were measured and no
+ * ring was, half of `auto`; then never less than the bytes over the narrowest NIC, less the own part. */
 struct all_reduce_cost all_reduce_half_cost(const struct all_reduce_table *table, uint64_t bytes);
 
 /* The least time a byte for which any all-reduce of any size holds the network in either direction. */

@@ -147,6 +147,35 @@ static void a_gather_takes_half_of_a_fixed_line_but_no_less_than_its_bytes(void 
     expect(&f, ALGORITHM_all_gather, 486, 7e-3);
 }
 
+static struct all_reduce_cost half_on(const struct handmade *f, uint64_t bytes) {
+    struct error err;
+    struct cost cost;
+    assert_ok(cost_init(&cost, &f->cluster, &err));
+    const struct all_reduce_cost c = all_reduce_half_cost(&cost.all_reduce, bytes);
+    cost_release(&cost);
+    return c;
+}
+
+/* Two halves take as long as a ring: by formula and by NCCL's lines, each at its cheapest, and where all-reduces are
+ * fixed, however fast. */
+static void two_halves_take_as_long_as_a_ring(void **state) {
+    (void)state;
+    static const enum transport transports[] = {TRANSPORT_ideal, TRANSPORT_nccl, TRANSPORT_gloo};
+    struct handmade f;
+    for (int i = 0; i < 4; i++)
+        for (uint64_t bytes = 1000; bytes <= 100000000; bytes *= 10) {
+            eight_nodes(&f);
+            if (i < 3)
+                f.cluster.transport = transports[i];
+            else
+                handmade_fix(&f, 972, 0.1e-3);
+            const struct all_reduce_cost ring = cost_on(&f, ALGORITHM_ring, bytes), half = half_on(&f, bytes);
+            assert_close(2 * half.startup_us, ring.startup_us, EXACT);
+            assert_close(2 * half.transfer_us, ring.transfer_us, EXACT);
+            assert_close(2 * half.hold_us, ring.hold_us, EXACT);
+        }
+}
+
 static const struct measurement RING[] = {
     {OPERATION_all_reduce, ALGORITHM_ring, 4, 1, 1, 0, 0},
     {OPERATION_all_reduce, ALGORITHM_ring, 8, 1000, 100, 0, 0},
@@ -525,6 +554,7 @@ int main(void) {
         cmocka_unit_test(formulas_are_those_of_table_2),
         cmocka_unit_test(a_gather_has_half_the_steps_of_a_ring_and_whole_slices),
         cmocka_unit_test(a_gather_takes_half_of_a_fixed_line_but_no_less_than_its_bytes),
+        cmocka_unit_test(two_halves_take_as_long_as_a_ring),
         cmocka_unit_test(a_gather_takes_half_of_a_measured_ring),
         cmocka_unit_test(goodput_and_the_narrowest_nic_or_link_set_the_rate),
         cmocka_unit_test(one_device_needs_no_all_reduce),

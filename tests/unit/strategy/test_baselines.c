@@ -91,6 +91,29 @@ static void single_has_one_group(void **state) {
     check_groups("tree-reduce", five, three_nodes, "00000");
 }
 
+/* e + c + d + b are the first to hold 25 MiB, a is left; 40 million elements hold all. */
+static void halves_are_buckets_that_the_next_forward_pass_waits_for(void **state) {
+    (void)state;
+    static const char *const names[] = {"dear", "megatron-distributed-optimizer"};
+    struct model model;
+    struct cluster cluster;
+    check_groups(names[0], five, three_nodes, "01111");
+    check_groups(names[1], five, three_nodes, "00000");
+    read_model(five, &model);
+    read_cluster(three_nodes, &cluster);
+    for (int i = 0; i < 2; i++) {
+        struct strategy s;
+        build(names[i], &model, &cluster, &s);
+        assert_true(s.cross_iteration);
+        assert_int_equal(s.policy, POLICY_fifo);
+        for (uint32_t g = 0; g < s.n_groups; g++)
+            assert_int_equal(s.groups[g].sharded, SHARDED_optimizer);
+        strategy_release(&s);
+    }
+    cluster_release(&cluster);
+    model_release(&model);
+}
+
 /* e + c + d reach 1 MiB, b alone is exactly 25 MiB and closes its bucket, a is left. */
 static void ddp_closes_a_bucket_when_it_reaches_its_cap(void **state) {
     (void)state;
@@ -740,6 +763,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(wfbp_gives_each_variable_its_own_group),
         cmocka_unit_test(single_has_one_group),
+        cmocka_unit_test(halves_are_buckets_that_the_next_forward_pass_waits_for),
         cmocka_unit_test(ddp_closes_a_bucket_when_it_reaches_its_cap),
         cmocka_unit_test(ddp_with_a_cap_of_the_users_has_it_for_every_bucket),
         cmocka_unit_test(horovod_fuses_what_is_ready_in_one_cycle_on_the_slowest_node),
