@@ -214,11 +214,13 @@ enum status collection_draw(struct collection *c, uint64_t seed, uint64_t index,
 
 /* ---- running ---- */
 
+/* A seed of up to ten digits fits: two seeds whose last digits were cut off would share a session. So "16-" takes its
+ * room from the model's name. */
 static void id_of_session(const struct collection *c, uint64_t seed, char out[64]) {
     const char *way = c->only == COLLECTION_BY_RECIPE ? "collect" : way_words[c->only] + PREFIX;
     const bool encodes = c->space.options.encodings & ~(1u << ENCODING_none);
-    snprintf(out, 64, "%s%.8s-%.16s-%.4s-%.16s-%.4s-%lu", encodes ? "16-" : "", way, c->model->name, c->model->id.hex,
-             c->cluster->name, c->cluster->id.hex, (unsigned long)seed);
+    snprintf(out, 64, "%s%.8s-%.*s-%.4s-%.16s-%.4s-%lu", encodes ? "16-" : "", way, encodes ? 13 : 16, c->model->name,
+             c->model->id.hex, c->cluster->name, c->cluster->id.hex, (unsigned long)seed);
 }
 
 /* Open the session, or make it when there is none. *had is the number of its trials that have ended. */
