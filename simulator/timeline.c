@@ -556,8 +556,8 @@ static void serve_queue(struct timeline *tl, uint32_t c) {
 
 /* ---- pulls that wait for their turn ---- */
 
-/* On a connection a pull of at most eager_bytes comes unasked. Where that is INFINITY, a receiver that has pulls in
- * turns asks for each when its turn comes. */
+/* A pull of at most eager_bytes comes unasked and has no turn. Where eager_bytes is INFINITY every pull has one: over
+ * gloo its receiver asks for it then. */
 static bool waits_for_turn(const struct timeline *tl, const struct message *message) {
     double eager = tl->cost->eager_bytes;
     return tl->plan->pulls_by_priority && (!isfinite(eager) || (double)message->bytes > eager);

@@ -17,8 +17,9 @@
  * transport of syncopate-worker-mpi, which measured them. Else INFINITY: no push waits for its receiver's answer.
  *
  * `connected`: what one process sends another goes over one connection, in order: where eager_bytes is known, and with
- * gloo. `workers_serve`: so it is with gloo and syncopate_torch's hook, where a server is a rank that also works.
- * Receives are posted beforehand there, so eager_bytes is INFINITY. Threads: a const struct cost may be shared. */
+ * gloo. `workers_serve`: with gloo and syncopate_torch's hook a server is a rank that also works. Receives are posted
+ * beforehand there, so eager_bytes is INFINITY, whatever the description says.
+ * Threads: a const struct cost may be shared. */
 #ifndef STRATEGY_COST_COST_H
 #define STRATEGY_COST_COST_H
 

@@ -28,8 +28,8 @@ enum transport transport_of(const struct cluster *cluster);
  * default). Elsewhere those in flight move side by side. */
 bool transport_is_in_order(const struct cluster *cluster);
 
-/* Servers are ranks that also work, two ranks have one connection, and receives are posted before anything is sent:
- * gloo by syncopate_torch's hook. Elsewhere servers are processes of their own. */
+/* Servers are ranks that also work, two ranks have one connection, and receives are posted before anything is sent, but
+ * for pulls in turns: gloo by syncopate_torch's hook. Elsewhere servers are processes of their own. */
 bool transport_workers_serve(const struct cluster *cluster);
 
 /* The figures of the description, and the profile's where it has none and there is more than one device. */
