@@ -1,7 +1,7 @@
 #!/bin/bash
 # Predicted against measured over real trials in emulated clusters, two of them of nodes with two devices: `make
-# accuracy`. Needs root. Of lab-8x2x200m a ring moves 0.1 Gbit/s a device: at that rate 2 processors carry 16 devices and
-# their servers, whose looks for messages are the rest of the load (lab_pause_us in trial-runner/launch.c).
+# accuracy`. Needs root. In lab-8x2x200m two devices share 0.2 Gbit/s. At that rate 2 processors carry 16 devices and 8
+# servers; looking for messages is the rest of their load (lab_pause_us in trial-runner/launch.c).
 #
 #   TRIALS=12 SEED=1 BENCH=60s OUT=build/release tests/accuracy.sh
 #
