@@ -189,8 +189,8 @@ def read_cluster(path):
 
 
 ABOUT = """Measure what all-reduces of torch.distributed cost on this cluster, and write a cluster file for
-`syncopate simulate` and `syncopate tune`: their times by bytes, what starting a message costs, and how much
-computing and messages slow each other.
+`syncopate simulate` and `syncopate tune`: their times by bytes, what starting a message costs, with gloo what
+a push to a server costs, and how much computing and messages slow each other.
 
 Run it on every rank, one rank a device, as your job is started: by the same launcher, with the same backend,
 network settings (NCCL_*, GLOO_SOCKET_IFNAME) and OMP_NUM_THREADS. Nothing else may run meanwhile. It takes about
