@@ -777,19 +777,12 @@ static void start_part(struct timeline *tl, uint32_t c, uint32_t m, enum timer_k
     network_add(&tl->network, class, part_bytes(tl, message, kind), transfer, tl->now_us);
 }
 
-/* A push goes to its connection. gloo has then handed it over to the kernel, whose buffers hold megabytes. */
-static void start_push(struct timeline *tl, uint32_t c, uint32_t m, double began_us) {
-    if (tl->cost->workers_serve)
-        return_credit(&tl->chains[c], tl->plan->messages[m].bytes);
-    start_part(tl, c, m, TIMER_PUSH, began_us);
-}
-
 /* The first part of a push, which may be all of it. */
 static void push_came(struct timeline *tl, uint32_t c, uint32_t m, double began_us) {
     const struct message *message = &tl->plan->messages[m];
-    if (isfinite(tl->cost->eager_bytes))
+    if (tl->cost->connected)
         set_timer(tl, c, m, TIMER_PUSH_ANSWER, tl->now_us, began_us);
-    else if (!tl->cost->workers_serve)
+    else
         return_credit(&tl->chains[c], message->bytes);
     if (!has_request(tl, message, false))
         push_done(tl, c, m, began_us);
@@ -841,8 +834,6 @@ static void handle_timer(struct timeline *tl, struct timer timer) {
                          tl->now_us - timeline_message_cost(tl, &tl->plan->messages[timer.message]).startup_us);
     else if (kind == TIMER_SUM)
         enqueue_pull(tl, timer.chain, timer.message);
-    else if (kind == TIMER_PUSH)
-        start_push(tl, timer.chain, timer.message, timer.began_us);
     else
         start_part(tl, timer.chain, timer.message, kind, timer.began_us);
 }

@@ -31,7 +31,7 @@
  *     priority, the answer to a pull's request waits in the queue of pulls; a pull that needs no request has no turn.
  *   - Ranks that serve (cost.workers_serve: gloo by the hook): two ranks have one connection, so a pull also waits for
  *     what its server pushes the same way. Receivers ask for pushes beforehand, and for pulls too unless these go by
- *     priority. The credit of a push comes back when it is handed over to its connection: the kernel buffers megabytes.
+ *     priority. The credit of a push comes back with the server's word that it is there.
  *     Two things the timeline leaves out. The hook asks for touched rows only when it hears how many come. And a
  *     server's own part of a message takes no time in the hook; here it is pushed, and its sum has a turn as a pull.
  *   - Scattering into several gradients, decoding, and copies to a node's other devices (local_reduction), delay the

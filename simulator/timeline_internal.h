@@ -27,7 +27,7 @@
 struct timeline_options; /* simulator/timeline.h */
 
 /* A push or pull of more than eager_bytes is a request, an answer and the rest, which is all of its bytes. So is a pull
- * that its receiver asks for when its turn comes (cost.workers_serve). Where eager_bytes is finite, a smaller push is
+ * that its receiver asks for when its turn comes (cost.workers_serve). On connections a smaller push is
  * answered too. The timer of a part is its start. */
 enum timer_kind {
     TIMER_STEP,

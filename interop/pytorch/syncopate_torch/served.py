@@ -212,14 +212,18 @@ class Words:
 
 
 class Served:
-    """`exchange` is told what is sent (line.returned) and what is back (back). A server's own part needs no sending, so
-    its credit comes back at once; but not where rank 0 leads, because then its credit is everyone's."""
+    """`exchange` is told what is sent (line.returned) and what is back (back). gloo hands a part of megabytes to the kernel
+    at once. So where credit is limited a parent sends a word when it has a part, and credit comes back with that. A
+    server's own part needs no sending, so its credit comes back at once; but not where rank 0 leads, because then its
+    credit is everyone's."""
 
     def __init__(self, exchange, node_ranks, led):
         self.exchange, self.led = exchange, led
         self.group = dist.new_group(backend="gloo")
         self.cargos, self.parents = {}, {}
         self.lock, self.flying = threading.Lock(), {}  # message -> what its push is known by
+        self.answers_parts = exchange.strategy.get("credit_bytes") is not None
+        self.unanswered = collections.defaultdict(collections.deque)  # message -> pushes whose word is still to come
         for i, message in enumerate(exchange.messages):
             if not message.all_reduced:
                 self.parents[i], children = family(message, node_ranks, dist.get_rank(), dist.get_world_size())
@@ -249,6 +253,11 @@ class Served:
         }
         self.from_parents = {
             p: Words(p, self.down_tag, self.group, self.length, upward.count(p), go_on, self._take_word_of_sum) for p in parents
+        }
+        self.taken_tag = n + 2
+        self.of_taken_parts = {
+            p: Words(p, self.taken_tag, self.group, 1, upward.count(p), go_on, self._hear_of_taken_part)
+            for p in parents if self.answers_parts
         }
         kinds = [("sums",), ("answers",)] + [(way, p) for p in parents for way in ("push", "pull")]
         self.waiters = {kind: Waiter(torch.device("cpu")) for kind in kinds}
@@ -289,8 +298,15 @@ class Served:
         self._arrived(i)
 
     def _take_part(self, i, child, counts):
-        self.cargos[i].take_part(child, counts)
+        cargo = self.cargos[i]
+        cargo.take_part(child, counts)
+        if self.answers_parts and cargo.message.server:
+            word = torch.tensor([cargo.tag])
+            self._expect(("answers",), All(dist.isend(word, child, self.group, self.taken_tag)), lambda: None)
         self._arrived(i)
+
+    def _hear_of_taken_part(self, i, _):
+        self._returned(i, self.unanswered[i].popleft())
 
     def _arrived(self, i):
         cargo = self.cargos[i]
@@ -315,11 +331,18 @@ class Served:
             return
         if not self.pulls:
             cargo.ask_for_sum(parent)
-        self._expect(("push", parent), self._send(cargo, parent, self.up_tag), lambda: self._returned(i, push))
+        if self.answers_parts:
+            self.unanswered[i].append(push)
+            self.of_taken_parts[parent].more(1)
+        self._expect(("push", parent), self._send(cargo, parent, self.up_tag), lambda: self._sent(i, push))
         self.from_parents[parent].more(1)
 
+    def _sent(self, i, push):
+        if not self.answers_parts:
+            self._returned(i, push)
+
     def _returned(self, i, push):
-        """The push is out. Where the sum came before that was heard, this is the second call."""
+        """The push's credit is back. Where the sum came before that was heard, this is the second call."""
         with self.lock:
             if push is None or self.flying.get(i) is not push:
                 return

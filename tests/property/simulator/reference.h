@@ -410,8 +410,6 @@ static inline void ref_begin_part(struct ref *r, int c, int m, enum ref_part par
     double amount = part == REF_PUSH || part == REF_PULL             ? first
                     : part == REF_PUSH_REST || part == REF_PULL_REST ? bytes - first
                                                                      : 0;
-    if (part == REF_PUSH && r->cost->workers_serve)
-        ref_return_credit(r, c, m);
     if ((uint32_t)r->node[c] == message->server && !isfinite(r->cost->device_link_bytes_per_us[r->node[c]]))
         ref_part_done(r, c, m, part);
     else
@@ -420,10 +418,10 @@ static inline void ref_begin_part(struct ref *r, int c, int m, enum ref_part par
 
 static inline void ref_part_done(struct ref *r, int c, int m, enum ref_part part) {
     bool large = ref_asks(r, m, ref_comes_back(part) != (part == REF_TAKEN || part == REF_ASKED));
-    bool answers = isfinite(r->cost->eager_bytes);
+    bool answers = r->cost->connected;
     if (part == REF_PUSH && answers)
         ref_wait(r, c, m, REF_TAKEN, r->now_us);
-    if (part == REF_TAKEN || (part == REF_PUSH && !answers && !r->cost->workers_serve))
+    if (part == REF_TAKEN || (part == REF_PUSH && !answers))
         ref_return_credit(r, c, m);
     if (part == REF_TAKEN && large)
         ref_begin_part(r, c, m, REF_PUSH_REST);
