@@ -402,9 +402,9 @@ static void ranks_that_serve_push_and_answer_on_one_connection(void **state) {
     assert_close(fixture_iteration_us(&f), 30 + 406, 1e-3);
 }
 
-/* The first push is there at 103 us and its word back at 106, so the second is on its way from 109 to 209. Pulls at once
- * come until 212 and 312, one behind the other. In turn each is first asked for: the second, whose sum is there at 209, is
- * offered at 212, asked for at 215, and there at 315. */
+/* The first push is there at 103 us and its word back at 106, so the second is on its way from 109 to 209. Pulls at
+ * once come until 212 and 312, one behind the other. In turn each is first asked for: the second, whose sum is there at
+ * 209, is offered at 212, asked for at 215, and there at 315. */
 static void ranks_that_serve_ask_for_pulls_in_turn(void **state) {
     (void)state;
     struct fixture f;
