@@ -14,6 +14,8 @@
  *     begins when all have joined, spends its startup, which overlaps with anything, and then transfers. Its credit
  *     comes back at the end. Where all-reduces go in order (cost.in_order: NCCL), one that all have joined also waits
  *     for the end of those that were joined before, and its startup overlaps with no other all-reduce.
+ *     Of two halves the first opens no gate: when it ends, the second is ready on every node. Gradients are gathered
+ *     before the first and scattered after the second.
  *   - Parameter server: every node pushes, once or once a device. The server adds the pushes to the sum one after
  *     another, as they come, and sends the sum back when it has all of them. Pushes and pulls share the NICs, and the
  *     credit of a push comes back when the push has arrived.
