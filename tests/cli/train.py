@@ -11,7 +11,7 @@ import time
 how = sys.argv[1]
 with open(os.environ["SYNCOPATE_TRIAL_STRATEGY"]) as file:
     strategy = json.load(file)
-kinds = [v["sync"] for v in strategy["variables"]]
+kinds = [part["sync"] for v in strategy["variables"] for part in v.get("each_shard", [v])]
 messages = len({s["group"] for s in kinds if s["kind"] == "all_reduce"}) + sum(s["kind"] != "all_reduce" for s in kinds)
 if len(sys.argv) > 2:
     with open(sys.argv[2], "a") as log:
