@@ -34,10 +34,6 @@ static const char *phase_words(enum tune_phase phase) {
     return words[phase];
 }
 
-static const char *time_or_dash(double us, char *out, size_t n) {
-    return units_format_known_time(us, "-", out, n);
-}
-
 /* Append to the line; what does not fit into it is left out. */
 static void put(char out[PROGRESS_LINE], const char *format, ...) {
     size_t used = strlen(out);
@@ -67,9 +63,10 @@ void progress_result(const struct tune_event *e, size_t columns, char out[PROGRE
     const struct tune_outcome *outcome = e->outcome;
     *out = 0;
     put(out, "%4lu  %-9s %-*.*s %s%9s ", (unsigned long)e->number, phase_words(e->phase), name, name, e->name,
-        wordy ? "predicted " : "", time_or_dash(e->predicted_us, predicted, sizeof predicted));
+        wordy ? "predicted " : "", units_format_known_time(e->predicted_us, "-", predicted, sizeof predicted));
     if (outcome->state == RECORD_COMPLETE)
-        put(out, "%s %9s%s%s%s", wordy ? "measured" : "->", time_or_dash(e->median_us, measured, sizeof measured),
+        put(out, "%s %9s%s%s%s", wordy ? "measured" : "->",
+            units_format_known_time(e->median_us, "-", measured, sizeof measured),
             e->median_us <= e->best_us ? " *" : "", outcome->early ? "  (ended early)" : "",
             e->recorded ? "  (recorded)" : "");
     else
@@ -89,7 +86,7 @@ void progress_bar(const struct tune_event *e, size_t columns, char out[PROGRESS_
     put(out, "[%s] %lu", bar, (unsigned long)e->number);
     if (e->budget)
         put(out, "/%lu", (unsigned long)e->budget);
-    put(out, "  best %s", time_or_dash(e->best_us, best, sizeof best));
+    put(out, "  best %s", units_format_known_time(e->best_us, "-", best, sizeof best));
     if (isfinite(e->left_us) && e->number > 1)
         put(out, "  %.0f:%02.0f left", floor(e->left_us / 60e6), floor(fmod(e->left_us / 1e6, 60)));
     put(out, "  %s", e->name);

@@ -564,7 +564,8 @@ static bool waits_for_turn(const struct timeline *tl, const struct message *mess
 }
 
 static bool has_request(const struct timeline *tl, const struct message *message, bool back) {
-    return (double)message->bytes > tl->cost->eager_bytes || (back && tl->ordered && waits_for_turn(tl, message));
+    return (double)message->bytes > tl->cost->eager_bytes ||
+           (back && tl->cost->connected && waits_for_turn(tl, message));
 }
 
 static void return_pull_credit(struct chain *chain, uint64_t bytes) {
@@ -581,7 +582,7 @@ static void enqueue_pull(struct timeline *tl, uint32_t c, uint32_t m) {
 static void serve_pulls(struct timeline *tl, uint32_t c) {
     struct chain *chain = &tl->chains[c];
     /* On connections the server has asked already, and its request waits for the answer. */
-    enum timer_kind part = tl->ordered ? TIMER_PULL_ANSWER : TIMER_PULL;
+    enum timer_kind part = tl->cost->connected ? TIMER_PULL_ANSWER : TIMER_PULL;
     chain->pulls_dirty = false;
     for (uint32_t m; (m = ready_set_first(&chain->pulls)) != UINT32_MAX;) {
         uint64_t bytes = tl->plan->messages[m].bytes;
@@ -638,7 +639,7 @@ static void pull_done(struct timeline *tl, uint32_t c, uint32_t m, double began_
 
 /* Without connections pulls wait at the chain from the moment when the server has the sum. */
 static void sum_done(struct timeline *tl, uint32_t m, double sum_us) {
-    bool waits = tl->plan->pulls_by_priority && !tl->ordered;
+    bool waits = tl->plan->pulls_by_priority && !tl->cost->connected;
     for (uint32_t c = 0; c < tl->n_chains; c++)
         if (!waits)
             set_timer(tl, c, m, TIMER_PULL, sum_us, sum_us);

@@ -27,8 +27,8 @@
 struct timeline_options; /* simulator/timeline.h */
 
 /* A push or pull of more than eager_bytes is a request, an answer and the rest, which is all of its bytes. So is a pull
- * that its receiver asks for when its turn comes (cost.workers_serve). On connections a smaller push is
- * answered too. The timer of a part is its start. */
+ * that its receiver asks for when its turn comes (cost.workers_serve). On connections a smaller push is answered
+ * too. The timer of a part is its start. */
 enum timer_kind {
     TIMER_STEP,
     TIMER_STARTUP, /* of an all-reduce, where computing may slow it */
@@ -141,7 +141,6 @@ struct timeline {
     uint32_t *class_link;       /* by class: resource of the overriding link, or UINT32_MAX */
     uint32_t *served;           /* by server slot: its messages */
     uint32_t n_servers;
-    bool ordered;              /* what one process sends another arrives in order, as the measured transports do */
     uint32_t all_reduce_class; /* with two_way the next two are those of the first and the second part of a tree */
     double all_reduce_unit;    /* amount of one microsecond of transfer */
     bool two_way;              /* some all-reduce may have two parts */
@@ -172,7 +171,7 @@ struct timeline {
  * not if the server is a process of its own. Without connections it does not matter who sends. */
 static inline bool timeline_pulls_as_pushes(const struct timeline *tl, uint32_t chain, uint32_t server) {
     uint32_t node = tl->chains[chain].node;
-    return (!tl->ordered || tl->cost->workers_serve) && node != server && tl->chain_of[server] != UINT32_MAX &&
+    return (!tl->cost->connected || tl->cost->workers_serve) && node != server && tl->chain_of[server] != UINT32_MAX &&
            tl->server_slot[node] != UINT32_MAX;
 }
 

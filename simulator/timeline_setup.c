@@ -454,7 +454,7 @@ static void share_out_heaps(struct timeline *tl) {
     for (uint32_t k = 0; k < tl->flows.n_classes; k++) {
         bool served = k < tl->all_reduce_class;
         classes[k].heap = heap;
-        classes[k].connection = tl->ordered && k != tl->all_reduce_class;
+        classes[k].connection = tl->cost->connected && k != tl->all_reduce_class;
         heap += served ? most_at_once(tl, k) : all_reduces;
     }
     if (tl->interferes) {
@@ -468,7 +468,6 @@ static void init_network(struct timeline *tl, bool all) {
     struct network *net = &tl->network;
     struct flows *flows = &tl->flows;
     tl->two_way = goes_two_ways(tl->plan, tl->cost);
-    tl->ordered = tl->cost->connected;
     tl->n_servers = tl->all_reduce_class = net->n_ports = 0;
     net->burst = tl->cost->burst_bytes;
     flows->n_resources = 0;

@@ -418,6 +418,23 @@ static enum status make_messages(struct lowering *low, struct error *err) {
 
 /* ---- order ---- */
 
+/* The order of fifo: by readiness, and then second halves by their gates. `first` has room for n_steps + 2. */
+static enum status order_fifo(struct lowering *low, const uint32_t *ready, const uint32_t *gate, uint32_t *fifo,
+                              uint32_t *first, struct error *err) {
+    struct plan *plan = low->plan;
+    const uint32_t n = plan->n_messages;
+    uint32_t *by_ready, *key;
+    if (!alloc_u32(&plan->arena, &by_ready, n) || !alloc_u32(&plan->arena, &key, n))
+        return error_no_memory(err);
+    sort_by_key(n, NULL, ready, plan->n_steps, by_ready, first);
+    for (uint32_t i = 0; i < n; i++)
+        key[i] = low->messages[i].half == HALF_gather ? 1 + gate[i] : 0;
+    sort_by_key(n, by_ready, key, plan->n_steps + 1, fifo, first);
+    for (uint32_t i = 0; i < n; i++)
+        low->messages[fifo[i]].fifo_rank = i;
+    return ST_OK;
+}
+
 static enum status order_messages(struct lowering *low, struct error *err) {
     struct plan *plan = low->plan;
     uint32_t n = plan->n_messages, n_steps = plan->n_steps, *ready, *gate, *fifo, *order, *place, *first_ready,
@@ -433,12 +450,9 @@ static enum status order_messages(struct lowering *low, struct error *err) {
         ready[i] = low->messages[i].ready;
         gate[i] = low->messages[i].gate;
     }
-    sort_by_key(n, NULL, ready, n_steps, by_ready, first_ready);
-    for (uint32_t i = 0; i < n; i++) /* second halves come last, by gate */
-        place[i] = low->messages[i].half == HALF_gather ? 1 + gate[i] : 0;
-    sort_by_key(n, by_ready, place, n_steps + 1, fifo, first_ready);
-    for (uint32_t i = 0; i < n; i++)
-        low->messages[fifo[i]].fifo_rank = i;
+    enum status st = order_fifo(low, ready, gate, fifo, first_ready, err);
+    if (st)
+        return st;
     if (plan->policy == POLICY_priority)
         sort_by_key(n, fifo, gate, n_steps, order, first_gate);
     else

@@ -91,10 +91,10 @@ static enum status check_push_number(const struct strategy *strategy, const stru
 static enum status check_part(const struct strategy *strategy, const struct variable *v,
                               const struct variable_sync *sync, const struct cluster *cluster, struct error *err) {
     enum status st = check_encoding(v, sync, err);
-    if (!st && sync->kind == SYNC_ALL_REDUCE)
+    if (!st && sync->kind == SYNC_ALL_REDUCE) {
         st = check_sharded(strategy, v, sync, err);
-    if (!st && sync->kind == SYNC_ALL_REDUCE)
-        return check_gathered(strategy, v, sync, err);
+        return st ? st : check_gathered(strategy, v, sync, err);
+    }
     if (st)
         return st;
     st = check_partition_bytes(sync->partition_bytes, err);

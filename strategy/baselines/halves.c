@@ -1,11 +1,11 @@
 /* All-reduces in halves: a reduce-scatter during the backward pass, an all-gather that the next forward pass waits for.
  *
- *   dear                            buckets of 25 MiB in the order of readiness. Zhang et al., "DeAR" (ICDCS 2023): the
- *                                   all-gathers follow all reduce-scatters, in the order in which the forward pass
- * needs them. The system searches its buckets' size by measurements; here it keeps the size that it begins with.
- *   megatron-distributed-optimizer  buckets of 40 million elements, or of a million a device where that is more.
- *                                   Megatron-LM's distributed optimizer with --overlap-grad-reduce and
- *                                   --overlap-param-gather.
+ * dear: buckets of 25 MiB in the order of readiness. The all-gathers follow all reduce-scatters, in the order in which
+ * the forward pass needs them. The system searches the size of its buckets by measurements; here the size is the one
+ * that the search begins with. Source: Zhang et al., "DeAR" (ICDCS 2023).
+ *
+ * megatron-distributed-optimizer: buckets of 40 million elements, or of a million a device where that is more. Source:
+ * Megatron-LM's distributed optimizer with --overlap-grad-reduce and --overlap-param-gather.
  *
  * Left out: how long the optimizer takes, here as everywhere. Both send one message at a time, on one stream of NCCL.
  */

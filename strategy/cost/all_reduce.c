@@ -423,25 +423,26 @@ static struct all_reduce_cost half_of_ring(const struct all_reduce_table *table,
         .startup_us = c.startup_us / 2, .transfer_us = c.transfer_us / 2, .hold_us = c.hold_us / 2};
 }
 
+/* It holds the network for so long at least. */
+static struct all_reduce_cost at_least(double least_us, struct all_reduce_cost cost) {
+    cost.transfer_us = fmax(cost.transfer_us, least_us);
+    cost.hold_us = fmax(cost.hold_us, least_us);
+    return cost;
+}
+
 static struct all_reduce_cost gather_cost(const struct all_reduce_table *table, double bytes) {
     const struct gather *gather = &table->gather;
-    const double least = gather->least_per_byte_us * bytes;
     struct all_reduce_cost c = table->fixed || table->any_curve
                                    ? half_of_ring(table, gather->devices * bytes)
                                    : cheapest_line(&table->lines[ALGORITHM_all_gather], bytes);
     c.startup_us += gather->sum_per_byte_us * bytes;
-    c.transfer_us = fmax(c.transfer_us, least);
-    c.hold_us = fmax(c.hold_us, least);
-    return c;
+    return at_least(gather->least_per_byte_us * bytes, c);
 }
 
 struct all_reduce_cost all_reduce_half_cost(const struct all_reduce_table *table, uint64_t bytes) {
     const struct gather *gather = &table->gather;
     const double least = table->fixed ? 0 : gather->least_per_byte_us * (double)bytes / gather->devices;
-    struct all_reduce_cost c = half_of_ring(table, (double)bytes);
-    c.transfer_us = fmax(c.transfer_us, least);
-    c.hold_us = fmax(c.hold_us, least);
-    return c;
+    return at_least(least, half_of_ring(table, (double)bytes));
 }
 
 struct all_reduce_cost all_reduce_cost(const struct all_reduce_table *table, enum algorithm algorithm, uint64_t bytes) {
