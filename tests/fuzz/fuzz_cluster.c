@@ -7,15 +7,9 @@
 
 #include "base/json.h"
 #include "strategy/cluster.h"
+#include "tests/fuzz/require.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n);
-
-static void require(int holds, const char *what) {
-    if (!holds) {
-        fprintf(stderr, "broken: %s\n", what);
-        abort();
-    }
-}
 
 static void check_round_trip(const struct cluster *cluster) {
     struct cluster again;

@@ -5,15 +5,9 @@
 #include <string.h>
 
 #include "cli/client/event_parser.h"
+#include "tests/fuzz/require.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n);
-
-static void require(int holds, const char *what) {
-    if (!holds) {
-        fprintf(stderr, "broken: %s\n", what);
-        abort();
-    }
-}
 
 struct heard {
     uint64_t hash, n;

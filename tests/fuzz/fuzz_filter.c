@@ -8,19 +8,13 @@
 
 #include "dataset/filter.h"
 #include "dataset/query.h"
+#include "tests/fuzz/require.h"
 #include "tests/support/dataset/put.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n);
 
 static char path[64];
 static struct store *store;
-
-static void require(int holds, const char *what) {
-    if (!holds) {
-        fprintf(stderr, "broken: %s\n", what);
-        abort();
-    }
-}
 
 static void leave(void) {
     static const char *const tails[] = {"", "-wal", "-shm", ".lock"};

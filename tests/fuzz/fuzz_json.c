@@ -6,15 +6,9 @@
 #include <string.h>
 
 #include "base/json.h"
+#include "tests/fuzz/require.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n);
-
-static void require(int holds, const char *what) {
-    if (!holds) {
-        fprintf(stderr, "broken: %s\n", what);
-        abort();
-    }
-}
 
 /* The canonical form of `text`, which a writer of ours made. */
 static char *canonical_again(char *text) {

@@ -7,16 +7,10 @@
 
 #include "base/json.h"
 #include "strategy/plan.h"
+#include "tests/fuzz/require.h"
 #include "tests/unit/strategy/plan_invariants.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n);
-
-static void require(int holds, const char *what) {
-    if (!holds) {
-        fprintf(stderr, "broken: %s\n", what);
-        abort();
-    }
-}
 
 static void check_round_trip(const struct model *model) {
     struct model again;

@@ -6,15 +6,9 @@
 #include <string.h>
 
 #include "service/http/transport/multipart.h"
+#include "tests/fuzz/require.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n);
-
-static void require(int holds, const char *what) {
-    if (!holds) {
-        fprintf(stderr, "broken: %s\n", what);
-        abort();
-    }
-}
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n) {
     struct arena arena = {0};

@@ -6,15 +6,9 @@
 #include <string.h>
 
 #include "interop/export/nccl/table.h"
+#include "tests/fuzz/require.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n);
-
-static void require(int holds, const char *what) {
-    if (!holds) {
-        fprintf(stderr, "broken: %s\n", what);
-        abort();
-    }
-}
 
 static void check_round_trip(const struct nccl_table *table) {
     struct error err = {0};

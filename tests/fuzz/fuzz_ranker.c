@@ -7,15 +7,9 @@
 #include <string.h>
 
 #include "simulator/learned/ranker.h"
+#include "tests/fuzz/require.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n);
-
-static void require(int holds, const char *what) {
-    if (!holds) {
-        fprintf(stderr, "broken: %s\n", what);
-        abort();
-    }
-}
 
 /* Two variables, three rows, an edge. */
 static void score(const struct ranker *ranker) {

@@ -8,6 +8,7 @@
 
 #include "base/json.h"
 #include "strategy/plan.h"
+#include "tests/fuzz/require.h"
 #include "tests/unit/strategy/plan_invariants.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n);
@@ -29,13 +30,6 @@ static const char cluster_text[] =
 
 static struct model model;
 static struct cluster cluster;
-
-static void require(int holds, const char *what) {
-    if (!holds) {
-        fprintf(stderr, "broken: %s\n", what);
-        abort();
-    }
-}
 
 static cJSON *parse(const char *text) {
     struct error err = {0};

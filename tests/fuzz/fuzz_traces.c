@@ -7,17 +7,11 @@
 #include <string.h>
 
 #include "interop/traces/explanation.h"
+#include "tests/fuzz/require.h"
 
 enum { MAX_RANKS = 3, CELLS = 7 };
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n);
-
-static void require(int holds, const char *what) {
-    if (!holds) {
-        fprintf(stderr, "broken: %s\n", what);
-        abort();
-    }
-}
 
 static size_t cut(char *text, size_t n, struct source sources[MAX_RANKS]) {
     static const char *const names[MAX_RANKS] = {"a", "b", "c"};
