@@ -6,15 +6,7 @@
 # Plan: 9
 set -u
 cd "$(dirname "$0")/../.."
-source tests/cli/check.bash
-syncopate=$PWD/${OUT:-build/release}/bin/syncopate worker=$PWD/${OUT:-build/release}/bin/syncopate-worker-mpi
-if ! [ -x "$worker" ] || ! command -v mpirun >/dev/null || ! command -v python3 >/dev/null; then
-    echo "skip encoded: needs the worker program, mpirun and python3"
-    exit 0
-fi
-dir=$(mktemp -d)
-trap 'rm -rf "$dir"' EXIT
-cd "$dir"
+source tests/cli/trials.bash encoded
 
 # 2.4 MB in two variables; 40 Mbit/s.
 cat >model.json <<'END'
@@ -39,23 +31,14 @@ for encoding in none f16 bf16; do
     strategy server-$encoding '{"kind":"parameter_server","servers":["n2"]}' $encoding
 done
 
-root=
-[ "$(id -u)" = 0 ] && root=--allow-run-as-root
-here() {
-    timeout 60 mpirun $root --oversubscribe --bind-to none --mca btl self,vader -np 3 "$worker" run --model model.json \
-        --cluster cluster.json --strategy ring-f16.json --iterations 3 --warmup 0 --verify "$@" >out 2>err
-}
-here
+here ring-f16 --iterations 3 --warmup 0
 [ $? = 0 ] && grep -q '"event":"done"' out
 verdict right_sums_of_halves_pass $? "$(head -c 300 out)"
-! here --fault sum && grep -q '"event":"error".*sum' out
+! here ring-f16 --iterations 3 --warmup 0 --fault sum && grep -q '"event":"error".*sum' out
 verdict a_wrong_sum_of_halves_is_noticed $? "$(head -c 300 out)"
 
 trial() { "$syncopate" trial model.json cluster.json --strategy "$1.json" --iterations 3 --warmup 1 --json; }
-if [ "$(id -u)" != 0 ] || ! unshare --net true 2>/dev/null; then
-    echo "skip encoded_in_the_lab: needs root"
-    exit 0
-fi
+needs_lab encoded
 for name in ring-none ring-f16 ring-bf16 server-none server-f16; do
     check "${name//-/_}_runs_in_the_lab" 0 '"measured_us"' trial $name
     cp out $name.out

@@ -2,18 +2,10 @@
 # All-reduces in halves ("sharded": "optimizer"): refused where they cannot be, summed and gathered right over MPI, and in
 # the lab as fast as predicted. Needs OUT and, for labs, root; prints ok, not ok and skip lines (tests/README.md).
 # Alone: real trials are timed.
-# Plan: 13
+# Plan: 14
 set -u
 cd "$(dirname "$0")/../.."
-source tests/cli/check.bash
-syncopate=$PWD/${OUT:-build/release}/bin/syncopate worker=$PWD/${OUT:-build/release}/bin/syncopate-worker-mpi
-if ! [ -x "$worker" ] || ! command -v mpirun >/dev/null || ! command -v python3 >/dev/null; then
-    echo "skip halves: needs the worker program, mpirun and python3"
-    exit 0
-fi
-dir=$(mktemp -d)
-trap 'rm -rf "$dir"' EXIT
-cd "$dir"
+source tests/cli/trials.bash halves
 
 # Two layers: the second half of b passes while the first layer's forward pass runs.
 cat >model.json <<'END'
@@ -55,27 +47,18 @@ check encoded_halves_are_refused 2 "variable \"b\" is encoded, but group 1 has \
     grep -q '"cat":"reduce-scatter"' trace.json && grep -q '"cat":"all-gather"' trace.json
 verdict pictures_tell_halves_apart $? "$(head -c 300 err)"
 
-root=
-[ "$(id -u)" = 0 ] && root=--allow-run-as-root
-here() {
-    timeout 60 mpirun $root --oversubscribe --bind-to none --mca btl self,vader -np 3 "$worker" run --model model.json \
-        --cluster cluster.json --strategy "$1.json" --iterations 4 --warmup 1 --verify "${@:2}" >out 2>err
-}
 for name in halves barrier priority fused; do
-    here $name
+    here $name --iterations 4 --warmup 1
     [ $? = 0 ] && grep -q '"event":"done"' out
     verdict "sums_of_${name}_are_right_and_everywhere" $? "$(head -c 300 out)"
 done
-! here halves --fault sum && grep -q '"event":"error".*sum' out
+! here halves --iterations 4 --warmup 1 --fault sum && grep -q '"event":"error".*sum' out
 verdict a_wrong_sum_of_halves_is_noticed $? "$(head -c 300 out)"
 
 trial() { "$syncopate" trial model.json cluster.json --strategy "$1.json" --iterations 6 --warmup 2 --json; }
-if ! trial whole >whole.out 2>err; then
-    echo "skip halves_in_the_lab: $(head -n 1 err)"
-    exit 0
-fi
-for name in halves barrier priority; do
-    check "${name}_run_in_the_lab" 0 '"measured_us"' trial $name
+needs_lab halves
+for name in whole halves barrier priority; do
+    check "${name}_runs_in_the_lab" 0 '"measured_us"' trial $name
     cp out $name.out
 done
 # Bounds are wide: a busy machine may delay a message, but not by as much as the links take.

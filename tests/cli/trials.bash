@@ -1,0 +1,27 @@
+# Sourced by tests of strategies in real trials over MPI, with the test's name: a folder to work in, where the test writes
+# model.json, cluster.json of three nodes, and a strategy to each NAME.json.
+source tests/cli/check.bash
+syncopate=$PWD/${OUT:-build/release}/bin/syncopate worker=$PWD/${OUT:-build/release}/bin/syncopate-worker-mpi
+if ! [ -x "$worker" ] || ! command -v mpirun >/dev/null || ! command -v python3 >/dev/null; then
+    echo "skip $1: needs the worker program, mpirun and python3"
+    exit 0
+fi
+dir=$(mktemp -d)
+trap 'rm -rf "$dir"' EXIT
+cd "$dir"
+as_root=
+[ "$(id -u)" = 0 ] && as_root=--allow-run-as-root
+
+# here NAME OPTION...: three ranks of the worker on this machine, which check every sum; what they say is in out.
+here() {
+    timeout 60 mpirun $as_root --oversubscribe --bind-to none --mca btl self,vader -np 3 "$worker" run \
+        --model model.json --cluster cluster.json --strategy "$1.json" --verify "${@:2}" >out 2>err
+}
+
+# needs_lab NAME: ends the test with a line where there can be no lab.
+needs_lab() {
+    if [ "$(id -u)" != 0 ] || ! unshare --net true 2>/dev/null; then
+        echo "skip $1_in_the_lab: needs root"
+        exit 0
+    fi
+}
