@@ -23,11 +23,11 @@
  *                        all_gather: every device sends its touched rows to all others; all variables of the
  *                        group are sparse
  *     "partition_bytes"  the largest message, at least 1024; default: the group is one message
- *     "sharded"          what each device keeps a part of alone: none (default) or optimizer. With optimizer (ZeRO-1,
- *                        DeAR, Megatron's distributed optimizer) the all-reduce is split: a reduce-scatter brings each
- *                        device the sum of its part, the optimizer updates that part, and an all-gather brings the
- *                        updated variables to all. Both are halves of a ring, so "algorithm" is auto or ring, and
- *                        gradients are not encoded
+ *     "sharded"          what each device keeps a part of alone: none (default) or optimizer. optimizer
+ *                        (ZeRO-1, DeAR, Megatron's distributed optimizer) splits the all-reduce. A reduce-scatter
+ *                        brings each device the sum of its part. The optimizer updates that part. An all-gather brings
+ *                        the updated variables to all. Both are halves of a ring, so "algorithm" is auto or ring.
+ *                        Gradients are not encoded
  *   "variables"        an array, each variable of the model once, in any order:
  *     "name"             the variable's
  *     "partition"        default: not cut

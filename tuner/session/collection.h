@@ -80,9 +80,9 @@ struct collect_options {
 };
 enum { COLLECT_LEAST = 8, COLLECT_MOST = 30 };
 
-/* Run trials until `trials` of them have ended in this dataset, in the session "WAY-MODEL-CLUSTER-SEED" (names and the
- * first digits of ids; "collect" for the recipe; "16-" before it where gradients may be encoded). Fails: ST_CANCELLED,
- * and what runner and store fail with. */
+/* Run trials until `trials` of them have ended in this dataset, in the session "WAY-MODEL-CLUSTER-SEED". Models and
+ * clusters stand there by name and the first digits of their ids. WAY is "collect" for the recipe. Where gradients may
+ * be encoded "16-" stands before all. Fails: ST_CANCELLED, and what runner and store fail with. */
 enum status collect_run(struct store *store, struct collection *collection, const struct tune_runner *runner,
                         const struct collect_options *options, struct error *err);
 

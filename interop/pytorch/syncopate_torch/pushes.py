@@ -1,6 +1,6 @@
 """What a push and a pull cost, by the code that the hook serves with (served.py): words, threads of Python and all.
 
-One message goes from every other rank to the last one, which serves it, and back. The bench times that round trip.
+The last rank serves one message: every other rank pushes its part and pulls the sum. The bench times push and pull.
 """
 
 import threading
