@@ -419,9 +419,9 @@ def the_metrics_are_what_prometheus_reads():
     service = Service("--open")
     for path in ("/healthz", "/api/v1/models", "/nothing", "/api/v1/models?x=1", '/api/v1/models/%22%5C'):
         service.ask("GET", path)
-    status, headers, body = service.ask("GET", "/metrics")
-    # Requests before may have been answered and not yet been counted out.
+    # A request is counted after it was answered: wait until all are.
     wait_for(lambda: "\nsyncopate_http_requests_in_flight 1\n" in service.ask("GET", "/metrics")[2].decode())
+    status, headers, body = service.ask("GET", "/metrics")
     service.stop()
     assert status == 200 and headers["Content-Type"].startswith("text/plain; version=0.0.4")
     samples = prometheus.read(body.decode())
