@@ -238,7 +238,24 @@ def rank_ends_at_once(rank, port, results):
     os._exit(0)
 
 
+def ranks_hear_late(rank, port, results):
+    """That a server has a part is heard after the next iteration has sent its own."""
+    start(rank, port)
+    came = served.Words._came
+    served.Words._came = lambda words, word: late(words) or came(words, word)
+    why = Feature().apart()
+    if rank == 0:
+        results.put({"hook_goes_on_while_words_are_late": why})
+    dist.barrier()
+
+
+def late(words):
+    if words.heard.__name__ == "_hear_of_taken_part":
+        time.sleep(0.03)
+
+
 if __name__ == "__main__":
     OPTIMIZERS["sgd"]([torch.nn.Parameter(torch.zeros(1))])  # PyTorch 2 imports much for the first one
     train(ranks_use_features)
+    train(ranks_hear_late)
     train(rank_ends_at_once, reports=RANKS - 1)

@@ -189,25 +189,32 @@ class Words:
 
     def __init__(self, rank, tag, group, length, most, go_on, heard):
         self.rank, self.tag, self.group, self.go_on, self.heard = rank, tag, group, go_on, heard
-        self.asked, self.lock = collections.deque(), threading.Lock()
-        for _ in range(most):
-            self._ask(torch.zeros(length, dtype=torch.int64))
+        self.asked, self.still, self.lock = collections.deque(), 0, threading.Lock()
         self.waiter = Waiter(torch.device("cpu"))
+        with self.lock:
+            for _ in range(most):
+                self._ask(torch.zeros(length, dtype=torch.int64))
 
     def _ask(self, word):
         self.asked.append((word, dist.irecv(word, self.rank, self.group, self.tag)))
+        self._expect()
 
     def more(self, n):
+        """The word of an iteration may be on its way when the next one's is expected, so fewer than n may be asked for."""
         with self.lock:
-            for _ in range(n):
-                self._expect(*self.asked.popleft())
+            self.still += n
+            self._expect()
 
-    def _expect(self, word, work):
-        self.waiter.expect(work, lambda error: self.go_on(error, lambda: self._came(word)))
+    def _expect(self):
+        while self.still and self.asked:
+            self.still -= 1
+            word, work = self.asked.popleft()
+            self.waiter.expect(work, lambda error, word=word: self.go_on(error, lambda: self._came(word)))
 
     def _came(self, word):
         number, *counts = word.tolist()
-        self._ask(word)
+        with self.lock:
+            self._ask(word)
         self.heard(number, counts)
 
 
