@@ -96,6 +96,13 @@ static const char *cut_text(const struct strategy *s, uint32_t group, char *out,
     return out;
 }
 
+static const char *const sharded_text[SHARDED_COUNT] = {
+    [SHARDED_none] = "",
+    [SHARDED_optimizer] = ", in halves",
+    [SHARDED_gradients] = ", in halves",
+    [SHARDED_parameters] = ", sharded parameters",
+};
+
 static void show_groups(const struct looked_at *l) {
     if (!l->strategy.n_groups)
         return;
@@ -108,7 +115,7 @@ static void show_groups(const struct looked_at *l) {
         describe_members(l, g, members, sizeof members, &bytes);
         table_cell(&table, "%u", g);
         table_cell(&table, "%s%s", algorithm_name(l->strategy.groups[g].algorithm),
-                   l->strategy.groups[g].sharded ? ", in halves" : "");
+                   sharded_text[l->strategy.groups[g].sharded]);
         table_cell(&table, "%s", units_format_bytes(bytes, size, sizeof size));
         table_cell(&table, "%s", cut_text(&l->strategy, g, cut, sizeof cut));
         table_cell(&table, "%s", members);
@@ -244,6 +251,7 @@ static void describe_part(const struct variable_sync *part, const struct strateg
     if (group)
         fprintf(text,
                 group->algorithm == ALGORITHM_all_gather ? "touched rows in group %u by %s"
+                : group->sharded == SHARDED_parameters   ? "sharded parameters in group %u by %s"
                 : group->sharded                         ? "all-reduce in halves in group %u by %s"
                                                          : "all-reduce in group %u by %s",
                 part->group, algorithm_name(group->algorithm));

@@ -170,11 +170,15 @@ static const char *label_of(const struct cut *cut, const struct interval *interv
 }
 
 /* The shade by which gradients are needed: those of the first layers come last in the backward pass and are needed
- * first in the next forward pass. */
+ * first in the next forward pass. What is gathered before a pass has the shade of the step that waits for it. */
 static unsigned shade_of(const struct plan *plan, const struct interval *interval) {
-    const uint32_t backward = plan->n_steps - plan->n_forward_steps;
-    const uint32_t at = plan->messages[interval->index].ready - plan->n_forward_steps;
-    return backward ? CHART_SHADES - 1 - (unsigned)((uint64_t)at * CHART_SHADES / (backward + 1)) : 0;
+    const struct message *message = &plan->messages[interval->index];
+    const uint32_t forward = plan->n_forward_steps, backward = plan->n_steps - forward;
+    const bool gathered = message->half == HALF_gather && !message_is_second_half(message);
+    const uint32_t step = gathered ? message->gate : message->ready;
+    if (step < forward)
+        return (unsigned)((uint64_t)step * CHART_SHADES / forward);
+    return backward ? CHART_SHADES - 1 - (unsigned)((uint64_t)(step - forward) * CHART_SHADES / (backward + 1)) : 0;
 }
 
 /* Adjacent steps of a phase are one span, gaps are waiting. *waiting_us may be NULL. */

@@ -447,7 +447,7 @@ static double in_node_us(const struct timeline *tl, const struct chain *chain, u
 
 double timeline_launch_us(const struct timeline *tl, const struct chain *chain, const struct message *message) {
     double work = tl->cost->runtime.message_us;
-    if (message->half != HALF_gather) /* a second half lies in the message already */
+    if (message->half != HALF_gather) /* of what is gathered each device's part lies in the message already */
         work += pack_us(tl, message);
     if (sums_in_node(message, chain))
         work += in_node_us(tl, chain, message->bytes) +
@@ -602,7 +602,8 @@ static uint32_t copies_of(const struct message *message, const struct chain *cha
 
 static void all_reduce_done(struct timeline *tl, uint32_t m, double began_us) {
     const struct message *message = &tl->plan->messages[m];
-    double usable = tl->now_us + pack_us(tl, message);
+    /* Of a reduce-scatter each device keeps its part where it lies. */
+    double usable = tl->now_us + (message->half == HALF_scatter ? 0 : pack_us(tl, message));
     emit(tl, INTERVAL_ALL_REDUCE, UINT32_MAX, m, began_us, tl->now_us);
     tl->begin_us[m] = 0;
     if (tl->cost->in_order)
@@ -610,10 +611,10 @@ static void all_reduce_done(struct timeline *tl, uint32_t m, double began_us) {
     tl->active -= tl->coordinated ? 1 : tl->n_chains;
     for (uint32_t c = 0; c < tl->n_chains; c++) {
         return_credit(&tl->chains[c], message->bytes);
-        if (message->half != HALF_scatter)
+        if (!message_is_first_half(message))
             open_gate(tl, c, m, usable);
     }
-    if (message->half == HALF_scatter)
+    if (message_is_first_half(message))
         ready_everywhere(tl, message->other);
 }
 

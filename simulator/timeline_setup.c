@@ -206,12 +206,31 @@ static enum status timeline_reserve(struct timeline *tl, const struct plan *plan
     return ST_OK;
 }
 
+/* Nothing is in flight when the update begins: whatever is ready after it, or after a step, has its gate before the
+ * update ends. Steps are counted from there. */
+static enum status check_update(const struct plan *plan, struct error *err) {
+    const uint32_t update = plan->n_steps - 1;
+    for (uint32_t m = 0; m < plan->n_messages; m++) {
+        const uint32_t ready = plan->messages[m].ready, gate = plan->messages[m].gate;
+        const uint32_t from = ready == update ? 0 : ready + 1;
+        if (from > gate)
+            return error_set(err, ST_INVALID,
+                             "message %u is ready after step %u, and step %u, before the update, waits for it", m,
+                             ready, gate);
+    }
+    return ST_OK;
+}
+
 static enum status check_plan(const struct plan *plan, uint32_t *home, struct error *err) {
     uint32_t last_gate = 0, first_ready = UINT32_MAX;
     if (!consistency_is_plain(&plan->consistency))
         return error_set(err, ST_INVALID,
                          "a strategy with \"consistency\" (%s) has no iteration time; simulate says what it has",
                          consistency_name(plan->consistency.kind));
+    if (plan->ends_in_update) {
+        *home = plan->n_steps - 1;
+        return check_update(plan, err);
+    }
     for (uint32_t m = 0; m < plan->n_messages; m++) {
         last_gate = plan->messages[m].gate > last_gate ? plan->messages[m].gate : last_gate;
         first_ready = plan->messages[m].ready < first_ready ? plan->messages[m].ready : first_ready;

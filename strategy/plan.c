@@ -8,7 +8,8 @@
  * most the partition size, and between the shards of one variable, which never share a message. Under preemptive the
  * strategy's slices, each the next bytes of one group's stream, are the messages. Streams are walked twice: to count,
  * then to write.
- *    A message of a sharded group is a reduce-scatter; the all-gathers that follow are written after all streams.
+ *    A message of a sharded group is a reduce-scatter; the all-gathers that follow are written after all streams. Where
+ *    parameters are sharded the group's stream is walked again for each all-gather, with times of its own.
  * 3. Order: stable counting sorts by ready and, under priority, by gate; slices stay as they are.
  * Everything is linear in steps + parts + messages. */
 #include "strategy/plan.h"
@@ -16,6 +17,7 @@
 #include <string.h>
 
 enum { INDEX_BYTES = 8, CUT_ALIGNMENT = 8 };
+enum { SECOND_TO_COME = 0 }; /* of `other`, until second halves have numbers */
 
 _Static_assert((int)STRATEGY_MAX_SLICES <= (int)PLAN_MAX_MESSAGES, "slices are messages");
 
@@ -70,11 +72,25 @@ struct cursor {
     uint64_t offset; /* into that part */
 };
 
+/* When messages of a group with sharded parameters may start, and what waits for them. */
+struct times {
+    uint32_t ready, gate;
+};
+
+/* What the steps are to a group with sharded parameters. */
+struct gathering {
+    uint32_t first_forward, first_backward, last_backward;
+    struct times forward, backward, sums;
+};
+
 /* Scratch of one lowering; all from the plan's arena. */
 struct lowering {
     struct plan *plan;
     const struct strategy *strategy;
-    uint32_t *ready, *gate; /* by variable */
+    uint32_t *ready, *gate;      /* by variable */
+    uint32_t *read;              /* by variable: the first forward step that reads it */
+    struct gathering *gatherings; /* by group; NULL where no parameters are sharded */
+    const struct times *times;   /* of what is streamed; NULL: those of its variables */
     struct part *parts;     /* of all variables, in the order of ready */
     uint32_t n_parts;
     uint32_t *members, *first; /* parts by group, then by push, in that order; with where the last one ends */
@@ -113,10 +129,10 @@ static bool alloc_u32(struct arena *arena, uint32_t **out, uint64_t n) {
 static enum status cut_steps(struct lowering *low, struct error *err) {
     struct plan *plan = low->plan;
     const struct model *model = plan->model;
-    double *step_us = arena_alloc(&plan->arena, model->n_operators + 1, sizeof *step_us);
+    double *step_us = arena_alloc(&plan->arena, model->n_operators + 2, sizeof *step_us);
     if (!step_us)
         return error_no_memory(err);
-    memset(low->gate, 0xff, model->n_variables * sizeof *low->gate);
+    memset(low->read, 0xff, model->n_variables * sizeof *low->read);
     uint32_t step = 0;
     bool empty = true; /* the current step has no operator yet */
     for (uint32_t i = 0; i < model->n_operators; i++) {
@@ -128,8 +144,8 @@ static enum status cut_steps(struct lowering *low, struct error *err) {
         step_us[step] += op->time_us;
         empty = false;
         for (uint32_t r = 0; r < op->n_reads; r++)
-            if (low->gate[op->reads[r]] == UINT32_MAX)
-                low->gate[op->reads[r]] = step;
+            if (low->read[op->reads[r]] == UINT32_MAX)
+                low->read[op->reads[r]] = step;
         for (uint32_t p = 0; p < op->n_produces; p++)
             low->ready[op->produces[p]] = step;
         if (op->n_produces) {
@@ -137,13 +153,14 @@ static enum status cut_steps(struct lowering *low, struct error *err) {
             empty = true;
         }
     }
-    plan->n_steps = step + !empty;
+    plan->n_steps = step + !empty + plan->ends_in_update;
     plan->step_us = step_us;
-    for (uint32_t v = 0; v < model->n_variables; v++)
-        if (!plan->cross_iteration)
-            low->gate[v] = 0;
-        else if (low->gate[v] == UINT32_MAX)
-            low->gate[v] = plan->n_forward_steps - 1;
+    const uint32_t barrier = plan->ends_in_update ? plan->n_steps - 1 : 0;
+    for (uint32_t v = 0; v < model->n_variables; v++) {
+        if (low->read[v] == UINT32_MAX)
+            low->read[v] = plan->n_forward_steps - 1;
+        low->gate[v] = plan->cross_iteration ? low->read[v] : barrier;
+    }
     return ST_OK;
 }
 
@@ -156,7 +173,7 @@ static void close_message(struct lowering *low) {
     if (low->messages)
         low->messages[low->n_messages] = low->open;
     low->n_messages++;
-    low->n_split += low->open.half != HALF_none;
+    low->n_split += low->open.other != NO_MESSAGE;
     low->open.bytes = 0;
 }
 
@@ -176,14 +193,14 @@ static void append_piece(struct lowering *low, const struct message *like, uint3
         *open = *like;
         open->bytes = open->encoded_bytes = open->unencoded_bytes = 0;
         open->first_piece = (uint32_t)low->n_pieces;
-        open->ready = 0;
-        open->gate = UINT32_MAX;
+        open->ready = low->times ? low->times->ready : 0;
+        open->gate = low->times ? low->times->gate : UINT32_MAX;
     }
     open->bytes += bytes;
     count_encoded(low, variable, bytes);
-    if (open->ready < low->ready[variable])
+    if (!low->times && open->ready < low->ready[variable])
         open->ready = low->ready[variable];
-    if (open->gate > low->gate[variable])
+    if (!low->times && open->gate > low->gate[variable])
         open->gate = low->gate[variable];
     if (low->pieces)
         low->pieces[low->n_pieces] = (struct piece){variable, offset, bytes};
@@ -225,12 +242,12 @@ static enum dtype wire_dtype(const struct lowering *low, const struct part *part
     return strategy_wire_dtype(&low->plan->model->variables[part->variable], part->sync);
 }
 
-static void stream_group(struct lowering *low, uint32_t g) {
+static void stream_group(struct lowering *low, uint32_t g, enum half half) {
     const struct strategy *s = low->strategy;
     struct message like = {.kind = SYNC_ALL_REDUCE,
                            .algorithm = s->groups[g].algorithm,
-                           .half = s->groups[g].sharded ? HALF_scatter : HALF_none,
-                           .other = NO_MESSAGE};
+                           .half = half,
+                           .other = half == HALF_none || low->times ? NO_MESSAGE : SECOND_TO_COME};
     uint32_t last = UINT32_MAX; /* variable in the stream */
     set_partition(low, s->groups[g].partition_bytes);
     for (uint32_t i = low->first[g]; i < low->first[g + 1]; i++) {
@@ -245,6 +262,27 @@ static void stream_group(struct lowering *low, uint32_t g) {
         }
     }
     close_message(low);
+}
+
+static void stream_group_at(struct lowering *low, uint32_t g, enum half half, const struct times *times) {
+    low->times = times;
+    stream_group(low, g, half);
+    low->times = NULL;
+}
+
+/* All messages of a group. Of those that are ready together reduce-scatters go first, as FSDP2 launches them. */
+static void stream_groups(struct lowering *low) {
+    const struct strategy *s = low->strategy;
+    for (uint32_t g = 0; g < s->n_groups; g++)
+        stream_group_at(low, g, s->groups[g].sharded ? HALF_scatter : HALF_none,
+                        s->groups[g].sharded == SHARDED_parameters ? &low->gatherings[g].sums : NULL);
+    for (uint32_t g = 0; g < s->n_groups; g++) {
+        if (s->groups[g].sharded != SHARDED_parameters)
+            continue;
+        stream_group_at(low, g, HALF_gather, &low->gatherings[g].forward);
+        if (!s->groups[g].keeps_gathered)
+            stream_group_at(low, g, HALF_gather, &low->gatherings[g].backward);
+    }
 }
 
 /* What all messages of a served part have in common. */
@@ -313,8 +351,7 @@ static void stream_all(struct lowering *low) {
         stream_slices(low);
         return;
     }
-    for (uint32_t g = 0; g < low->strategy->n_groups; g++)
-        stream_group(low, g);
+    stream_groups(low);
     for (uint32_t i = 0; i < low->n_parts; i++) {
         const struct variable_sync *sync = low->parts[i].sync;
         if (sync->kind != SYNC_PARAMETER_SERVER)
@@ -383,11 +420,81 @@ static enum status order_parts(struct lowering *low, struct error *err) {
     return ST_OK;
 }
 
+/* ---- sharded parameters ---- */
+
+static void find_spans(struct lowering *low) {
+    for (uint32_t g = 0; g < low->strategy->n_groups; g++) {
+        struct gathering *of = &low->gatherings[g];
+        *of = (struct gathering){.first_forward = UINT32_MAX, .first_backward = UINT32_MAX};
+        for (uint32_t i = low->first[g]; i < low->first[g + 1]; i++) {
+            const uint32_t v = low->parts[low->members[i]].variable;
+            of->first_forward = low->read[v] < of->first_forward ? low->read[v] : of->first_forward;
+            of->first_backward = low->ready[v] < of->first_backward ? low->ready[v] : of->first_backward;
+            of->last_backward = low->ready[v] > of->last_backward ? low->ready[v] : of->last_backward;
+        }
+    }
+}
+
+/* The groups with sharded parameters in rising order of a step of theirs, which `key` gives; returns how many. */
+static uint32_t sort_gatherings(const struct lowering *low, uint32_t (*key)(const struct gathering *), uint32_t *keys,
+                                uint32_t *order, uint32_t *first) {
+    const struct strategy *s = low->strategy;
+    const uint32_t last = low->plan->n_steps;
+    for (uint32_t g = 0; g < s->n_groups; g++)
+        keys[g] = s->groups[g].sharded == SHARDED_parameters && low->first[g + 1] > low->first[g]
+                      ? key(&low->gatherings[g])
+                      : last;
+    sort_by_key(s->n_groups, NULL, keys, last + 1, order, first);
+    return first[last];
+}
+
+static uint32_t first_forward(const struct gathering *of) {
+    return of->first_forward;
+}
+
+static uint32_t first_backward(const struct gathering *of) {
+    return of->first_backward;
+}
+
+static uint32_t last_backward(const struct gathering *of) {
+    return of->last_backward;
+}
+
+/* When each group's parameters are gathered and its gradients summed; strategy/plan.h says it. */
+static enum status time_gatherings(struct lowering *low, struct error *err) {
+    struct plan *plan = low->plan;
+    const struct strategy *s = low->strategy;
+    const uint32_t update = plan->n_steps - 1, ahead = s->forward_prefetch, behind = s->backward_prefetch;
+    uint32_t *keys, *order, *first, n;
+    low->gatherings = arena_alloc(&plan->arena, s->n_groups, sizeof *low->gatherings);
+    if (!low->gatherings || !alloc_u32(&plan->arena, &keys, s->n_groups) ||
+        !alloc_u32(&plan->arena, &order, s->n_groups) || !alloc_u32(&plan->arena, &first, plan->n_steps + 2))
+        return error_no_memory(err);
+    find_spans(low);
+    n = sort_gatherings(low, first_forward, keys, order, first);
+    for (uint32_t i = 0; i < n; i++) {
+        const uint32_t before = i < ahead ? 0 : low->gatherings[order[i - ahead]].first_forward;
+        low->gatherings[order[i]].forward =
+            (struct times){before == 0 ? update : before - 1, low->gatherings[order[i]].first_forward};
+    }
+    n = sort_gatherings(low, first_backward, keys, order, first);
+    for (uint32_t i = 0; i < n; i++) {
+        const uint32_t before = i < behind ? plan->n_forward_steps : low->gatherings[order[i - behind]].first_backward;
+        low->gatherings[order[i]].backward = (struct times){before - 1, low->gatherings[order[i]].first_backward};
+    }
+    n = sort_gatherings(low, last_backward, keys, order, first);
+    for (uint32_t i = 0; i < n; i++) {
+        const uint32_t next = i + 1 < n ? low->gatherings[order[i + 1]].last_backward + 1 : update;
+        low->gatherings[order[i]].sums = (struct times){low->gatherings[order[i]].last_backward, next};
+    }
+    return ST_OK;
+}
+
 /* The other half of each message of a sharded group, with the same pieces. */
 static void add_second_halves(struct lowering *low) {
     const uint64_t n = low->n_messages;
     for (uint64_t i = 0; i < n; i++) {
-        if (!low->messages[i].half)
+        if (low->messages[i].other == NO_MESSAGE)
             continue;
         struct message *second = &low->messages[low->n_messages];
         *second = low->messages[i];
@@ -418,6 +525,11 @@ static enum status make_messages(struct lowering *low, struct error *err) {
 
 /* ---- order ---- */
 
+/* When a message is ready, counted from where nothing is in flight. */
+static uint32_t turn_of(const struct plan *plan, uint32_t ready) {
+    return plan->ends_in_update ? (ready + 1) % plan->n_steps : ready;
+}
+
 /* The order of fifo: by readiness, and then second halves by their gates. `first` has room for n_steps + 2. */
 static enum status order_fifo(struct lowering *low, const uint32_t *ready, const uint32_t *gate, uint32_t *fifo,
                               uint32_t *first, struct error *err) {
@@ -426,9 +538,11 @@ static enum status order_fifo(struct lowering *low, const uint32_t *ready, const
     uint32_t *by_ready, *key;
     if (!alloc_u32(&plan->arena, &by_ready, n) || !alloc_u32(&plan->arena, &key, n))
         return error_no_memory(err);
-    sort_by_key(n, NULL, ready, plan->n_steps, by_ready, first);
     for (uint32_t i = 0; i < n; i++)
-        key[i] = low->messages[i].half == HALF_gather ? 1 + gate[i] : 0;
+        key[i] = turn_of(plan, ready[i]);
+    sort_by_key(n, NULL, key, plan->n_steps, by_ready, first);
+    for (uint32_t i = 0; i < n; i++)
+        key[i] = message_is_second_half(&low->messages[i]) ? 1 + gate[i] : 0;
     sort_by_key(n, by_ready, key, plan->n_steps + 1, fifo, first);
     for (uint32_t i = 0; i < n; i++)
         low->messages[fifo[i]].fifo_rank = i;
@@ -462,11 +576,11 @@ static enum status order_messages(struct lowering *low, struct error *err) {
         place[order[i]] = i;
     for (uint32_t i = 0; i < n; i++) {
         sorted[i] = low->messages[order[i]];
-        if (sorted[i].half)
+        if (sorted[i].other != NO_MESSAGE)
             sorted[i].other = place[sorted[i].other];
         /* No step makes a second half ready, and none waits for a first one. */
-        ready[i] = sorted[i].half == HALF_gather ? n_steps : sorted[i].ready;
-        gate[i] = sorted[i].half == HALF_scatter ? n_steps : sorted[i].gate;
+        ready[i] = message_is_second_half(&sorted[i]) ? n_steps : sorted[i].ready;
+        gate[i] = message_is_first_half(&sorted[i]) ? n_steps : sorted[i].gate;
     }
     sort_by_key(n, NULL, ready, n_steps + 1, by_ready, first_ready);
     sort_by_key(n, NULL, gate, n_steps + 1, by_gate, first_gate);
@@ -493,13 +607,17 @@ static void sum_up(struct plan *plan) {
 static enum status lower(struct plan *plan, const struct strategy *strategy, struct error *err) {
     struct lowering low = {.plan = plan, .strategy = strategy};
     uint32_t n = strategy->n_variables;
-    if (!alloc_u32(&plan->arena, &low.ready, n) || !alloc_u32(&plan->arena, &low.gate, n))
+    if (!alloc_u32(&plan->arena, &low.ready, n) || !alloc_u32(&plan->arena, &low.gate, n) ||
+        !alloc_u32(&plan->arena, &low.read, n))
         return error_no_memory(err);
+    plan->ends_in_update = strategy_sharded_parameters(strategy) > 0;
     enum status st = cut_steps(&low, err);
     if (!st)
         st = list_parts(&low, err);
     if (!st)
         st = order_parts(&low, err);
+    if (!st && plan->ends_in_update)
+        st = time_gatherings(&low, err);
     if (!st)
         st = make_messages(&low, err);
     if (!st)

@@ -11,9 +11,20 @@
  * variables that share a push. It may start once step `ready` has ended, and the next iteration's step
  * `gate` waits for it. With the barrier (cross_iteration false) every gate is 0.
  *
- * Halves. An all-reduce of a group with "sharded" optimizer is two messages with the same pieces. The first, a
- * reduce-scatter of the gradients, opens no gate. When it has ended everywhere the second is ready, an all-gather of
- * the variables that the devices have updated, and the gate waits for that.
+ * Halves. An all-reduce of a group with "sharded" optimizer or gradients is two messages with the same pieces. The
+ * first, a reduce-scatter of the gradients, opens no gate. When it has ended everywhere the second is ready, an
+ * all-gather of the variables that the devices have updated, and the gate waits for that.
+ *
+ * Sharded parameters. If any group has them, one more step ends the plan, the update, which takes no time. All
+ * reduce-scatters have ended before it, and nothing is in flight. Each run of bytes of such a group is up to three
+ * messages, each with a gate and without another half:
+ *   all-gather      ready when the forward pass comes to the group forward_prefetch groups before, or after the update;
+ *                   the group's first forward step waits for it
+ *   all-gather      likewise for the backward pass, and ready when that begins at the earliest; none if the group keeps
+ *                   what was gathered
+ *   reduce-scatter  ready after the group's last backward step. The step after the next group's backward pass waits for
+ *                   it, since FSDP2 frees its input there
+ * The backward pass needs a group from the step that makes the first of its gradients.
  *
  * Order. Messages are stored in the order in which they go: message 0 goes first when all are ready.
  *   fifo        by readiness; ties: groups before served variables
@@ -71,7 +82,7 @@ struct piece {
     uint64_t bytes;
 };
 
-enum half { HALF_none, HALF_scatter, HALF_gather }; /* a whole all-reduce, or half of one */
+enum half { HALF_none, HALF_scatter, HALF_gather }; /* a whole all-reduce, or what is half of one */
 #define NO_MESSAGE UINT32_MAX
 
 /* What a message of SYNC_ALL_REDUCE is, for people: all-reduce, reduce-scatter or all-gather. */
@@ -79,8 +90,8 @@ const char *half_name(enum half half);
 
 struct message {
     uint64_t bytes;
-    uint32_t ready; /* step after which every gradient in it is there */
-    uint32_t gate;  /* step of the next iteration that waits for it */
+    uint32_t ready; /* step after which every gradient in it is there, or its variables are to be gathered */
+    uint32_t gate;  /* the step that waits for it: the next such one after `ready` */
     enum sync_kind kind;
     enum algorithm algorithm; /* SYNC_ALL_REDUCE */
     enum half half;           /* SYNC_ALL_REDUCE */
@@ -103,6 +114,7 @@ struct plan {
     bool cross_iteration;
     struct consistency consistency;
     bool pulls_by_priority; /* a worker's pulls go in the order of messages, at most credit_bytes of them at once */
+    bool ends_in_update; /* the last step is the update that sharded parameters wait for */
     uint32_t n_steps, n_forward_steps, n_messages, n_pieces;
     const double *step_us;          /* n_steps, on a device with compute_scale 1 */
     const struct message *messages; /* n_messages, in the order they go */
@@ -113,9 +125,17 @@ struct plan {
     const uint32_t *first_gate, *by_gate;
     bool any_all_reduce, any_server;
     bool lossy;         /* some gradient travels in fewer bits than it has */
-    uint64_t bytes;     /* of all messages; of two halves once */
+    uint64_t bytes;     /* of all gradients: all-gathers do not count */
     uint64_t max_bytes; /* of the largest message */
 };
+
+/* One of two halves: the first opens no gate, the second is ready when the first has ended. */
+static inline bool message_is_first_half(const struct message *message) {
+    return message->half == HALF_scatter && message->other != NO_MESSAGE;
+}
+static inline bool message_is_second_half(const struct message *message) {
+    return message->half == HALF_gather && message->other != NO_MESSAGE;
+}
 
 /* Lower. Fails: ST_INVALID (strategy_check), ST_INFEASIBLE (more than PLAN_MAX_MESSAGES messages), ST_NO_MEMORY.
  * Cost O(steps + variables + messages). */

@@ -36,7 +36,11 @@ enum dtype strategy_wire_dtype(const struct variable *v, const struct variable_s
 
 enum status strategy_init(struct strategy *out, const char *name, const struct model *model, uint32_t n_groups,
                           struct error *err) {
-    struct strategy s = {.credit_bytes = CREDIT_UNLIMITED, .n_groups = n_groups, .n_variables = model->n_variables};
+    struct strategy s = {.credit_bytes = CREDIT_UNLIMITED,
+                         .forward_prefetch = 1,
+                         .backward_prefetch = 1,
+                         .n_groups = n_groups,
+                         .n_variables = model->n_variables};
     s.name = arena_strdup(&s.arena, name);
     s.groups = arena_alloc(&s.arena, n_groups, sizeof *s.groups);
     s.variables = arena_alloc(&s.arena, s.n_variables, sizeof *s.variables);
@@ -235,6 +239,13 @@ static enum status settle_variable(struct strategy *strategy, const struct varia
     return sync->each ? join_shards(strategy, variable, sync, cluster, err) : ST_OK;
 }
 
+uint32_t strategy_sharded_parameters(const struct strategy *strategy) {
+    uint32_t n = 0;
+    for (uint32_t g = 0; g < strategy->n_groups; g++)
+        n += strategy->groups[g].sharded == SHARDED_parameters;
+    return n;
+}
+
 bool strategy_orders_pulls(const struct strategy *strategy) {
     bool served = false;
     for (uint32_t i = 0; i < strategy->n_variables; i++)
@@ -256,6 +267,10 @@ enum status strategy_seal(struct strategy *strategy, const struct model *model, 
         return st;
     if ((st = renumber_pushes(strategy, err)))
         return st;
+    for (uint32_t g = 0; g < strategy->n_groups; g++)
+        strategy->groups[g].keeps_gathered &= strategy->groups[g].sharded == SHARDED_parameters;
+    if (!strategy_sharded_parameters(strategy))
+        strategy->forward_prefetch = strategy->backward_prefetch = 1;
     char *text = strategy_canonical(strategy, model, cluster);
     if (!text)
         return error_no_memory(err);

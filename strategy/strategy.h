@@ -14,6 +14,8 @@
  *                        priority, under policy priority alone: the worker pulls what the next forward pass needs first
  *                        first, and has at most credit_bytes of pulls in flight, beside those of pushes (ByteScheduler
  *                        theorem 1). A schedule without a limit or without servers has nothing to order: at_once
+ *     "forward_prefetch", "backward_prefetch"  how many groups ahead sharded parameters are gathered in that pass; default
+ *                        1, and at most as many as there are such groups. 0: when the pass comes to the group
  *     "slices"           of policy preemptive alone, which requires it: the messages in the order in which they go:
  *       "group"            id of a group
  *       "bytes"            the next so many bytes of the group's gradients, its members in the order of readiness
@@ -23,11 +25,17 @@
  *                        all_gather: every device sends its touched rows to all others; all variables of the
  *                        group are sparse
  *     "partition_bytes"  the largest message, at least 1024; default: the group is one message
- *     "sharded"          what each device keeps a part of alone: none (default) or optimizer. optimizer
- *                        (ZeRO-1, DeAR, Megatron's distributed optimizer) splits the all-reduce. A reduce-scatter
- *                        brings each device the sum of its part. The optimizer updates that part. An all-gather brings
- *                        the updated variables to all. Both are halves of a ring, so "algorithm" is auto or ring.
- *                        Gradients are not encoded
+ *     "sharded"          what each device keeps a part of alone: none (default), optimizer, gradients or parameters.
+ *                        Messages are then halves of a ring, so "algorithm" is auto or ring. Gradients are not encoded.
+ *                        optimizer (ZeRO-1, DeAR, Megatron's distributed optimizer) splits the all-reduce. A
+ *                        reduce-scatter brings each device the sum of its part. The optimizer updates that part. An
+ *                        all-gather brings the updated variables to all.
+ *                        gradients (ZeRO-2): the same messages; of the sums too each device keeps its part alone.
+ *                        parameters (ZeRO-3, FSDP): each device keeps its part of the variables too. All-gathers
+ *                        before the forward and the backward pass of the group bring the rest, which is freed after
+ *                        them. Under policy fifo, with the barrier
+ *     "reshard_after_forward"  of sharded parameters alone: true (default), or false: what is gathered before the forward
+ *                        pass stays for the backward pass
  *   "variables"        an array, each variable of the model once, in any order:
  *     "name"             the variable's
  *     "partition"        default: not cut
@@ -86,7 +94,7 @@ enum encoding {
         ENCODING_COUNT
 };
 
-#define SHARDED_TABLE(X) X(none) X(optimizer)
+#define SHARDED_TABLE(X) X(none) X(optimizer) X(gradients) X(parameters)
 enum sharded {
 #define X(name) SHARDED_##name,
     SHARDED_TABLE(X)
@@ -113,6 +121,7 @@ struct group {
     enum algorithm algorithm;
     uint64_t partition_bytes; /* largest message; 0 = whole */
     enum sharded sharded;
+    bool keeps_gathered; /* SHARDED_parameters: from the forward to the backward pass ("reshard_after_forward" false) */
 };
 
 /* How a variable is synchronized: mostly in one way for all of its shards. A shard with a way of its own has the same
@@ -141,6 +150,7 @@ struct strategy {
     uint64_t credit_bytes;
     bool cross_iteration;
     bool pulls_by_priority; /* "pulls"; sealed: only where it makes a difference */
+    uint32_t forward_prefetch, backward_prefetch; /* sealed: 1 where no parameters are sharded */
     struct consistency consistency;
     uint32_t n_groups, n_variables, n_slices; /* n_variables = the model's; n_slices: POLICY_preemptive only */
     struct group *groups;
@@ -167,6 +177,9 @@ const char *sharded_name(enum sharded sharded);
 bool strategy_moves_rows(const struct strategy *strategy, const struct variable *variable,
                          const struct variable_sync *sync);
 
+/* How many groups have sharded parameters. O(groups). */
+uint32_t strategy_sharded_parameters(const struct strategy *strategy);
+
 /* Whether pulls wait for their turn: pulls_by_priority, and policy, credit and servers are such that it matters. */
 bool strategy_orders_pulls(const struct strategy *strategy);
 
@@ -187,7 +200,7 @@ cJSON *strategy_write(const struct strategy *strategy, const struct model *model
 char *strategy_canonical(const struct strategy *strategy, const struct model *model, const struct cluster *cluster);
 
 /* An empty strategy for `model`: arrays of n_groups zeroed groups and the model's variables, each all-reduced whole in
- * group 0 (shards = 1); fifo, no credit limit, barrier, no slices. For builders, who take the memory of slices and
+ * group 0 (shards = 1); fifo, no credit limit, barrier, prefetch 1, no slices. For builders, who take the memory of slices and
  * servers from its arena; finish with strategy_seal. */
 enum status strategy_init(struct strategy *out, const char *name, const struct model *model, uint32_t n_groups,
                           struct error *err);
@@ -201,7 +214,7 @@ bool strategy_own_sync(struct strategy *strategy, struct variable_sync *sync);
 /* Bring a built strategy into its one form and compute its id: groups without members are dropped and the rest are
  * numbered 0, 1, ... in the order of their first variable, pushes 1, 2, ... likewise, a push of one variable is 0, axis
  * is 0 where shards is 1, fields of the other kind are cleared; pulls_by_priority is false where it changes nothing
- * (without policy priority, a credit and servers); slices follow their groups and keep their order; shards that all
+ * (without policy priority, a credit and servers), and prefetch 1 likewise; slices follow their groups and keep their order; shards that all
  * do what one entry can say have no entries of their own. Then strategy_check. The name is not part of the id: the id
  * says what is done, not what it is called. */
 enum status strategy_seal(struct strategy *strategy, const struct model *model, const struct cluster *cluster,

@@ -227,7 +227,26 @@ enum status strategy_check_group(const struct strategy *strategy, const struct g
         return error_set(err, ST_INVALID,
                          "group %lu has \"sharded\" %s, whose halves are a ring's, but \"algorithm\" %s: leave it away",
                          (unsigned long)group->id, sharded_name(group->sharded), algorithm_name(group->algorithm));
+    if (group->sharded == SHARDED_parameters && strategy->policy != POLICY_fifo)
+        return error_set(err, ST_INVALID,
+                         "group %lu has \"sharded\" parameters, which are gathered in order: policy fifo, not %s",
+                         (unsigned long)group->id, policy_name(strategy->policy));
+    if (group->sharded == SHARDED_parameters && strategy->cross_iteration)
+        return error_set(err, ST_INVALID,
+                         "group %lu has \"sharded\" parameters, which are gathered after the update: "
+                         "\"cross_iteration\" false",
+                         (unsigned long)group->id);
     return slices_check_group(strategy, group, err);
+}
+
+static enum status check_prefetch(const struct strategy *strategy, struct error *err) {
+    const uint32_t n = strategy_sharded_parameters(strategy), forward = strategy->forward_prefetch;
+    const uint32_t deepest = forward > strategy->backward_prefetch ? forward : strategy->backward_prefetch;
+    if (deepest <= (n > 1 ? n : 1))
+        return ST_OK;
+    return error_set(err, ST_INVALID, "\"%s\" is %u, and %u group%s \"sharded\" parameters",
+                     deepest == forward ? "forward_prefetch" : "backward_prefetch", deepest, n,
+                     n == 1 ? " has" : "s have");
 }
 
 enum status strategy_check(const struct strategy *strategy, const struct model *model, const struct cluster *cluster,
@@ -238,7 +257,7 @@ enum status strategy_check(const struct strategy *strategy, const struct model *
     if (strategy->credit_bytes > STRATEGY_MAX_BYTES && strategy->credit_bytes != CREDIT_UNLIMITED)
         return error_set(err, ST_INVALID, "a credit of %lu bytes; at most %lu, or no limit",
                          (unsigned long)strategy->credit_bytes, (unsigned long)STRATEGY_MAX_BYTES);
-    enum status st = ST_OK;
+    enum status st = check_prefetch(strategy, err);
     for (uint32_t i = 0; i < strategy->n_groups && !st; i++) {
         st = check_partition_bytes(strategy->groups[i].partition_bytes, err);
         if (!st)

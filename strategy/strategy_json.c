@@ -19,8 +19,16 @@ static const char *const pulls_words[] = {"at_once", "priority", NULL};
 
 /* ---- reading ---- */
 
+static enum status read_prefetch(const struct json_at *at, const char *member, uint32_t *out, struct error *err) {
+    uint64_t groups = 1;
+    enum status st = json_get_integer(at, member, JSON_OPTIONAL, 0, MODEL_MAX_VARIABLES, &groups, err);
+    *out = (uint32_t)groups;
+    return st;
+}
+
 static enum status read_schedule(const struct json_at *root, struct strategy *out, struct error *err) {
-    static const char *const known[] = {"policy", "credit_bytes", "cross_iteration", "pulls", "slices", NULL};
+    static const char *const known[] = {"policy",           "credit_bytes",      "cross_iteration", "pulls",
+                                        "forward_prefetch", "backward_prefetch", "slices",          NULL};
     struct json_at at;
     size_t policy = POLICY_fifo, pulls = 0;
     enum status st = json_member(root, "schedule", &at, err);
@@ -36,6 +44,10 @@ static enum status read_schedule(const struct json_at *root, struct strategy *ou
         st = json_get_word(&at, "pulls", JSON_OPTIONAL, pulls_words, &pulls, err);
     if (!st && pulls && policy != POLICY_priority)
         st = json_fail(&at, err, "\"pulls\" by priority need \"policy\" priority, not %s", policy_words[policy]);
+    if (!st)
+        st = read_prefetch(&at, "forward_prefetch", &out->forward_prefetch, err);
+    if (!st)
+        st = read_prefetch(&at, "backward_prefetch", &out->backward_prefetch, err);
     out->policy = (enum policy)policy;
     out->pulls_by_priority = pulls;
     return st;
@@ -55,8 +67,22 @@ static enum status check_group_at(const struct json_at *at, const struct strateg
     return json_fail(at, err, "%s", found.message);
 }
 
+static enum status read_sharded(const struct json_at *at, struct group *out, struct error *err) {
+    size_t sharded = SHARDED_none;
+    bool reshards = true;
+    struct json_at member;
+    enum status st = json_get_word(at, "sharded", JSON_OPTIONAL, sharded_words, &sharded, err);
+    if (!st)
+        st = json_get_bool(at, "reshard_after_forward", JSON_OPTIONAL, &reshards, err);
+    out->sharded = (enum sharded)sharded;
+    out->keeps_gathered = !reshards;
+    if (!st && sharded != SHARDED_parameters && json_has(at, "reshard_after_forward", &member))
+        st = json_fail(&member, err, "it says when gathered parameters are freed; \"sharded\" is %s", sharded_words[sharded]);
+    return st;
+}
+
 static enum status read_groups(const struct json_at *root, struct strategy *out, struct error *err) {
-    static const char *const known[] = {"id", "algorithm", "partition_bytes", "sharded", NULL};
+    static const char *const known[] = {"id", "algorithm", "partition_bytes", "sharded", "reshard_after_forward", NULL};
     struct json_at array;
     size_t n = 0;
     if (!json_has(root, "groups", &array))
@@ -69,7 +95,7 @@ static enum status read_groups(const struct json_at *root, struct strategy *out,
         return error_no_memory(err);
     for (struct json_at e = json_first(&array); e.node; e = json_next(&e)) {
         struct group *group = &out->groups[e.index];
-        size_t algorithm = ALGORITHM_auto, sharded = SHARDED_none;
+        size_t algorithm = ALGORITHM_auto;
         st = json_expect_object(&e, known, err);
         if (!st)
             st = json_get_integer(&e, "id", JSON_REQUIRED, 0, UINT32_MAX, &group->id, err);
@@ -78,12 +104,11 @@ static enum status read_groups(const struct json_at *root, struct strategy *out,
         if (!st)
             st = read_partition_bytes(&e, &group->partition_bytes, err);
         if (!st)
-            st = json_get_word(&e, "sharded", JSON_OPTIONAL, sharded_words, &sharded, err);
+            st = read_sharded(&e, group, err);
         if (!st && e.index && group->id <= group[-1].id)
             st = json_fail(&e, err, "group ids must rise: %lu comes after %lu", (unsigned long)group->id,
                            (unsigned long)group[-1].id);
         group->algorithm = (enum algorithm)algorithm;
-        group->sharded = (enum sharded)sharded;
         if (!st)
             st = check_group_at(&e, out, group, err);
         if (st)
@@ -354,6 +379,10 @@ static bool write_schedule(const struct strategy *strategy, cJSON *object) {
             cJSON_AddNumberToObject(object, "credit_bytes", (double)strategy->credit_bytes)) &&
            cJSON_AddBoolToObject(object, "cross_iteration", strategy->cross_iteration) &&
            (!strategy->pulls_by_priority || cJSON_AddStringToObject(object, "pulls", pulls_words[1])) &&
+           (strategy->forward_prefetch == 1 ||
+            cJSON_AddNumberToObject(object, "forward_prefetch", strategy->forward_prefetch)) &&
+           (strategy->backward_prefetch == 1 ||
+            cJSON_AddNumberToObject(object, "backward_prefetch", strategy->backward_prefetch)) &&
            slices_write(strategy, object);
 }
 
@@ -367,7 +396,8 @@ static bool write_groups(const struct strategy *strategy, cJSON *array) {
              cJSON_AddStringToObject(object, "algorithm", algorithm_name(group->algorithm)) &&
              (!group->partition_bytes ||
               cJSON_AddNumberToObject(object, "partition_bytes", (double)group->partition_bytes)) &&
-             (!group->sharded || cJSON_AddStringToObject(object, "sharded", sharded_name(group->sharded)));
+             (!group->sharded || cJSON_AddStringToObject(object, "sharded", sharded_name(group->sharded))) &&
+             (!group->keeps_gathered || cJSON_AddBoolToObject(object, "reshard_after_forward", false));
     }
     return ok;
 }

@@ -183,13 +183,14 @@ static const struct schema schemas[] = {
      "'additionalProperties':false,'properties':{'schema':{'const':'syncopate.strategy/1'},'name':" TEXT ","
      "'schedule':{'type':'object','required':['policy'],'additionalProperties':false,"
      "'properties':{'policy':{'enum':['fifo','priority','preemptive']},'credit_bytes':" COUNT ",'cross_iteration':" FLAG
-     ",'pulls':{'enum':['at_once','priority']},"
+     ",'pulls':{'enum':['at_once','priority']},'forward_prefetch':" COUNT ",'backward_prefetch':" COUNT ","
      "'slices':{'type':'array','items':{'type':'object','required':['group','bytes'],'additionalProperties':false,"
      "'properties':{'group':" COUNT ",'bytes':" SIZE "}}}}},"
      "'consistency':" CONSISTENCY ","
      "'groups':{'type':'array','items':{'type':'object','required':['id'],'additionalProperties':false,"
      "'properties':{'id':" COUNT ",'algorithm':{'enum':[" ALGORITHM_WORDS ",'all_gather']},"
-     "'partition_bytes':" SIZE ",'sharded':{'enum':['none','optimizer']}}}},"
+     "'partition_bytes':" SIZE ",'sharded':{'enum':['none','optimizer','gradients','parameters']},"
+     "'reshard_after_forward':" FLAG "}}},"
      "'variables':{'type':'array','items':{'type':'object','required':['name'],'additionalProperties':false,"
      "'description':'Either sync, with or without encoding, or each_shard','properties':{'name':" TEXT
      ",'encoding':" ENCODING ",'partition':{'type':'object','required':['shards'],'additionalProperties':false,"
