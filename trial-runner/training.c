@@ -54,6 +54,9 @@ enum status training_place(enum training_task task, const struct plan *plan, uin
            (plan->messages[largest].bytes < plan->max_bytes || plan->messages[largest].half == HALF_gather))
         largest++;
     const enum dtype dtype = plan->n_messages > 0 ? plan->messages[largest].dtype : DTYPE_f32;
+    if (plan->ends_in_update && task)
+        return error_set(err, ST_INVALID, "no device has all sums where parameters are sharded; %s needs them",
+                         training_name(task));
     const uint64_t bytes = training_weights(task) * (plain ? dtype_bytes(dtype) : sizeof(double));
     if (bytes > 0 && plain && dtype != DTYPE_f32 && dtype != DTYPE_f64)
         return error_set(err, ST_INVALID, "the largest message travels as %s; %s is learned over f32 or f64",

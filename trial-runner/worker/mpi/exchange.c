@@ -7,6 +7,7 @@
 
 #include "base/clock.h"
 #include "trial-runner/worker/mpi/collective.h"
+#include "trial-runner/worker/mpi/sharded.h"
 #include "trial-runner/worker/operations.h"
 #include "trial-runner/worker/report.h"
 
@@ -29,25 +30,49 @@ void exchange_init(struct exchange *x, const struct plan *plan, const struct wor
     x->closed = report_alloc(plan->n_steps, sizeof *x->closed);
     x->opened_us = report_alloc(plan->n_steps, sizeof *x->opened_us);
     gradients_init(&x->gradients, plan);
+    if (plan->ends_in_update)
+        gradients_init(&x->variables, plan);
     schedule_init(&x->schedule, plan);
     schedule_init(&x->pulls, plan);
     x->unasked_bytes = plan->pulls_by_priority ? (uint64_t)operations_eager_bytes() : 0;
     coordinator_init(&x->coordinator, plan, world, &x->requests, false);
 }
 
+/* Of sharded parameters: the all-gather or the reduce-scatter, each whole in itself. */
+static bool is_of_shards(const struct message *message) {
+    return message->half && message->other == NO_MESSAGE;
+}
+
+/* Where what a message moves lies. */
+static struct gradients *place_of(struct exchange *x, const struct message *message) {
+    return is_of_shards(message) && message->half == HALF_gather ? &x->variables : &x->gradients;
+}
+
+static enum status check(struct exchange *x, uint32_t m, const char *buffer, struct error *err) {
+    const struct message *message = &x->plan->messages[m];
+    const uint32_t iteration = x->transfers[m].iteration;
+    if (!is_of_shards(message))
+        return gradients_check(&x->gradients, message_is_second_half(message) ? message->other : m, iteration, err);
+    if (message->half == HALF_gather)
+        return sharded_check_gathered(&x->variables, m, iteration, err);
+    return sharded_check_sums(&x->gradients, m, buffer, x->world->device, iteration, err);
+}
+
 static void finish(struct exchange *x, uint32_t m) {
     const struct message *message = &x->plan->messages[m];
     struct transfer *transfer = &x->transfers[m];
+    struct gradients *place = place_of(x, message);
+    const bool copied = !gradients_in_place(place, m);
     struct error err;
-    if (!gradients_in_place(&x->gradients, m)) {
-        gradients_scatter(&x->gradients, m, transfer->buffer);
-        pool_give(&x->pool, transfer->buffer);
-    }
-    transfer->buffer = NULL;
-    const uint32_t produced = message->half == HALF_gather ? message->other : m;
-    if (x->verify && gradients_check(&x->gradients, produced, x->world->cluster->n_devices, transfer->iteration, &err))
+    if (copied && message->half != HALF_scatter)
+        gradients_scatter(place, m, transfer->buffer);
+    if (x->verify && check(x, m, transfer->buffer, &err))
         report_abort(err.status, "%s, device %u", ERROR_TEXT(&err), x->world->device);
-    descent_take(&x->descent, &x->gradients, produced, transfer->iteration);
+    if (copied)
+        pool_give(&x->pool, transfer->buffer);
+    transfer->buffer = NULL;
+    descent_take(&x->descent, &x->gradients, message_is_second_half(message) ? message->other : m,
+                 transfer->iteration);
     transfer->end_us = clock_now_us();
     x->closed[message->gate]--;
     x->opened_us[message->gate] = transfer->end_us;
@@ -145,11 +170,15 @@ static void node_summed(struct exchange *x, uint32_t m) {
 /* Make the message's bytes one run: where they are, or gathered into a buffer. */
 static void prepare(struct exchange *x, uint32_t m) {
     struct transfer *transfer = &x->transfers[m];
-    transfer->buffer = gradients_in_place(&x->gradients, m);
+    const struct gradients *place = place_of(x, &x->plan->messages[m]);
+    transfer->buffer = gradients_in_place(place, m);
     if (transfer->buffer)
         return;
     transfer->buffer = pool_take(&x->pool, x->plan->messages[m].bytes);
-    gradients_gather(&x->gradients, m, transfer->buffer);
+    if (place == &x->variables)
+        sharded_pack(place, m, x->world->device, transfer->buffer);
+    else
+        gradients_gather(place, m, transfer->buffer);
 }
 
 /* Receive the gradients of the node's other devices. Only at a leader, once its own gradient is ready. */
@@ -292,7 +321,7 @@ static void first_half_done(struct exchange *x, uint32_t m) {
 
 static void half_done(struct exchange *x, uint32_t m) {
     schedule_return(&x->schedule, m);
-    if (x->plan->messages[m].half == HALF_scatter)
+    if (message_is_first_half(&x->plan->messages[m]))
         first_half_done(x, m);
     else
         finish(x, m);
@@ -308,7 +337,7 @@ static void start(void *context, uint32_t m) {
     const struct message *message = &x->plan->messages[m];
     struct transfer *transfer = &x->transfers[m];
     transfer->start_us = clock_now_us();
-    if (message->half == HALF_gather) {
+    if (message_is_second_half(message)) {
         transfer->started = true;
         if (transfer->has_part)
             start_half(x, m);
@@ -321,7 +350,7 @@ static void start(void *context, uint32_t m) {
     prepare(x, m);
     if (message->kind == SYNC_PARAMETER_SERVER)
         push(x, m);
-    else if (message->half == HALF_scatter)
+    else if (message->half)
         start_half(x, m);
     else if (message->algorithm == ALGORITHM_all_gather)
         start_gather(x, m);
@@ -333,9 +362,12 @@ static void start(void *context, uint32_t m) {
 static void message_ready(struct exchange *x, uint32_t m, uint32_t iteration, double now_us) {
     const struct message *message = &x->plan->messages[m];
     x->transfers[m] = (struct transfer){.iteration = iteration, .ready_us = now_us};
-    if (message->half)
+    if (message_is_first_half(message))
         x->transfers[message->other] = (struct transfer){.iteration = iteration};
-    gradients_produce(&x->gradients, m, x->world->device, iteration);
+    if (place_of(x, message) == &x->variables)
+        sharded_produce(&x->variables, m, x->world->device, iteration);
+    else
+        gradients_produce(&x->gradients, m, x->world->device, iteration);
     descent_put(&x->descent, &x->gradients, m, iteration);
     x->closed[message->gate]++;
     x->n_live++;
@@ -351,6 +383,10 @@ void exchange_step_done(struct exchange *x, uint32_t iteration, uint32_t step, d
         if (coordinator_orders(&x->coordinator, x->plan->by_ready[i]))
             x->to_report = (uint64_t)iteration * x->plan->n_steps + step + 1;
     }
+}
+
+void exchange_spoil(struct exchange *x, uint32_t m) {
+    gradients_spoil(place_of(x, &x->plan->messages[m]), m);
 }
 
 static void handle(struct exchange *x, struct completion done) {
@@ -413,6 +449,7 @@ void exchange_release(struct exchange *x) {
     schedule_release(&x->schedule);
     schedule_release(&x->pulls);
     gradients_release(&x->gradients);
+    gradients_release(&x->variables);
     pool_release(&x->pool);
     free(x->opened_us);
     free(x->closed);

@@ -4,6 +4,8 @@
  *   all-reduce      gather -> MPI_Iallreduce -> scatter
  *   all-gather      gather -> MPI_Iallgather -> add the slices of all devices -> scatter
  *   halves          gather -> a ring that adds; the other half: a ring that passes on -> scatter
+ *   sharded parameters  an all-gather: this device's part -> a ring that passes on -> scatter. A reduce-scatter:
+ *                   gather -> a ring that adds; each device keeps its part where it lies
  *   hierarchical    gather -> sum at the node's leader -> MPI_Iallreduce between leaders -> back -> scatter
  *   parameter server gather -> [sum at the leader] -> push -> pull -> [back] -> scatter
  *
@@ -50,6 +52,7 @@ struct exchange {
     const struct world *world;
     bool verify;
     struct gradients gradients;
+    struct gradients variables; /* sharded parameters, as they are gathered; zeroed where there are none */
     struct descent descent; /* for the owner to begin and end; zeroed: nothing is learned */
     struct requests requests;
     struct schedule schedule, pulls;
@@ -72,6 +75,9 @@ void exchange_init(struct exchange *exchange, const struct plan *plan, const str
 
 /* Step `step` of `iteration` ended at `now_us`: its gradients are there. */
 void exchange_step_done(struct exchange *exchange, uint32_t iteration, uint32_t step, double now_us);
+
+/* For tests of the check itself: make this device's part of a message that has just become ready wrong. */
+void exchange_spoil(struct exchange *exchange, uint32_t message);
 
 /* Start what may start and take in what has completed; true when anything did. */
 bool exchange_progress(struct exchange *exchange);

@@ -29,8 +29,11 @@ struct executor {
     struct trace trace;
 };
 
+/* What is gathered after the last update has no iteration of its own any more. */
 static void keep_message(void *context, uint32_t message, const struct transfer *t) {
-    trace_message(context, t->iteration, message,
+    struct executor *e = context;
+    if (t->iteration < e->total)
+        trace_message(&e->trace, t->iteration, message,
                   &(struct trace_times){t->ready_us, t->start_us, t->sum_us, t->pull_us, t->end_us});
 }
 
@@ -50,7 +53,7 @@ static void strike(struct executor *e) {
 static void spoil(struct executor *e) {
     if (e->options->fault == FAULT_SUM && e->iteration == 1 && e->world->device + 1 == e->world->cluster->n_devices)
         for (uint32_t i = e->plan->first_ready[e->step]; i < e->plan->first_ready[e->step + 1]; i++)
-            gradients_spoil(&e->exchange.gradients, e->plan->by_ready[i]);
+            exchange_spoil(&e->exchange, e->plan->by_ready[i]);
 }
 
 static void set_scale(struct executor *e) {
@@ -83,9 +86,14 @@ static bool step_start(struct executor *e) {
     return true;
 }
 
+/* After the update parameters are gathered for the next iteration. */
+static bool is_update(const struct executor *e) {
+    return e->plan->ends_in_update && e->step + 1 == e->plan->n_steps;
+}
+
 static void step_end(struct executor *e) {
     trace_step(&e->trace, e->iteration, e->step, e->clock_us - e->plan->step_us[e->step] * e->scale, e->clock_us);
-    exchange_step_done(&e->exchange, e->iteration, e->step, e->clock_us);
+    exchange_step_done(&e->exchange, e->iteration + is_update(e), e->step, e->clock_us);
     spoil(e);
     e->computing = false;
     if (++e->step == e->plan->n_steps) {
@@ -136,7 +144,7 @@ static void worker_init(struct executor *e) {
     descent_init(&e->exchange.descent, &e->exchange.gradients, e->world, options);
     if (e->trace.on) {
         e->exchange.on_done = keep_message;
-        e->exchange.context = &e->trace;
+        e->exchange.context = e;
     }
 }
 
@@ -167,6 +175,8 @@ void execute_run(const struct plan *plan, const struct world *world, const struc
     worker_init(&e);
     MPI_Barrier(MPI_COMM_WORLD);
     e.trace.origin_us = e.clock_us = e.exchange.descent.learned.began_us = clock_now_us();
+    if (plan->ends_in_update) /* as if there had been an iteration before */
+        exchange_step_done(&e.exchange, 0, plan->n_steps - 1, e.clock_us);
     worker_run(&e);
     MPI_Barrier(MPI_COMM_WORLD);
     worker_end(&e, out);

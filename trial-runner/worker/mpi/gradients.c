@@ -17,7 +17,7 @@ static const struct piece *pieces_of(const struct gradients *gradients, uint32_t
     return gradients->plan->pieces + gradients->plan->messages[message].first_piece;
 }
 
-static char *piece_data(const struct gradients *gradients, const struct piece *piece) {
+char *gradients_piece(const struct gradients *gradients, const struct piece *piece) {
     return gradients->data + layout_of_piece(&gradients->layout, piece);
 }
 
@@ -50,7 +50,7 @@ static enum dtype sample_type(const struct gradients *gradients, uint32_t messag
     return gradients->layout.types[(size_t)message * LAYOUT_SAMPLES + k];
 }
 
-static uint32_t value_of(const struct gradients *gradients, uint32_t device, uint32_t iteration, uint32_t m,
+uint32_t gradients_value(const struct gradients *gradients, uint32_t device, uint32_t iteration, uint32_t m,
                          uint32_t k) {
     const struct plan *plan = gradients->plan;
     return kernel_value(device, plan->cluster->n_devices, iteration, m, k, plan->messages[m].dtype);
@@ -62,22 +62,35 @@ static void store(void *place, enum dtype dtype, uint32_t value) {
 }
 
 /* True when the element is `value`, modulo its range where it is a narrow integer. */
-static bool holds(const void *place, enum dtype dtype, uint32_t value) {
+bool gradients_is(const void *place, enum dtype dtype, uint32_t value) {
     char wanted[8];
     store(wanted, dtype, value);
     return memcmp(place, wanted, dtype_bytes(dtype)) == 0;
 }
 
+uint32_t gradients_sum(const struct gradients *gradients, uint32_t iteration, uint32_t m, uint32_t k) {
+    uint32_t sum = 0;
+    for (uint32_t device = 0; device < gradients->plan->cluster->n_devices; device++)
+        sum += gradients_value(gradients, device, iteration, m, k);
+    return sum;
+}
+
+bool gradients_sample_is(const struct gradients *gradients, uint32_t m, uint32_t k, uint32_t value) {
+    return gradients_is(gradients->data + samples_of(gradients, m)[k], sample_type(gradients, m, k), value);
+}
+
+void gradients_write_sample(struct gradients *gradients, uint32_t m, uint32_t k, uint32_t value) {
+    store(gradients->data + samples_of(gradients, m)[k], sample_type(gradients, m, k), value);
+}
+
 void gradients_produce(struct gradients *gradients, uint32_t m, uint32_t device, uint32_t iteration) {
-    const struct message *message = &gradients->plan->messages[m];
-    const uint64_t *samples = samples_of(gradients, m);
-    for (uint32_t k = 0; k < layout_sample_count(message); k++)
-        store(gradients->data + samples[k], sample_type(gradients, m, k), value_of(gradients, device, iteration, m, k));
+    for (uint32_t k = 0; k < layout_sample_count(&gradients->plan->messages[m]); k++)
+        gradients_write_sample(gradients, m, k, gradients_value(gradients, device, iteration, m, k));
 }
 
 void *gradients_in_place(const struct gradients *gradients, uint32_t message) {
     const struct message *m = &gradients->plan->messages[message];
-    return m->n_pieces == 1 && m->encoded_bytes == 0 ? piece_data(gradients, pieces_of(gradients, message)) : NULL;
+    return m->n_pieces == 1 && m->encoded_bytes == 0 ? gradients_piece(gradients, pieces_of(gradients, message)) : NULL;
 }
 
 static enum dtype own_type(const struct gradients *gradients, const struct piece *piece) {
@@ -91,9 +104,9 @@ void gradients_gather(const struct gradients *gradients, uint32_t message, void 
     for (uint32_t i = 0; i < m->n_pieces; to += piece[i++].bytes) {
         const enum dtype own = own_type(gradients, &piece[i]);
         if (own == m->dtype)
-            memcpy(to, piece_data(gradients, &piece[i]), piece[i].bytes);
+            memcpy(to, gradients_piece(gradients, &piece[i]), piece[i].bytes);
         else
-            convert_encode((uint16_t *)(void *)to, m->dtype, piece_data(gradients, &piece[i]), own,
+            convert_encode((uint16_t *)(void *)to, m->dtype, gradients_piece(gradients, &piece[i]), own,
                            piece[i].bytes / sizeof(uint16_t));
     }
 }
@@ -105,27 +118,20 @@ void gradients_scatter(struct gradients *gradients, uint32_t message, const void
     for (uint32_t i = 0; i < m->n_pieces; from += piece[i++].bytes) {
         const enum dtype own = own_type(gradients, &piece[i]);
         if (own == m->dtype)
-            memcpy(piece_data(gradients, &piece[i]), from, piece[i].bytes);
+            memcpy(gradients_piece(gradients, &piece[i]), from, piece[i].bytes);
         else
-            convert_decode(piece_data(gradients, &piece[i]), own, (const uint16_t *)(const void *)from, m->dtype,
+            convert_decode(gradients_piece(gradients, &piece[i]), own, (const uint16_t *)(const void *)from, m->dtype,
                            piece[i].bytes / sizeof(uint16_t));
     }
 }
 
-enum status gradients_check(struct gradients *gradients, uint32_t m, uint32_t n_devices, uint32_t iteration,
-                            struct error *err) {
+enum status gradients_check(struct gradients *gradients, uint32_t m, uint32_t iteration, struct error *err) {
     const struct message *message = &gradients->plan->messages[m];
-    const uint64_t *samples = samples_of(gradients, m);
-    uint32_t n = layout_sample_count(message);
-    const uint32_t first = first_sample(gradients, m);
-    for (uint32_t k = first; k < n; k++) {
-        uint32_t sum = 0;
-        for (uint32_t device = 0; device < n_devices; device++)
-            sum += value_of(gradients, device, iteration, m, k);
-        if (!holds(gradients->data + samples[k], sample_type(gradients, m, k), sum))
+    const uint32_t n = layout_sample_count(message), first = first_sample(gradients, m);
+    for (uint32_t k = first; k < n; k++)
+        if (!gradients_sample_is(gradients, m, k, gradients_sum(gradients, iteration, m, k)))
             return error_set(err, ST_TRIAL, "wrong sum: message %u (%llu bytes), sample %u of %u, iteration %u", m,
                              (unsigned long long)message->bytes, k, n, iteration);
-    }
     gradients->checked += n - first;
     return ST_OK;
 }
@@ -141,7 +147,7 @@ static char *reserved_place(const struct gradients *gradients, uint32_t i) {
     uint64_t at = i * dtype_bytes(gradients->plan->messages[gradients->reserved_message].dtype);
     while (at >= piece->bytes)
         at -= (piece++)->bytes;
-    return piece_data(gradients, piece) + at;
+    return gradients_piece(gradients, piece) + at;
 }
 
 static bool is_double(const struct gradients *gradients) {
@@ -173,8 +179,7 @@ void gradients_spoil(struct gradients *gradients, uint32_t message) {
     const struct message *m = &gradients->plan->messages[message];
     const uint32_t k = first_sample(gradients, message);
     if (layout_sample_count(m) > k)
-        store(gradients->data + samples_of(gradients, message)[k], sample_type(gradients, message, k),
-              MORE_THAN_ANY_VALUE);
+        gradients_write_sample(gradients, message, k, MORE_THAN_ANY_VALUE);
 }
 
 void gradients_release(struct gradients *gradients) {

@@ -35,9 +35,18 @@ void *gradients_in_place(const struct gradients *gradients, uint32_t message);
 void gradients_gather(const struct gradients *gradients, uint32_t message, void *buffer);
 void gradients_scatter(struct gradients *gradients, uint32_t message, const void *buffer);
 
-/* Compare every sampled position with the sum over devices 0..n-1. Fails: ST_TRIAL. */
-enum status gradients_check(struct gradients *gradients, uint32_t message, uint32_t n_devices, uint32_t iteration,
-                            struct error *err);
+/* Compare every sampled position with the sum over devices. Fails: ST_TRIAL. */
+enum status gradients_check(struct gradients *gradients, uint32_t message, uint32_t iteration, struct error *err);
+
+/* For whoever checks in another way: what a device writes at sample k of a message, the sum over all devices, whether a
+ * place or the sample holds a value, and where a piece lies. */
+uint32_t gradients_value(const struct gradients *gradients, uint32_t device, uint32_t iteration, uint32_t message,
+                         uint32_t k);
+uint32_t gradients_sum(const struct gradients *gradients, uint32_t iteration, uint32_t message, uint32_t k);
+bool gradients_is(const void *place, enum dtype dtype, uint32_t value);
+bool gradients_sample_is(const struct gradients *gradients, uint32_t message, uint32_t k, uint32_t value);
+void gradients_write_sample(struct gradients *gradients, uint32_t message, uint32_t k, uint32_t value);
+char *gradients_piece(const struct gradients *gradients, const struct piece *piece);
 
 /* Let the first n elements of a message, which has f32 or f64, be the owner's. Where they hold numbers: write them
  * after gradients_produce, and read their sums. */

@@ -1,4 +1,5 @@
-/* Half of a ring all-reduce among all devices: the sum of a part to each of them, or the parts from each to all.
+/* Half of a ring all-reduce among all devices, or of sharded parameters a reduce-scatter or an all-gather: the sum of a
+ * part to each of them, or the parts from each to all.
  *
  * The ring is made of single sends and receives. Open MPI's reduce-scatters are no rings (MPI_Ireduce_scatter_block
  * takes about ten times as long as an all-gather of the same bytes), and collectives would have to start in one order
@@ -24,6 +25,14 @@ struct ring {
     uint32_t step;  /* 0 .. devices - 1; that many are done */
     uint32_t pending;
 };
+
+/* Elements of a message, from `begin` to before `end`. */
+struct ring_part {
+    uint64_t begin, end;
+};
+
+/* The part that device `device` of n has the sum of after a reduce-scatter, and brings to an all-gather. */
+struct ring_part ring_part_of_device(const struct message *message, uint32_t device, uint32_t n);
 
 /* Post step ring->step of message m: a send and a receive, DONE_RING each. `data` and `step` are set. */
 void ring_post(struct ring *ring, const struct world *world, const struct plan *plan, uint32_t m, struct pool *pool,

@@ -1,0 +1,79 @@
+#!/bin/bash
+# Sharded parameters ("sharded": "parameters"): refused where they cannot be, gathered and summed right over MPI, and in the
+# lab as fast as predicted. Needs OUT and, for labs, root; prints ok, not ok and skip lines (tests/README.md).
+# Alone: real trials are timed.
+# Plan: 21
+set -u
+cd "$(dirname "$0")/../.."
+source tests/cli/trials.bash sharded
+
+cat >model.json <<'END'
+{"schema":"syncopate.model/1","name":"m","batch_per_device":1,
+ "variables":[{"name":"a","shape":[60001]},{"name":"b","shape":[50000]},{"name":"c","shape":[3]},{"name":"d","shape":[40000]},
+              {"name":"e","shape":[30,1000]}],
+ "layers":[{"name":"1","forward_us":20000,"backward_us":30000,"variables":["a","c"]},
+           {"name":"2","forward_us":20000,"backward_us":40000,"variables":["b"]},
+           {"name":"3","forward_us":30000,"backward_us":40000,"variables":["d"]},
+           {"name":"4","forward_us":20000,"backward_us":30000,"variables":["e"]}]}
+END
+cat >cluster.json <<'END'
+{"schema":"syncopate.cluster/1","name":"slow",
+ "nodes":[{"name":"n","count":3,"devices":1,"device":"cpu","nic_gbit_per_s":0.1,"nic_latency_us":50}]}
+END
+# strategy NAME SCHEDULE GROUP_MEMBERS GROUPS: the groups of a and c, b, d, e; in GROUP_MEMBERS a first, then of the others
+strategy() {
+    local of=($4)
+    cat >"$1.json" <<END
+{"schema":"syncopate.strategy/1","name":"$1","schedule":{"policy":"fifo"$2},
+ "groups":[$(for g in $(printf '%s\n' "${of[@]}" | sort -u); do printf '%s{"id":%d%s}' "${sep:-}" "$g" "$3"; sep=,; done)],
+ "variables":[{"name":"a","sync":{"kind":"all_reduce","group":${of[0]}}},{"name":"b","sync":{"kind":"all_reduce","group":${of[1]}}},
+              {"name":"c","sync":{"kind":"all_reduce","group":${of[0]}}},{"name":"d","sync":{"kind":"all_reduce","group":${of[2]}}},
+              {"name":"e","sync":{"kind":"all_reduce","group":${of[3]}}}]}
+END
+}
+one=',"credit_bytes":0' sharded=',"sharded":"parameters"'
+strategy layers "$one" "$sharded" "0 1 2 3"
+strategy pairs "$one" "$sharded" "0 0 1 1"
+strategy whole "$one" "$sharded" "0 0 0 0"
+strategy kept "$one" "$sharded,\"reshard_after_forward\":false" "0 1 2 3"
+strategy late "$one,\"forward_prefetch\":0,\"backward_prefetch\":0" "$sharded" "0 1 2 3"
+strategy early "$one,\"forward_prefetch\":3,\"backward_prefetch\":2" "$sharded" "0 1 2 3"
+strategy cut "" "$sharded,\"partition_bytes\":65536" "0 0 1 1"
+
+check simulate_knows_sharded_parameters 0 "layers" "$syncopate" simulate model.json cluster.json --strategy layers.json
+check show_says_sharded_parameters 0 "sharded parameters" "$syncopate" strategy show model.json cluster.json --strategy kept.json
+refused() { # NAME SAID SED_SCRIPT
+    sed "$3" layers.json >bad.json
+    check "$1" 2 "$2" "$syncopate" simulate model.json cluster.json --strategy bad.json
+}
+refused priority_is_refused "which are gathered in order: policy fifo, not priority" 's/fifo/priority/'
+refused no_barrier_is_refused '"cross_iteration" false' 's/"credit_bytes":0/&,"cross_iteration":true/'
+refused deeper_than_there_are_groups_is_refused '"forward_prefetch" is 9, and 4 groups have "sharded" parameters' \
+    's/"credit_bytes":0/&,"forward_prefetch":9/'
+refused a_tree_is_refused "whose halves are a ring's" 's/"id":0/&,"algorithm":"tree"/'
+refused what_is_not_gathered_is_not_kept '/groups/0/reshard_after_forward: it says when gathered parameters are freed' \
+    '0,/parameters/s/"sharded":"parameters"/"sharded":"optimizer","reshard_after_forward":false/'
+
+for name in layers pairs whole kept late early cut; do
+    here $name --iterations 4 --warmup 1
+    [ $? = 0 ] && grep -q '"event":"done"' out
+    verdict "${name}_are_gathered_and_summed" $? "$(head -c 300 out)"
+done
+! here layers --iterations 4 --warmup 1 --fault sum && grep -qE '"event":"error".*(sum|gathered)' out
+verdict a_wrong_part_is_noticed $? "$(head -c 300 out)"
+
+trial() { "$syncopate" trial model.json cluster.json --strategy "$1.json" --iterations 6 --warmup 2 --json; }
+needs_lab sharded
+for name in layers pairs kept late early; do
+    check "${name}_run_in_the_lab" 0 '"measured_us"' trial $name
+    cp out $name.out
+done
+# Bounds are wide: a busy machine may delay a message, but not by as much as the links take.
+python3 - <<'PY' 2>why
+import json
+t = {n: json.load(open(n + ".out")) for n in ("layers", "pairs", "kept", "late", "early")}
+for name, of in t.items():
+    print("%s: predicted %.0f ms, measured %.0f ms" % (name, of["predicted_us"] / 1e3, of["measured_us"] / 1e3))
+    assert 0.7 < of["predicted_us"] / of["measured_us"] < 1.3, (name, of["predicted_us"], of["measured_us"])
+PY
+verdict predictions_are_near $? "$(tail -n 1 why)"
