@@ -1,0 +1,330 @@
+/* Partial cuts ("labels") are extended from the front of the chain. A label of the units before i says how the forward
+ * pass stands there, and what the backward pass, which comes to these units last, still needs once it is there:
+ *   e, r   E of the last group, and when the next gather may begin: max(K_j-1, E_j-2) of the next group
+ *   p, b   when the last group has computed backward, with P and B of the header, the pass ends at max(P + p, B + b)
+ *   y, z   what it still takes from the gather of the last group on: z with its computation, y with its sum
+ *   c      and from its computation on
+ * Both passes are longest paths, so each of these, the bytes of the last group and what the budget leaves for the next
+ * one (slack) only ever hurt in one direction: a label that is no better in any of them than another label of the same i
+ * is dropped. So is one whose lower bound reaches the best value known. That comes from a first run which keeps few
+ * labels. */
+#include "strategy/exact/wrapping.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/grow.h"
+
+static const double PROOF = 1 - 1e-9;
+
+struct label {
+    double e, r, p, y, z, c;
+    double least_us;        /* no cut that begins so is faster */
+    uint64_t bytes, slack;  /* of the last group; for the next one */
+    uint32_t begin, before; /* where the last group begins, and the label there that it was added to */
+};
+
+struct front {
+    struct label *labels;
+    size_t n, room;
+};
+
+struct search {
+    const struct wrapping_chain *chain;
+    const struct wrapping_cost *cost;
+    double *forward_us, *backward_us; /* by unit: those before it */
+    uint64_t *bytes, *kept;
+    uint32_t *pieces;
+    struct front *fronts; /* by unit */
+    size_t most;          /* labels at a unit */
+    double best_us, dropped_us; /* dropped_us: nothing that begins as a label that was dropped is faster */
+    struct label best;          /* of all units */
+    bool found, no_memory;
+};
+
+/* What a group costs. */
+struct group_us {
+    double gather, unpack, sum, forward, backward;
+    uint64_t bytes;
+};
+
+static struct group_us group_of(const struct search *s, uint32_t begin, uint32_t end) {
+    const struct wrapping_cost *cost = s->cost;
+    const uint64_t bytes = s->bytes[end] - s->bytes[begin];
+    const uint32_t pieces = s->pieces[end] - s->pieces[begin];
+    return (struct group_us){
+        .gather = cost->gather_us(cost->context, bytes, pieces),
+        .unpack = cost->unpack_us(cost->context, bytes, pieces),
+        .sum = cost->sum_us(cost->context, bytes, pieces),
+        .forward = s->forward_us[end] - s->forward_us[begin],
+        .backward = s->backward_us[end] - s->backward_us[begin],
+        .bytes = bytes,
+    };
+}
+
+/* ---- one group more ---- */
+
+/* The backward pass of what was there before needs p and b. */
+static struct label label_of(const struct group_us *g, double e, double r, double p, double b) {
+    return (struct label){.e = e,
+                          .r = r,
+                          .p = p,
+                          .y = g->gather + p,
+                          .z = g->gather + g->unpack + g->backward + b,
+                          .c = g->backward + b,
+                          .bytes = g->bytes};
+}
+
+static struct label first_label(const struct search *s, const struct group_us *g) {
+    const double head = s->chain->head_us;
+    return label_of(g, fmax(head, g->gather + g->unpack) + g->forward, fmax(g->gather, head), g->sum,
+                    fmax(g->sum, s->chain->tail_us));
+}
+
+static struct label next_label(const struct label *from, const struct group_us *g) {
+    const double gathered = from->r + g->gather;
+    return label_of(g, fmax(from->e, gathered + g->unpack) + g->forward, fmax(gathered, from->e),
+                    fmax(from->z, from->y + g->sum), fmax(from->c, from->p + g->sum));
+}
+
+/* Of a label of the whole chain. */
+static double whole_us(const struct label *label) {
+    return label->e + fmax(label->y, label->z);
+}
+
+static double floor_us(const struct cost_line *floor, uint64_t bytes) {
+    return floor->startup_us + floor->per_byte_us * (double)bytes;
+}
+
+/* The units from `end` on compute, gather and sum before the backward pass comes to the last group of the label. */
+static double least_us(const struct search *s, const struct label *label, uint32_t end) {
+    const uint32_t n = s->chain->n;
+    const struct wrapping_unit *final = &s->chain->units[n - 1];
+    const uint64_t rest = s->bytes[n] - s->bytes[end];
+    const double gathers = floor_us(&s->cost->gather_floor, rest), sums = floor_us(&s->cost->sum_floor, rest);
+    const double forward =
+        fmax(label->e + s->forward_us[n] - s->forward_us[end], label->r + gathers + final->forward_us);
+    const double computes =
+        floor_us(&s->cost->gather_floor, final->bytes) + s->backward_us[n] - s->backward_us[end] + label->c;
+    return forward + fmax(computes, gathers + sums + label->y);
+}
+
+/* ---- fronts ---- */
+
+static bool is_no_better(const struct search *s, const struct label *a, const struct label *than) {
+    return a->e >= than->e && a->r >= than->r && a->y >= than->y && a->z >= than->z && a->c >= than->c &&
+           a->p >= than->p &&
+           (s->chain->budget == UINT64_MAX || (a->bytes >= than->bytes && a->slack <= than->slack));
+}
+
+/* Where the front is full: in place of the label that promises least, if this one promises more. */
+static void replace_worst(struct search *s, struct front *front, const struct label *label) {
+    struct label *worst = &front->labels[0];
+    for (size_t i = 1; i < front->n; i++)
+        if (front->labels[i].least_us > worst->least_us)
+            worst = &front->labels[i];
+    s->dropped_us = fmin(s->dropped_us, fmax(label->least_us, worst->least_us));
+    if (label->least_us < worst->least_us)
+        *worst = *label;
+}
+
+static void keep(struct search *s, uint32_t end, const struct label *label) {
+    struct front *front = &s->fronts[end];
+    for (size_t i = 0; i < front->n; i++)
+        if (is_no_better(s, label, &front->labels[i]))
+            return;
+    size_t n = 0;
+    for (size_t i = 0; i < front->n; i++)
+        if (!is_no_better(s, &front->labels[i], label))
+            front->labels[n++] = front->labels[i];
+    front->n = n;
+    if (n == s->most) {
+        replace_worst(s, front, label);
+        return;
+    }
+    if (!GROW(&front->labels, &front->room, n + 1)) {
+        s->no_memory = true;
+        return;
+    }
+    front->labels[front->n++] = *label;
+}
+
+/* What the budget leaves for the group after one of units begin .. end - 1, after a group of `before` bytes; false when
+ * it does not even hold this one. */
+static bool leaves(const struct search *s, uint64_t before, uint32_t begin, uint32_t end, uint64_t *slack) {
+    const uint64_t budget = s->chain->budget, bytes = s->bytes[end] - s->bytes[begin];
+    const uint64_t needs = 2 * bytes + before + s->kept[end];
+    *slack = budget == UINT64_MAX ? UINT64_MAX : needs <= budget ? budget - needs : 0;
+    return needs <= budget;
+}
+
+/* Add the group of units begin .. end - 1 to a label that ends where it begins, or to nothing (NULL). */
+static void extend(struct search *s, const struct label *from, uint32_t index, const struct group_us *g,
+                   uint32_t begin, uint32_t end) {
+    uint64_t slack;
+    if ((from && g->bytes > from->slack) || !leaves(s, from ? from->bytes : 0, begin, end, &slack))
+        return;
+    struct label label = from ? next_label(from, g) : first_label(s, g);
+    label.slack = slack;
+    label.begin = begin;
+    label.before = index;
+    if (end < s->chain->n) {
+        label.least_us = least_us(s, &label, end);
+        if (!s->found || label.least_us < s->best_us * PROOF)
+            keep(s, end, &label);
+        return;
+    }
+    const double us = whole_us(&label);
+    if (s->found && us >= s->best_us)
+        return;
+    s->best_us = us;
+    s->best = label;
+    s->found = true;
+}
+
+static void extend_all(struct search *s, uint32_t begin) {
+    const struct front *front = &s->fronts[begin];
+    for (uint32_t end = begin + 1; end <= s->chain->n && !s->no_memory; end++) {
+        const struct group_us g = group_of(s, begin, end);
+        if (s->chain->budget != UINT64_MAX && 2 * g.bytes > s->chain->budget)
+            return;
+        if (begin == 0)
+            extend(s, NULL, 0, &g, begin, end);
+        for (size_t i = 0; i < front->n; i++) {
+            const struct label *from = &front->labels[i];
+            if (s->found && from->least_us >= s->best_us * PROOF)
+                continue;
+            extend(s, from, (uint32_t)i, &g, begin, end);
+        }
+    }
+}
+
+/* ---- the whole ---- */
+
+static void clear_fronts(struct search *s) {
+    for (uint32_t i = 0; i < s->chain->n; i++)
+        s->fronts[i].n = 0;
+}
+
+/* Follow the labels back; the ends come out last first. */
+static enum status write_ends(const struct search *s, struct arena *arena, struct wrapping *out, struct error *err) {
+    uint32_t *ends = arena_alloc(arena, s->chain->n, sizeof *ends), n = 0;
+    if (!ends)
+        return error_no_memory(err);
+    ends[n++] = s->chain->n;
+    for (const struct label *at = &s->best; at->begin > 0; at = &s->fronts[at->begin].labels[at->before])
+        ends[n++] = at->begin;
+    for (uint32_t i = 0; i < n / 2; i++) {
+        const uint32_t swapped = ends[i];
+        ends[i] = ends[n - 1 - i];
+        ends[n - 1 - i] = swapped;
+    }
+    out->n_groups = n;
+    out->ends = ends;
+    return ST_OK;
+}
+
+/* One run that keeps `most` labels at a unit. What it finds is written, where it is better than what was known. */
+static enum status run(struct search *s, size_t most, struct arena *arena, struct wrapping *out, struct error *err) {
+    const double known_us = s->best_us;
+    const bool known = s->found;
+    s->most = most;
+    s->dropped_us = INFINITY;
+    clear_fronts(s);
+    for (uint32_t begin = 0; begin < s->chain->n && !s->no_memory; begin++)
+        extend_all(s, begin);
+    if (s->no_memory)
+        return error_no_memory(err);
+    if (!s->found || (known && s->best_us >= known_us))
+        return ST_OK;
+    out->value_us = s->best_us;
+    return write_ends(s, arena, out, err);
+}
+
+static enum status open(struct search *s, struct arena *arena, struct error *err) {
+    const uint32_t n = s->chain->n;
+    s->forward_us = arena_alloc(arena, n + 1, sizeof *s->forward_us);
+    s->backward_us = arena_alloc(arena, n + 1, sizeof *s->backward_us);
+    s->bytes = arena_alloc(arena, n + 1, sizeof *s->bytes);
+    s->kept = arena_alloc(arena, n + 1, sizeof *s->kept);
+    s->pieces = arena_alloc(arena, n + 1, sizeof *s->pieces);
+    s->fronts = calloc(n, sizeof *s->fronts);
+    if (!s->forward_us || !s->backward_us || !s->bytes || !s->kept || !s->pieces || !s->fronts)
+        return error_no_memory(err);
+    for (uint32_t i = 0; i < n; i++) {
+        const struct wrapping_unit *unit = &s->chain->units[i];
+        s->forward_us[i + 1] = s->forward_us[i] + unit->forward_us;
+        s->backward_us[i + 1] = s->backward_us[i] + unit->backward_us;
+        s->bytes[i + 1] = s->bytes[i] + unit->bytes;
+        s->kept[i + 1] = s->kept[i] + unit->kept;
+        s->pieces[i + 1] = s->pieces[i] + unit->n_pieces;
+    }
+    return ST_OK;
+}
+
+static void close(struct search *s) {
+    for (uint32_t i = 0; i < s->chain->n && s->fronts; i++)
+        free(s->fronts[i].labels);
+    free(s->fronts);
+}
+
+enum status wrapping_best(const struct wrapping_chain *chain, const struct wrapping_cost *cost, uint32_t labels,
+                          struct arena *arena, struct wrapping *out, struct error *err) {
+    struct search s = {.chain = chain, .cost = cost};
+    struct wrapping best = {0};
+    const uint64_t least = wrapping_least_peak(chain);
+    if (least > chain->budget)
+        return error_set(err, ST_INFEASIBLE, "the smallest peak is %llu bytes, with every layer in a group of its own",
+                         (unsigned long long)least);
+    enum status st = open(&s, arena, err);
+    if (!st)
+        st = run(&s, labels < WRAPPING_FEW_LABELS ? labels : WRAPPING_FEW_LABELS, arena, &best, err);
+    if (!st && isfinite(s.dropped_us) && labels > WRAPPING_FEW_LABELS)
+        st = run(&s, labels, arena, &best, err);
+    if (!st && !s.found) /* the labels that were dropped were those that fit the budget */
+        st = error_set(err, ST_INFEASIBLE, "no cut was found among those that were kept");
+    if (!st) {
+        best.least_us = fmin(best.value_us * PROOF, s.dropped_us);
+        best.peak = wrapping_peak(chain, best.n_groups, best.ends);
+        *out = best;
+    }
+    close(&s);
+    return st;
+}
+
+/* ---- one cut ---- */
+
+static uint64_t bytes_between(const struct wrapping_chain *chain, uint32_t begin, uint32_t end) {
+    uint64_t bytes = 0;
+    for (uint32_t i = begin; i < end; i++)
+        bytes += chain->units[i].bytes;
+    return bytes;
+}
+
+uint64_t wrapping_peak(const struct wrapping_chain *chain, uint32_t n_groups, const uint32_t *ends) {
+    uint64_t most = 0, kept = 0, before = 0;
+    for (uint32_t g = 0, i = 0; g < n_groups; g++) {
+        const uint32_t begin = g ? ends[g - 1] : 0;
+        const uint64_t own = bytes_between(chain, begin, ends[g]);
+        const uint64_t after = g + 1 < n_groups ? bytes_between(chain, ends[g], ends[g + 1]) : 0;
+        for (; i < ends[g]; i++)
+            kept += chain->units[i].kept;
+        const uint64_t peak = 2 * own + before + after + kept;
+        most = peak > most ? peak : most;
+        before = own;
+    }
+    return most;
+}
+
+uint64_t wrapping_least_peak(const struct wrapping_chain *chain) {
+    uint64_t most = 0, kept = 0;
+    for (uint32_t i = 0; i < chain->n; i++) {
+        const struct wrapping_unit *unit = &chain->units[i];
+        kept += unit->kept;
+        const uint64_t peak =
+            2 * unit->bytes + (i ? unit[-1].bytes : 0) + (i + 1 < chain->n ? unit[1].bytes : 0) + kept;
+        most = peak > most ? peak : most;
+    }
+    return most;
+}

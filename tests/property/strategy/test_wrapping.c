@@ -1,0 +1,250 @@
+/* The best wrapping against brute force over all cuts, each valued by the recurrences of the header as they stand there,
+ * with and without a budget; and the same cuts, lowered to plans, against the timeline. */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/rng.h"
+#include "simulator/timeline.h"
+#include "strategy/exact/wrapping.h"
+#include "tests/support/check.h"
+
+enum { SMALL = 10, SMALL_CHAINS = 1500, LARGE = 60, LARGE_CHAINS = 40 };
+
+struct chain {
+    struct wrapping_chain chain;
+    struct wrapping_unit units[LARGE];
+    struct cost_line gather, sum;
+    double copy_per_byte_us;
+};
+
+static bool chance(struct rng *rng, double p) {
+    return rng_uniform(rng) < p;
+}
+
+static double message_us(const struct cost_line *line, uint64_t bytes) {
+    return line->startup_us + line->per_byte_us * (double)bytes;
+}
+
+static double copy_us(const void *context, uint64_t bytes, uint32_t n_pieces) {
+    const struct chain *c = context;
+    return n_pieces > 1 ? c->copy_per_byte_us * (double)bytes : 0;
+}
+
+static double gather_us(const void *context, uint64_t bytes, uint32_t n_pieces) {
+    (void)n_pieces;
+    return message_us(&((const struct chain *)context)->gather, bytes);
+}
+
+static double sum_us(const void *context, uint64_t bytes, uint32_t n_pieces) {
+    return message_us(&((const struct chain *)context)->sum, bytes) + copy_us(context, bytes, n_pieces);
+}
+
+static struct wrapping_cost cost_of(const struct chain *c) {
+    return (struct wrapping_cost){gather_us, copy_us, sum_us, c, c->gather, c->sum};
+}
+
+/* Computing and traffic are of one order; layers are alike in some chains and differ by far in others. */
+static void random_chain(struct rng *rng, uint32_t n, struct chain *out) {
+    const double spread = chance(rng, 0.3) ? 1 : rng_log_between(rng, 1, 100), us = rng_log_between(rng, 10, 1e4);
+    const double bytes = rng_log_between(rng, 1e3, 1e7), copies = rng_log_between(rng, 0.01, 1);
+    const struct cost_line line = {chance(rng, 0.1) ? 0 : us * rng_log_between(rng, 0.01, 3),
+                                   chance(rng, 0.05) ? 0 : us / bytes * rng_log_between(rng, 0.05, 5)};
+    *out = (struct chain){.gather = line, .sum = line};
+    if (chance(rng, 0.5))
+        out->sum.startup_us *= 2;
+    if (chance(rng, 0.5))
+        out->copy_per_byte_us = copies * line.per_byte_us;
+    for (uint32_t i = 0; i < n; i++)
+        out->units[i] = (struct wrapping_unit){us * rng_log_between(rng, 1, spread + 1e-9),
+                                               2 * us * rng_log_between(rng, 1, spread + 1e-9),
+                                               (uint64_t)(bytes * rng_log_between(rng, 1, spread + 1e-9)) + 1,
+                                               chance(rng, 0.5) ? (uint64_t)(bytes * rng_uniform(rng)) : 0,
+                                               1 + (uint32_t)rng_below(rng, 2)};
+    out->chain = (struct wrapping_chain){.n = n,
+                                         .units = out->units,
+                                         .head_us = chance(rng, 0.3) ? us : 0,
+                                         .tail_us = chance(rng, 0.3) ? us : 0,
+                                         .budget = UINT64_MAX};
+}
+
+struct run_of_units {
+    double f, b, a, u, s;
+    uint64_t bytes, kept;
+};
+
+static uint32_t list_groups(const struct chain *c, uint32_t n_groups, const uint32_t *ends, struct run_of_units *groups) {
+    for (uint32_t g = 0, i = 0; g < n_groups; g++) {
+        uint32_t pieces = 0;
+        groups[g] = (struct run_of_units){.kept = g ? groups[g - 1].kept : 0};
+        for (; i < ends[g]; i++) {
+            groups[g].f += c->units[i].forward_us;
+            groups[g].b += c->units[i].backward_us;
+            groups[g].bytes += c->units[i].bytes;
+            groups[g].kept += c->units[i].kept;
+            pieces += c->units[i].n_pieces;
+        }
+        groups[g].a = gather_us(c, groups[g].bytes, pieces);
+        groups[g].u = copy_us(c, groups[g].bytes, pieces);
+        groups[g].s = sum_us(c, groups[g].bytes, pieces);
+    }
+    return n_groups;
+}
+
+/* The header's recurrences. */
+static double plain_value_us(const struct chain *c, uint32_t n, const struct run_of_units *g) {
+    double k = 0, e = c->chain.head_us, e_before = 0;
+    for (uint32_t j = 0; j < n; j++) {
+        k = fmax(k, j ? e_before : 0) + g[j].a;
+        e_before = e;
+        e = fmax(e, k + g[j].u) + g[j].f;
+    }
+    const struct run_of_units *first = &g[n - 1];
+    double p = first->a, b = first->a + first->u + first->b;
+    for (uint32_t j = 1; j < n; j++) {
+        const struct run_of_units *next = &g[n - 1 - j], *done = &g[n - j];
+        const double gathered = p + next->a, b_before = b;
+        b = fmax(b, gathered + next->u) + next->b;
+        p = fmax(gathered, b_before) + done->s;
+    }
+    return e + fmax(fmax(p, b) + g[0].s, b + c->chain.tail_us);
+}
+
+/* What lives while each group computes, forward and backward. */
+static uint64_t plain_peak(uint32_t n, const struct run_of_units *g) {
+    uint64_t most = 0;
+    for (uint32_t j = 0; j < n; j++) {
+        const uint64_t before = j ? g[j - 1].bytes : 0, after = j + 1 < n ? g[j + 1].bytes : 0;
+        const uint64_t forward = g[j].bytes + after + g[j].kept;
+        const uint64_t backward = g[j].bytes + before + g[j].bytes + after + g[j].kept;
+        most = forward > most ? forward : most;
+        most = backward > most ? backward : most;
+    }
+    return most;
+}
+
+/* The best of all 2^(n-1) cuts; INFINITY when none fits. */
+static double brute_force_us(const struct chain *c) {
+    const uint32_t n = c->chain.n;
+    double best = INFINITY;
+    for (uint32_t cuts = 0; cuts < 1U << (n - 1); cuts++) {
+        struct run_of_units groups[SMALL];
+        uint32_t ends[SMALL], k = 0;
+        for (uint32_t i = 1; i <= n; i++)
+            if (i == n || cuts >> (i - 1) & 1)
+                ends[k++] = i;
+        list_groups(c, k, ends, groups);
+        if (plain_peak(k, groups) <= c->chain.budget)
+            best = fmin(best, plain_value_us(c, k, groups));
+    }
+    return best;
+}
+
+static void check_cut(const struct chain *c, const struct wrapping *w) {
+    struct run_of_units groups[LARGE];
+    for (uint32_t g = 1; g < w->n_groups; g++)
+        assert_true(w->ends[g] > w->ends[g - 1]);
+    assert_int_equal(w->ends[w->n_groups - 1], c->chain.n);
+    list_groups(c, w->n_groups, w->ends, groups);
+    assert_close(w->value_us, plain_value_us(c, w->n_groups, groups), 1e-12);
+    assert_int_equal(w->peak, plain_peak(w->n_groups, groups));
+    assert_true(w->peak <= c->chain.budget);
+}
+
+/* With one or two labels the cut may be worse, but what is said of the best holds. */
+static void check_few_labels(const struct chain *c, const struct wrapping_cost *cost, double best_us) {
+    for (uint32_t labels = 1; labels < 3; labels++) {
+        struct arena arena = {0};
+        struct wrapping w;
+        struct error err;
+        const enum status st = wrapping_best(&c->chain, cost, labels, &arena, &w, &err);
+        assert_true(st == ST_OK || (st == ST_INFEASIBLE && c->chain.budget != UINT64_MAX));
+        if (!st) {
+            check_cut(c, &w);
+            assert_true(w.value_us >= best_us * (1 - 1e-9) && w.least_us <= best_us * (1 + 1e-9));
+        }
+        arena_release(&arena);
+    }
+}
+
+static void as_brute_force(void **state) {
+    (void)state;
+    uint64_t seed = test_seed();
+    uint32_t with_budget = 0, infeasible = 0;
+    for (uint32_t i = 0; i < SMALL_CHAINS; i++) {
+        struct rng rng;
+        struct chain c;
+        struct arena arena = {0};
+        struct wrapping w;
+        struct error err;
+        rng_seed(&rng, seed * 1000003 + i);
+        random_chain(&rng, 1 + (uint32_t)rng_below(&rng, SMALL), &c);
+        const uint64_t least = wrapping_least_peak(&c.chain);
+        if (chance(&rng, 0.6)) {
+            c.chain.budget = (uint64_t)((double)least * (0.95 + rng_uniform(&rng)));
+            with_budget++;
+        }
+        const struct wrapping_cost cost = cost_of(&c);
+        const double best = brute_force_us(&c);
+        const enum status st = wrapping_best(&c.chain, &cost, WRAPPING_LABELS, &arena, &w, &err);
+        assert_true(isfinite(best) == (st == ST_OK));
+        assert_true(st == ST_OK || (st == ST_INFEASIBLE && least > c.chain.budget));
+        infeasible += st != ST_OK;
+        if (!st) {
+            check_cut(&c, &w);
+            assert_close(w.value_us, best, 1e-9);
+            assert_close(w.least_us, best, 2e-9);
+            check_few_labels(&c, &cost, best);
+        }
+        arena_release(&arena);
+    }
+    print_message("%d chains of up to %d layers, %u with a budget, %u where nothing fits\n", SMALL_CHAINS, SMALL,
+                  with_budget, infeasible);
+}
+
+/* Longer chains: no single change makes the cut better than it can be at most. */
+static void no_single_change_is_better_than_the_bound(void **state) {
+    (void)state;
+    uint64_t seed = test_seed();
+    double worst = 0;
+    for (uint32_t i = 0; i < LARGE_CHAINS; i++) {
+        struct rng rng;
+        struct chain c;
+        struct arena arena = {0};
+        struct wrapping w;
+        struct error err;
+        rng_seed(&rng, seed * 1000003 + i);
+        random_chain(&rng, LARGE, &c);
+        const struct wrapping_cost cost = cost_of(&c);
+        assert_ok(wrapping_best(&c.chain, &cost, 64, &arena, &w, &err));
+        check_cut(&c, &w);
+        assert_true(w.least_us <= w.value_us);
+        worst = fmax(worst, w.value_us / w.least_us - 1);
+        for (uint32_t at = 1; at < LARGE; at++) { /* end a group at `at`, or let it go on */
+            struct run_of_units groups[LARGE];
+            uint32_t ends[LARGE + 1], n = 0;
+            bool was = false;
+            for (uint32_t g = 0; g < w.n_groups; g++)
+                was |= w.ends[g] == at;
+            for (uint32_t g = 0; g < w.n_groups; g++) {
+                if (!was && (g ? w.ends[g - 1] : 0) < at && at < w.ends[g])
+                    ends[n++] = at;
+                if (w.ends[g] != at)
+                    ends[n++] = w.ends[g];
+            }
+            list_groups(&c, n, ends, groups);
+            assert_true(plain_value_us(&c, n, groups) >= w.least_us * (1 - 1e-9));
+        }
+        arena_release(&arena);
+    }
+    print_message("%d chains of %d layers: at most %.2f%% from the best\n", LARGE_CHAINS, LARGE, 100 * worst);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(as_brute_force),
+        cmocka_unit_test(no_single_change_is_better_than_the_bound),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
