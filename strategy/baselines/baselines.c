@@ -69,6 +69,8 @@ static const struct baseline by_name[] = {
      "DeAR (ICDCS 2023)", BASELINE_PUBLISHED, baseline_dear, NULL},
     {"megatron-distributed-optimizer", "the same with buckets of 40 million elements or a million a device",
      "Megatron-LM's distributed optimizer, both overlaps", BASELINE_PUBLISHED, baseline_megatron, NULL},
+    {"fsdp-optimal", "parameters sharded, and layers gathered together so that the iteration is shortest",
+     "exact, for FSDP's wrapping", BASELINE_EXACT, baseline_fsdp_optimal, NULL},
 };
 
 const struct baseline *baselines_by_name(size_t *n) {

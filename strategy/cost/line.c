@@ -96,6 +96,20 @@ static double fit_error(const struct cost *cost, uint64_t max_bytes, const struc
     return worst;
 }
 
+struct cost_line cost_line_half_floor(const struct cost *cost) {
+    const struct all_reduce_table *table = &cost->all_reduce;
+    const struct all_reduce_lines *ring = &table->lines[ALGORITHM_ring];
+    struct cost_line least = {INFINITY, INFINITY};
+    if (table->any_curve || ring->n == 0)
+        return (struct cost_line){0, 0};
+    for (uint32_t i = 0; i < ring->n; i++) {
+        least.startup_us = fmin(least.startup_us, ring->line[i].startup_us / 2);
+        least.per_byte_us = fmin(least.per_byte_us, ring->line[i].per_byte_us / 2);
+    }
+    least.startup_us += cost->runtime.message_us;
+    return least;
+}
+
 struct cost_line cost_line_all_reduce(const struct cost *cost, uint64_t max_bytes, double *error) {
     struct cost_line lines[COST_MAX_LINES], line;
     uint32_t n = cost_all_reduce_lines(cost, lines);

@@ -31,4 +31,7 @@ uint32_t cost_all_reduce_lines(const struct cost *cost, struct cost_line lines[C
  * before. *error (may be NULL) gets the largest relative error at those sizes, 0 when exact. O(sizes * log points). */
 struct cost_line cost_line_all_reduce(const struct cost *cost, uint64_t max_bytes, double *error);
 
+/* No half of a ring all-reduce costs less at any size; zero where rings were measured, since curves are not lines. */
+struct cost_line cost_line_half_floor(const struct cost *cost);
+
 #endif

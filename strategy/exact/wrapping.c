@@ -78,8 +78,8 @@ static struct label label_of(const struct group_us *g, double e, double r, doubl
 
 static struct label first_label(const struct search *s, const struct group_us *g) {
     const double head = s->chain->head_us;
-    return label_of(g, fmax(head, g->gather + g->unpack) + g->forward, fmax(g->gather, head), g->sum,
-                    fmax(g->sum, s->chain->tail_us));
+    const double ends = fmax(g->sum, s->chain->tail_us);
+    return label_of(g, fmax(head, g->gather + g->unpack) + g->forward, fmax(g->gather, head), ends, ends);
 }
 
 static struct label next_label(const struct label *from, const struct group_us *g) {

@@ -9,7 +9,7 @@
  * gather 1, gather 2, sum 1, gather 3, sum 2, ..., gather G, sum G-1, sum G. P is the end of the message before gather
  * j+1, and B that of a computation (P_1 = a_1, B_1 = a_1 + u_1 + b_1):
  *     B_j+1 = max(B_j, P_j + a_j+1 + u_j+1) + b_j+1          P_j+1 = max(P_j + a_j+1, B_j) + s_j
- * and it ends at max(max(P_G, B_G) + s_G, B_G + tail_us). A cut's value is the sum of both passes.
+ * and it ends at max(P_G, B_G) + max(s_G, tail_us). A cut's value is the sum of both passes.
  *
  * Memory. While group j computes backward it holds its own parameters and gradients, the parameters of the next group
  * that computes backward, the gradients of the last one, which are being summed, and what the forward pass has kept for

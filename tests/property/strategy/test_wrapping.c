@@ -108,7 +108,7 @@ static double plain_value_us(const struct chain *c, uint32_t n, const struct run
         b = fmax(b, gathered + next->u) + next->b;
         p = fmax(gathered, b_before) + done->s;
     }
-    return e + fmax(fmax(p, b) + g[0].s, b + c->chain.tail_us);
+    return e + fmax(p, b) + fmax(g[0].s, c->chain.tail_us);
 }
 
 /* What lives while each group computes, forward and backward. */

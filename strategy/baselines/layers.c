@@ -1,0 +1,112 @@
+/* Variables are sorted by their first reader. A layer's forward pass is what is computed from its first reader to that
+ * of the next layer, and its backward pass what is computed after the gradients of the layer before are there. */
+#include "strategy/baselines/layers.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+#include "strategy/exact/gradients.h"
+#include "strategy/plan.h"
+
+/* From the start of either pass. */
+struct layer {
+    double start_us;
+    double first_us, last_us; /* when the first and the last of its gradients is there */
+};
+
+static int compare_start(const void *a, const void *b) {
+    const struct gradient *x = a, *y = b;
+    if (x->tail_us != y->tail_us) /* a long tail is an early reader */
+        return x->tail_us > y->tail_us ? -1 : 1;
+    return (x->variable > y->variable) - (x->variable < y->variable);
+}
+
+/* Join the last two layers as long as they overlap in the backward pass. Returns how many are left. */
+static uint32_t join_overlapping(struct layer *layers, uint32_t n) {
+    for (; n > 1 && layers[n - 2].first_us <= layers[n - 1].last_us; n--) {
+        layers[n - 2].first_us = fmin(layers[n - 2].first_us, layers[n - 1].first_us);
+        layers[n - 2].last_us = fmax(layers[n - 2].last_us, layers[n - 1].last_us);
+    }
+    return n;
+}
+
+static uint32_t find_layers(const struct model *model, const struct gradient *gradients, double forward_us,
+                            struct layer *layers) {
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < model->n_variables; i++) {
+        const struct gradient *g = &gradients[i];
+        if (i == 0 || g->tail_us < gradients[i - 1].tail_us)
+            layers[n++] = (struct layer){forward_us - g->tail_us, g->ready_us, g->ready_us};
+        layers[n - 1].first_us = fmin(layers[n - 1].first_us, g->ready_us);
+        layers[n - 1].last_us = fmax(layers[n - 1].last_us, g->ready_us);
+        n = join_overlapping(layers, n);
+    }
+    return n;
+}
+
+static void fill_units(uint32_t n, const struct layer *layers, double forward_us, double backward_us,
+                       struct wrapping_unit *units, struct wrapping_chain *out) {
+    for (uint32_t i = 0; i < n; i++) {
+        const bool last = i + 1 == n;
+        units[i].forward_us = (last ? forward_us : layers[i + 1].start_us) - layers[i].start_us;
+        units[i].backward_us = layers[i].last_us - (last ? 0 : layers[i + 1].last_us);
+    }
+    *out = (struct wrapping_chain){.n = n,
+                                   .units = units,
+                                   .head_us = layers[0].start_us,
+                                   .tail_us = backward_us - layers[0].last_us,
+                                   .budget = UINT64_MAX};
+}
+
+enum status layers_list(const struct model *model, const struct cost *cost, struct arena *arena, struct layers *out,
+                        struct error *err) {
+    const double scale = cost->cluster->nodes[cost->slowest].compute_scale;
+    const double forward_us = scale * model->forward_us, backward_us = scale * model->backward_us;
+    struct gradient *gradients = arena_alloc(arena, model->n_variables, sizeof *gradients);
+    struct layer *layers = arena_alloc(arena, model->n_variables, sizeof *layers);
+    struct wrapping_unit *units = arena_alloc(arena, model->n_variables, sizeof *units);
+    uint32_t *layer_of = arena_alloc(arena, model->n_variables, sizeof *layer_of);
+    if (!gradients || !layers || !units || !layer_of)
+        return error_no_memory(err);
+    enum status st = gradients_list(model, scale, gradients, err);
+    if (st)
+        return st;
+    qsort(gradients, model->n_variables, sizeof *gradients, compare_start);
+    const uint32_t n = find_layers(model, gradients, forward_us, layers);
+    for (uint32_t i = 0, at = 0; i < model->n_variables; i++) {
+        while (at + 1 < n && forward_us - gradients[i].tail_us >= layers[at + 1].start_us)
+            at++;
+        layer_of[gradients[i].variable] = at;
+        units[at].bytes += gradients[i].bytes;
+        units[at].n_pieces++;
+    }
+    fill_units(n, layers, forward_us, backward_us, units, &out->chain);
+    out->layer_of = layer_of;
+    return ST_OK;
+}
+
+/* ---- costs ---- */
+
+static double half_us(const struct cost *cost, enum half half, uint64_t bytes) {
+    const struct all_reduce_cost c = cost_all_reduce(cost, &(struct message){.bytes = bytes, .half = half});
+    return cost->runtime.message_us + c.startup_us + c.transfer_us;
+}
+
+static double gather_us(const void *context, uint64_t bytes, uint32_t n_pieces) {
+    (void)n_pieces;
+    return half_us(context, HALF_gather, bytes);
+}
+
+static double copy_us(const void *context, uint64_t bytes, uint32_t n_pieces) {
+    const struct cost *cost = context;
+    return n_pieces > 1 ? (double)bytes / cost->copy_bytes_per_us : 0;
+}
+
+static double sum_us(const void *context, uint64_t bytes, uint32_t n_pieces) {
+    return half_us(context, HALF_scatter, bytes) + copy_us(context, bytes, n_pieces);
+}
+
+struct wrapping_cost layers_cost(const struct cost *cost) {
+    const struct cost_line floor = cost_line_half_floor(cost);
+    return (struct wrapping_cost){gather_us, copy_us, sum_us, cost, floor, floor};
+}

@@ -1,0 +1,121 @@
+/* The best wrapping of sharded parameters where it is run: the timeline's iteration is what the exact program says it
+ * is, and no wrapping whose groups are runs of layers is faster. */
+#include <math.h>
+#include <stdio.h>
+
+#include "base/rng.h"
+#include "simulator/timeline.h"
+#include "strategy/baselines/baselines.h"
+#include "strategy/baselines/layers.h"
+#include "tests/support/check.h"
+#include "tests/support/strategy/random_instances.h"
+
+enum { INSTANCES = 2500, SMALL = 8, MOST = 40 };
+
+struct world {
+    struct model model;
+    struct cluster cluster;
+    struct cost cost;
+    struct timeline *timeline;
+};
+
+/* The program adds up messages and computing: nothing is saved up between messages, and neither slows the other. */
+static void keep_apart(struct cost *cost) {
+    cost->burst_bytes = cost->all_reduce.burst_us = 0;
+    for (int a = 0; a < ALGORITHM_COUNT; a++)
+        cost->all_reduce.curves[a].hold_per_byte_us = NULL;
+    cost->interferes = false;
+    cost->in_startup = cost->in_transfer = (struct interference){1, 1, 1};
+}
+
+/* False where the model has several element types. */
+static bool world_open(struct rng *rng, struct world *w) {
+    struct error err;
+    bool alike = true;
+    assert_ok(random_model(rng, &w->model, &err));
+    assert_ok(random_cluster(rng, &w->cluster, &err));
+    assert_ok(cost_init(&w->cost, &w->cluster, &err));
+    keep_apart(&w->cost);
+    for (uint32_t v = 1; v < w->model.n_variables; v++)
+        alike &= w->model.variables[v].dtype == w->model.variables[0].dtype;
+    return alike;
+}
+
+static void world_close(struct world *w) {
+    cost_release(&w->cost);
+    cluster_release(&w->cluster);
+    model_release(&w->model);
+}
+
+static double simulated_us(struct world *w, const struct strategy *strategy) {
+    struct error err;
+    struct plan plan;
+    struct prediction p;
+    assert_ok(plan_lower(&w->model, &w->cluster, strategy, &plan, &err));
+    assert_ok(timeline_run(w->timeline, &plan, &w->cost, NULL, &p, &err));
+    plan_release(&plan);
+    return p.iteration_us;
+}
+
+static double least_of_all_wrappings(struct world *w, const struct layers *layers) {
+    const uint32_t n = layers->chain.n;
+    double least = INFINITY;
+    for (uint32_t cuts = 0; cuts < 1U << (n - 1); cuts++) {
+        struct error err;
+        struct strategy s;
+        assert_ok(strategy_init(&s, "wrapping", &w->model, n, &err));
+        s.credit_bytes = 0;
+        for (uint32_t v = 0; v < w->model.n_variables; v++)
+            s.variables[v].group = (uint32_t)__builtin_popcount(cuts & ((1U << layers->layer_of[v]) - 1));
+        for (uint32_t g = 0; g < n; g++)
+            s.groups[g].sharded = SHARDED_parameters;
+        assert_ok(strategy_seal(&s, &w->model, &w->cluster, &err));
+        least = fmin(least, simulated_us(w, &s));
+        strategy_release(&s);
+    }
+    return least;
+}
+
+static void the_best_wrapping_is_what_its_program_says_and_none_is_faster(void **state) {
+    struct world w = {.timeline = timeline_new()};
+    struct rng rng;
+    int run = 0, all = 0, several = 0;
+    (void)state;
+    assert_non_null(w.timeline);
+    rng_seed(&rng, test_seed());
+    for (int i = 0; i < INSTANCES; i++) {
+        struct arena arena = {0};
+        struct layers layers;
+        struct wrapping wrapping;
+        struct strategy s;
+        struct error err;
+        const bool alike = world_open(&rng, &w);
+        assert_ok(layers_list(&w.model, &w.cost, &arena, &layers, &err));
+        if (alike && layers.chain.n <= MOST && w.cluster.n_devices > 1) {
+            const struct wrapping_cost cost = layers_cost(&w.cost);
+            assert_ok(wrapping_best(&layers.chain, &cost, WRAPPING_LABELS, &arena, &wrapping, &err));
+            assert_ok(baseline_fsdp_optimal(&w.model, &w.cost, &s, &err));
+            const double us = simulated_us(&w, &s);
+            assert_close(us, wrapping.value_us, 1e-9);
+            run++;
+            several += wrapping.n_groups > 1;
+            if (layers.chain.n <= SMALL) {
+                assert_close(us, least_of_all_wrappings(&w, &layers), 1e-9);
+                all++;
+            }
+            strategy_release(&s);
+        }
+        arena_release(&arena);
+        world_close(&w);
+    }
+    assert_true(all > INSTANCES / 20 && several > INSTANCES / 20);
+    print_message("%d wrappings, %d of several groups, %d against all wrappings\n", run, several, all);
+    timeline_free(w.timeline);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_best_wrapping_is_what_its_program_says_and_none_is_faster),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
