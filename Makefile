@@ -80,7 +80,7 @@ FUZZ := $(patsubst tests/fuzz/%.c,$(OUT)/fuzz/%,$(wildcard tests/fuzz/fuzz_*.c))
 REPLAY := $(patsubst tests/fuzz/fuzz_%.c,$(OUT)/tests/fuzz/replay_%,$(wildcard tests/fuzz/fuzz_*.c))
 ALL_C := $(wildcard $(foreach f,$(FOLDERS) tests,$(f)/*.[ch] $(f)/*/*.[ch] $(f)/*/*/*.[ch]))
 
-.PHONY: all demo demo-pytorch test bench bench-service accuracy accuracy-nccl accuracy-pytorch accuracy-weather convergence failover curves evaluate evaluate-live asan tsan coverage fuzz lint format tidy man install \
+.PHONY: all demo demo-pytorch test bench bench-service accuracy accuracy-sharded accuracy-nccl accuracy-pytorch accuracy-weather convergence failover curves evaluate evaluate-live asan tsan coverage fuzz lint format tidy man install \
         uninstall clean deps help quick $(FOLDERS) tests docs examples
 .DEFAULT_GOAL := all
 .DELETE_ON_ERROR:
@@ -225,6 +225,8 @@ $(OUT)/tests/accuracy/accuracy: $(OUT)/obj/tests/accuracy/accuracy.o $$(foreach 
 	$(call say,LINK,$@)
 	@mkdir -p $(@D)
 	$(Q)$(CC) $(LDFLAGS_ALL) -o $@ $< $(call link,cli)
+accuracy-sharded: all $(OUT)/tests/accuracy/accuracy  ## the same of all-reduces in halves and sharded parameters
+	@OUT=$(OUT) tests/accuracy.sh --sharded
 accuracy-nccl: all  ## sums of the NCCL worker and predicted against measured, on one GPU: four minutes, and root
 	@OUT=$(OUT) tests/accuracy-nccl.sh
 accuracy-weather: all  ## predicted against measured while NICs and workers vary, in the lab: a quarter of an hour, and root

@@ -3,8 +3,9 @@
 # accuracy`. Needs root. In lab-8x2x200m two devices share 0.2 Gbit/s. At that rate 2 processors carry 16 devices and 8
 # servers; looking for messages is the rest of their load (lab_pause_us in trial-runner/launch.c).
 #
-#   TRIALS=12 SEED=1 BENCH=60s OUT=build/release tests/accuracy.sh
+#   TRIALS=12 SEED=1 BENCH=60s OUT=build/release tests/accuracy.sh [--sharded]
 #
+# With --sharded (`make accuracy-sharded`): all-reduces in halves and sharded parameters, and five clusters.
 # Each cluster is benched first; predictions come from that and are made before each trial. Descriptions and records
 # stay in build/accuracy; DATASET=FILE tests/accuracy.sh prints the table of records that are already there.
 set -eu
@@ -13,12 +14,16 @@ out=${OUT:-build/release}
 if [ -n "${DATASET:-}" ]; then
     exec "$out/tests/accuracy/accuracy" "$DATASET"
 fi
-dir=build/accuracy
+dir=build/accuracy${1:+-${1#--}}
+pairs_of=(cnn-small=lab-4x1g cnn-small=lab-8x500m transformer-small=lab-mixed resnet18=lab-4x1g googlenet=lab-4x2x250m
+    googlenet=lab-8x2x200m)
+[ -z "${1:-}" ] ||
+    pairs_of=(cnn-small=lab-4x1g transformer-small=lab-8x500m transformer-small=lab-mixed resnet18=lab-4x1g
+        googlenet=lab-4x2x250m)
 rm -rf "$dir"
 mkdir -p "$dir"
 pairs=
-for pair in ${PAIRS:-cnn-small=lab-4x1g cnn-small=lab-8x500m transformer-small=lab-mixed resnet18=lab-4x1g
-    googlenet=lab-4x2x250m googlenet=lab-8x2x200m}; do
+for pair in ${PAIRS:-${pairs_of[@]}}; do
     cluster=${pair#*=}
     if [ ! -e "$dir/$cluster.json" ]; then
         echo "benching $cluster" >&2
@@ -29,4 +34,4 @@ for pair in ${PAIRS:-cnn-small=lab-4x1g cnn-small=lab-8x500m transformer-small=l
     pairs="$pairs examples/models/${pair%=*}.json=$dir/$cluster.json"
 done
 SYNCOPATE_WORKER=$PWD/$out/bin/syncopate-worker-mpi \
-    "$out/tests/accuracy/accuracy" "$dir/accuracy.db" "${TRIALS:-12}" "${SEED:-1}" $pairs
+    "$out/tests/accuracy/accuracy" "$@" "$dir/accuracy.db" "${TRIALS:-12}" "${SEED:-1}" $pairs

@@ -1,11 +1,12 @@
 /* Does the simulator tell the truth? Predicted against measured over real trials in emulated clusters.
  *
- *     accuracy DATASET TRIALS SEED MODEL=CLUSTER...      run TRIALS trials a pair, then print the table
- *     accuracy DATASET                                   print the table from the records alone
+ *     accuracy [--sharded] DATASET TRIALS SEED MODEL=CLUSTER...   run TRIALS trials a pair, then print the table
+ *     accuracy DATASET                                            print the table from the records alone
  *
  * Strategies are drawn, not chosen: all-reduce, parameter server and mixed in turn, each policy in turn, partitions
- * log-uniform from 64 KiB to 64 MiB, everything else by the guided sampler. The prediction is made before the trial,
- * from the benched description of the cluster and nothing else. */
+ * log-uniform from 64 KiB to 64 MiB, everything else by the guided sampler. With --sharded: all-reduces in halves and
+ * sharded parameters in turn, in groups by the guided sampler. The prediction is made before the trial, from the
+ * benched description of the cluster and nothing else. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -74,6 +75,55 @@ static enum status draw(const struct inputs *in, unsigned index, const struct ru
     return strategy_seal(out, &in->model, &in->cluster, err);
 }
 
+/* ---- what is sharded ---- */
+
+static const struct sharding {
+    const char *name;
+    enum sharded sharded;
+    bool cross_iteration, keeps_gathered;
+    uint32_t prefetch;
+} shardings[] = {
+    {"optimizer", SHARDED_optimizer, true, false, 1},
+    {"parameters", SHARDED_parameters, false, false, 1},
+    {"optimizer-barrier", SHARDED_optimizer, false, false, 1},
+    {"parameters-kept", SHARDED_parameters, false, true, 1},
+    {"parameters-late", SHARDED_parameters, false, false, 0},
+    {"parameters-early", SHARDED_parameters, false, false, 2},
+};
+enum { SHARDINGS = sizeof shardings / sizeof shardings[0] };
+
+/* Groups of the guided sampler, one message at a time or all at once. */
+static enum status draw_sharded(const struct inputs *in, unsigned index, struct rng *rng, struct strategy *out,
+                                struct error *err) {
+    const struct sharding *as = &shardings[index % SHARDINGS];
+    struct space_options o = space_default_options();
+    struct space space;
+    char name[64];
+    o.parameter_server = o.each_shard = false;
+    o.whole_messages = true;
+    o.policies = 1u << POLICY_fifo;
+    o.algorithms = 1u << ALGORITHM_ring;
+    enum status st = space_init(&space, &in->model, &in->cluster, &o, err);
+    if (st)
+        return st;
+    st = space_sample_guided(&space, rng, out, err);
+    space_release(&space);
+    if (st)
+        return st;
+    out->cross_iteration = as->cross_iteration;
+    out->credit_bytes = rng_below(rng, 3) ? 0 : CREDIT_UNLIMITED;
+    for (uint32_t g = 0; g < out->n_groups; g++) {
+        out->groups[g].sharded = as->sharded;
+        out->groups[g].keeps_gathered = as->keeps_gathered;
+    }
+    out->forward_prefetch = out->backward_prefetch = as->prefetch < out->n_groups ? as->prefetch : 1;
+    snprintf(name, sizeof name, "%s-%u", as->name, index);
+    out->name = arena_strdup(&out->arena, name);
+    return strategy_seal(out, &in->model, &in->cluster, err);
+}
+
+static bool sharded; /* --sharded */
+
 static uint64_t iterations_for(double predicted_us) {
     return (uint64_t)fmax(LEAST_ITERATIONS, fmin(MOST_ITERATIONS, TRIAL_US / fmax(predicted_us, 1)));
 }
@@ -83,7 +133,7 @@ static enum status run_one(struct store *store, const struct inputs *in, struct 
     struct strategy s;
     struct prediction p;
     struct tune_outcome outcome;
-    enum status st = draw(in, index, runner, rng, &s, err);
+    enum status st = sharded ? draw_sharded(in, index, rng, &s, err) : draw(in, index, runner, rng, &s, err);
     if (st)
         return st;
     st = predictor_run(predictor, &s, &p, err);
@@ -175,6 +225,21 @@ static double median_error(size_t n, struct record *const *rows, const struct re
     return m;
 }
 
+/* Of the pairs within a domain whose measured times are over 5% apart: how many there are, and are predicted so. */
+static void print_far_pairs(size_t n, struct record *const *rows) {
+    size_t pairs = 0, right = 0;
+    for (size_t i = 0; i < n; i++)
+        for (size_t j = 0; j < i; j++) {
+            const double a = rows[i]->median_us, b = rows[j]->median_us;
+            if (!same_domain(rows[i], rows[j]) || fmax(a, b) <= 1.05 * fmin(a, b))
+                continue;
+            pairs++;
+            right += (rows[i]->predicted_us < rows[j]->predicted_us) == (a < b);
+        }
+    printf("%zu of %zu pairs over 5%% apart are in order (%.1f%%)\n", right, pairs,
+           pairs ? 100.0 * (double)right / (double)pairs : NAN);
+}
+
 static void print_row(const struct record *r) {
     printf("%-20s %-14s %-26s %10.1f %10.1f %+7.1f%%\n", r->model_name, r->cluster_name, r->strategy_name,
            r->predicted_us / 1e3, r->median_us / 1e3, (r->predicted_us / r->median_us - 1) * 100);
@@ -209,8 +274,11 @@ static void print_table(struct store *store) {
     }
     double m = median_error(n, rows, NULL, &count);
     printf("%-35s %8zu %13.1f%% %18.3f\n", "all", count, m * 100, ranking_accuracy(n, rows, NULL));
-    printf("\nThe worst five:\n");
     qsort(rows, n, sizeof *rows, by_error);
+    if (n)
+        printf("90%% are below %.1f%%; ", 100 * error_of(rows[n / 10]));
+    print_far_pairs(n, rows);
+    printf("\nThe worst five:\n");
     for (size_t i = 0; i < n && i < 5; i++)
         print_row(rows[i]);
     arena_release(&arena);
@@ -219,8 +287,13 @@ static void print_table(struct store *store) {
 int main(int argc, char **argv) {
     struct error err;
     struct store *store;
+    if (argc > 1 && !strcmp(argv[1], "--sharded")) {
+        sharded = true;
+        argv++;
+        argc--;
+    }
     if (argc != 2 && argc < 5) {
-        fprintf(stderr, "usage: accuracy DATASET [TRIALS SEED MODEL=CLUSTER...]\n");
+        fprintf(stderr, "usage: accuracy [--sharded] DATASET [TRIALS SEED MODEL=CLUSTER...]\n");
         return 2;
     }
     if (store_open(argv[1], argc > 2 ? STORE_READ_WRITE : STORE_READ_ONLY, &store, &err))
