@@ -530,27 +530,17 @@ static uint32_t turn_of(const struct plan *plan, uint32_t ready) {
     return plan->ends_in_update ? (ready + 1) % plan->n_steps : ready;
 }
 
-/* An all-gather of sharded parameters. */
-static bool is_gathered(const struct message *message) {
-    return message->half == HALF_gather && message->other == NO_MESSAGE;
-}
-
-/* The order of fifo: by readiness, of what is ready together gathers last, by their gates; and then second halves by
- * theirs. `first` has room for n_steps + 2. */
+/* The order of fifo: by readiness, and then second halves by their gates. `first` has room for n_steps + 2. */
 static enum status order_fifo(struct lowering *low, const uint32_t *ready, const uint32_t *gate, uint32_t *fifo,
                               uint32_t *first, struct error *err) {
     struct plan *plan = low->plan;
     const uint32_t n = plan->n_messages;
-    uint32_t *by_gate, *by_ready, *key;
-    if (!alloc_u32(&plan->arena, &by_gate, n) || !alloc_u32(&plan->arena, &by_ready, n) ||
-        !alloc_u32(&plan->arena, &key, n))
+    uint32_t *by_ready, *key;
+    if (!alloc_u32(&plan->arena, &by_ready, n) || !alloc_u32(&plan->arena, &key, n))
         return error_no_memory(err);
     for (uint32_t i = 0; i < n; i++)
-        key[i] = is_gathered(&low->messages[i]) ? 1 + gate[i] : 0;
-    sort_by_key(n, NULL, key, plan->n_steps + 1, by_gate, first);
-    for (uint32_t i = 0; i < n; i++)
         key[i] = turn_of(plan, ready[i]);
-    sort_by_key(n, by_gate, key, plan->n_steps, by_ready, first);
+    sort_by_key(n, NULL, key, plan->n_steps, by_ready, first);
     for (uint32_t i = 0; i < n; i++)
         key[i] = message_is_second_half(&low->messages[i]) ? 1 + gate[i] : 0;
     sort_by_key(n, by_ready, key, plan->n_steps + 1, fifo, first);

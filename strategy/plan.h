@@ -27,7 +27,7 @@
  * The backward pass needs a group from the step that makes the first of its gradients.
  *
  * Order. Messages are stored in the order in which they go: message 0 goes first when all are ready.
- *   fifo        by readiness; ties: groups before served variables; all-gathers of sharded parameters last, by gate
+ *   fifo        by readiness; ties: groups before served variables
  *   priority    by gate (what the next forward pass needs first); ties: in the order of fifo
  *   preemptive  the order of the strategy's slices, one message a slice
  * In the order of fifo second halves come after all other messages, by gate: when the backward pass ends all first
