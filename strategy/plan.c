@@ -87,11 +87,13 @@ struct gathering {
 struct lowering {
     struct plan *plan;
     const struct strategy *strategy;
-    uint32_t *ready, *gate;      /* by variable */
-    uint32_t *read;              /* by variable: the first forward step that reads it */
+    uint32_t *ready, *gate;       /* by variable */
+    uint32_t *read;               /* by variable: the first forward step that reads it */
     struct gathering *gatherings; /* by group; NULL where no parameters are sharded */
-    const struct times *times;   /* of what is streamed; NULL: those of its variables */
-    struct part *parts;     /* of all variables, in the order of ready */
+    uint32_t n_gathered;          /* groups with sharded parameters, in the orders in which the passes need them: */
+    const uint32_t *forward_order, *backward_order;
+    const struct times *times; /* of what is streamed; NULL: those of its variables */
+    struct part *parts;        /* of all variables, in the order of ready */
     uint32_t n_parts;
     uint32_t *members, *first; /* parts by group, then by push, in that order; with where the last one ends */
     struct cursor *cursors;    /* by group; NULL unless there are slices */
@@ -270,19 +272,19 @@ static void stream_group_at(struct lowering *low, uint32_t g, enum half half, co
     low->times = NULL;
 }
 
-/* All messages of a group. Of those that are ready together reduce-scatters go first, as FSDP2 launches them. */
+/* All messages of groups. Of those that are ready together reduce-scatters go first, as FSDP2 launches them, and then
+ * what is needed first. */
 static void stream_groups(struct lowering *low) {
     const struct strategy *s = low->strategy;
     for (uint32_t g = 0; g < s->n_groups; g++)
         stream_group_at(low, g, s->groups[g].sharded ? HALF_scatter : HALF_none,
                         s->groups[g].sharded == SHARDED_parameters ? &low->gatherings[g].sums : NULL);
-    for (uint32_t g = 0; g < s->n_groups; g++) {
-        if (s->groups[g].sharded != SHARDED_parameters)
-            continue;
-        stream_group_at(low, g, HALF_gather, &low->gatherings[g].forward);
-        if (!s->groups[g].keeps_gathered)
-            stream_group_at(low, g, HALF_gather, &low->gatherings[g].backward);
-    }
+    for (uint32_t i = 0; i < low->n_gathered; i++)
+        stream_group_at(low, low->forward_order[i], HALF_gather, &low->gatherings[low->forward_order[i]].forward);
+    for (uint32_t i = 0; i < low->n_gathered; i++)
+        if (!s->groups[low->backward_order[i]].keeps_gathered)
+            stream_group_at(low, low->backward_order[i], HALF_gather,
+                            &low->gatherings[low->backward_order[i]].backward);
 }
 
 /* What all messages of a served part have in common. */
@@ -465,28 +467,31 @@ static enum status time_gatherings(struct lowering *low, struct error *err) {
     struct plan *plan = low->plan;
     const struct strategy *s = low->strategy;
     const uint32_t update = plan->n_steps - 1, ahead = s->forward_prefetch, behind = s->backward_prefetch;
-    uint32_t *keys, *order, *first, n;
-    low->gatherings = arena_alloc(&plan->arena, s->n_groups, sizeof *low->gatherings);
-    if (!low->gatherings || !alloc_u32(&plan->arena, &keys, s->n_groups) ||
-        !alloc_u32(&plan->arena, &order, s->n_groups) || !alloc_u32(&plan->arena, &first, plan->n_steps + 2))
+    uint32_t *keys, *first, *forward, *backward, *sums;
+    struct gathering *of = low->gatherings = arena_alloc(&plan->arena, s->n_groups, sizeof *of);
+    if (!of || !alloc_u32(&plan->arena, &keys, s->n_groups) || !alloc_u32(&plan->arena, &first, plan->n_steps + 2) ||
+        !alloc_u32(&plan->arena, &forward, s->n_groups) || !alloc_u32(&plan->arena, &backward, s->n_groups) ||
+        !alloc_u32(&plan->arena, &sums, s->n_groups))
         return error_no_memory(err);
     find_spans(low);
-    n = sort_gatherings(low, first_forward, keys, order, first);
+    const uint32_t n = sort_gatherings(low, first_forward, keys, forward, first);
+    sort_gatherings(low, first_backward, keys, backward, first);
+    sort_gatherings(low, last_backward, keys, sums, first);
     for (uint32_t i = 0; i < n; i++) {
-        const uint32_t before = i < ahead ? 0 : low->gatherings[order[i - ahead]].first_forward;
-        low->gatherings[order[i]].forward =
-            (struct times){before == 0 ? update : before - 1, low->gatherings[order[i]].first_forward};
+        const uint32_t before = i < ahead ? 0 : of[forward[i - ahead]].first_forward;
+        of[forward[i]].forward = (struct times){before == 0 ? update : before - 1, of[forward[i]].first_forward};
     }
-    n = sort_gatherings(low, first_backward, keys, order, first);
     for (uint32_t i = 0; i < n; i++) {
-        const uint32_t before = i < behind ? plan->n_forward_steps : low->gatherings[order[i - behind]].first_backward;
-        low->gatherings[order[i]].backward = (struct times){before - 1, low->gatherings[order[i]].first_backward};
+        const uint32_t before = i < behind ? plan->n_forward_steps : of[backward[i - behind]].first_backward;
+        of[backward[i]].backward = (struct times){before - 1, of[backward[i]].first_backward};
     }
-    n = sort_gatherings(low, last_backward, keys, order, first);
     for (uint32_t i = 0; i < n; i++) {
-        const uint32_t next = i + 1 < n ? low->gatherings[order[i + 1]].last_backward + 1 : update;
-        low->gatherings[order[i]].sums = (struct times){low->gatherings[order[i]].last_backward, next};
+        const uint32_t next = i + 1 < n ? of[sums[i + 1]].last_backward + 1 : update;
+        of[sums[i]].sums = (struct times){of[sums[i]].last_backward, next};
     }
+    low->n_gathered = n;
+    low->forward_order = forward;
+    low->backward_order = backward;
     return ST_OK;
 }
 

@@ -27,7 +27,7 @@
  * The backward pass needs a group from the step that makes the first of its gradients.
  *
  * Order. Messages are stored in the order in which they go: message 0 goes first when all are ready.
- *   fifo        by readiness; ties: groups before served variables
+ *   fifo        by readiness; ties: groups before served variables, and of groups what is gathered last, by gate
  *   priority    by gate (what the next forward pass needs first); ties: in the order of fifo
  *   preemptive  the order of the strategy's slices, one message a slice
  * In the order of fifo second halves come after all other messages, by gate: when the backward pass ends all first
@@ -114,7 +114,7 @@ struct plan {
     bool cross_iteration;
     struct consistency consistency;
     bool pulls_by_priority; /* a worker's pulls go in the order of messages, at most credit_bytes of them at once */
-    bool ends_in_update; /* the last step is the update that sharded parameters wait for */
+    bool ends_in_update;    /* the last step is the update that sharded parameters wait for */
     uint32_t n_steps, n_forward_steps, n_messages, n_pieces;
     const double *step_us;          /* n_steps, on a device with compute_scale 1 */
     const struct message *messages; /* n_messages, in the order they go */
