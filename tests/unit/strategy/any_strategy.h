@@ -110,19 +110,34 @@ static inline enum status any_shards(struct rng *rng, const struct variable *var
     return st;
 }
 
-/* Some groups in halves, of those that may be. */
-static inline void any_halves(struct rng *rng, struct strategy *s) {
+/* Whether the group has members, and they may be sharded. */
+static inline bool may_shard(const struct strategy *s, uint32_t g) {
+    const enum algorithm algorithm = s->groups[g].algorithm;
+    bool any = false, all = algorithm == ALGORITHM_auto || algorithm == ALGORITHM_ring;
+    for (uint32_t v = 0; v < s->n_variables; v++)
+        for (uint32_t k = 0; k < sync_parts(&s->variables[v]); k++) {
+            const struct variable_sync *part = sync_part(&s->variables[v], k);
+            if (part->kind != SYNC_ALL_REDUCE || part->group != g)
+                continue;
+            any = true;
+            all &= part->encoding == ENCODING_none;
+        }
+    return any && all;
+}
+
+/* Some groups sharded, of those that may be. */
+static inline void any_sharded(struct rng *rng, struct strategy *s, bool parameters) {
     for (uint32_t g = 0; g < s->n_groups; g++) {
-        const enum algorithm algorithm = s->groups[g].algorithm;
-        bool may = algorithm == ALGORITHM_auto || algorithm == ALGORITHM_ring;
-        for (uint32_t v = 0; v < s->n_variables; v++)
-            for (uint32_t k = 0; k < sync_parts(&s->variables[v]); k++) {
-                const struct variable_sync *part = sync_part(&s->variables[v], k);
-                may &= part->kind != SYNC_ALL_REDUCE || part->group != g || part->encoding == ENCODING_none;
-            }
-        if (may && coin(rng, 0.5))
-            s->groups[g].sharded = SHARDED_optimizer;
+        if (!may_shard(s, g) || coin(rng, 0.4))
+            continue;
+        s->groups[g].sharded = coin(rng, 0.5) ? SHARDED_optimizer : SHARDED_gradients;
+        if (parameters && coin(rng, 0.7))
+            s->groups[g].sharded = SHARDED_parameters;
+        s->groups[g].keeps_gathered = coin(rng, 0.3);
     }
+    const uint32_t n = strategy_sharded_parameters(s), deepest = n > 1 ? n : 1;
+    s->forward_prefetch = (uint32_t)rng_below(rng, deepest + 1);
+    s->backward_prefetch = (uint32_t)rng_below(rng, deepest + 1);
 }
 
 /* Not sealed. */
@@ -137,14 +152,17 @@ static inline enum status any_strategy(struct rng *rng, const struct model *mode
         return ST_NO_MEMORY;
     for (uint32_t g = 0; g < groups.n_free; g++)
         groups.of_group[g] = DTYPE_COUNT;
+    const bool parameters = coin(rng, 0.2);
     for (uint32_t g = 0; g < out->n_groups; g++) {
         out->groups[g].algorithm =
             (enum algorithm)rng_below(rng, g < groups.n_free ? ALGORITHM_COUNT : ALL_REDUCE_COUNT);
+        if (parameters && coin(rng, 0.7))
+            out->groups[g].algorithm = coin(rng, 0.5) ? ALGORITHM_auto : ALGORITHM_ring;
         out->groups[g].partition_bytes = any_partition(rng);
     }
     groups.served = rng_uniform(rng);
-    out->policy = coin(rng, 0.5) ? POLICY_fifo : POLICY_priority;
-    out->cross_iteration = coin(rng, 0.7);
+    out->policy = parameters || coin(rng, 0.5) ? POLICY_fifo : POLICY_priority;
+    out->cross_iteration = !parameters && coin(rng, 0.7);
     out->pulls_by_priority = coin(rng, 0.5);
     out->credit_bytes = coin(rng, 0.3) ? CREDIT_UNLIMITED : rng_below(rng, 1 << 24);
     for (uint32_t v = 0; v < model->n_variables && !st; v++) {
@@ -157,9 +175,9 @@ static inline enum status any_strategy(struct rng *rng, const struct model *mode
         if (!st)
             st = any_shards(rng, variable, &groups, out, cluster->n_nodes, sync);
     }
-    if (!st && coin(rng, 0.2))
+    if (!st && !parameters && coin(rng, 0.2))
         return random_slices(rng, model, out, err);
-    any_halves(rng, out);
+    any_sharded(rng, out, parameters);
     return st;
 }
 

@@ -11,11 +11,31 @@
 
 #include "strategy/plan.h"
 
-/* By operator and by variable, from the execution order alone. */
+/* The passes over the bytes of a plan: in each a byte is in one message at most. Second halves have their first
+ * halves' pieces and are in none. */
+enum pass { PASS_SUMS, PASS_FORWARD, PASS_BACKWARD, PASS_COUNT, PASS_NONE = PASS_COUNT };
+
+struct expected_times {
+    uint32_t ready, gate;
+};
+
+/* A group with sharded parameters. */
+struct expected_group {
+    bool sharded;
+    uint32_t
+        first[PASS_COUNT]; /* the step with which it is first needed in the pass; of sums: the last backward step */
+    struct expected_times times[PASS_COUNT];
+};
+
+/* By operator, by variable and by group, from the execution order alone. */
 struct expected {
     uint32_t n_steps, n_forward_steps;
+    bool update;            /* the last step is one */
     uint32_t *step_of;      /* by place in the execution order */
     uint32_t *ready, *gate; /* by variable */
+    uint32_t *read;         /* by variable: the first forward step that reads it */
+    uint32_t n_groups;
+    struct expected_group *groups;
     double *step_us;
 };
 
@@ -32,24 +52,111 @@ static inline void expect_steps(const struct model *m, bool cross_iteration, str
         e->step_of[i] = step;
         e->step_us[step] += m->operators[m->order[i]].time_us;
     }
-    e->n_steps = step + 1;
+    e->n_steps = step + 1 + e->update;
     e->n_forward_steps = e->step_of[m->n_forward];
     for (uint32_t v = 0; v < m->n_variables; v++)
-        e->gate[v] = cross_iteration ? e->n_forward_steps - 1 : 0;
+        e->read[v] = e->n_forward_steps - 1;
     for (uint32_t i = m->n_operators; i-- > 0;) {
         const struct operator* op = & m->operators[m->order[i]];
         for (uint32_t k = 0; k < op->n_reads; k++)
-            e->gate[op->reads[k]] = cross_iteration ? e->step_of[i] : 0;
+            e->read[op->reads[k]] = e->step_of[i];
     }
+    for (uint32_t v = 0; v < m->n_variables; v++)
+        e->gate[v] = cross_iteration ? e->read[v] : e->update ? e->n_steps - 1 : 0;
     for (uint32_t i = 0; i < m->n_operators; i++)
         for (uint32_t v = 0; m->operators[m->order[i]].n_produces > v; v++)
             e->ready[m->operators[m->order[i]].produces[v]] = e->step_of[i];
+}
+
+/* ---- sharded parameters ---- */
+
+static inline void expect_firsts(const struct strategy *s, struct expected *e) {
+    for (uint32_t g = 0; g < s->n_groups; g++) {
+        e->groups[g].sharded = s->groups[g].sharded == SHARDED_parameters;
+        e->groups[g].first[PASS_FORWARD] = e->groups[g].first[PASS_BACKWARD] = UINT32_MAX;
+    }
+    for (uint32_t v = 0; v < s->n_variables; v++)
+        for (uint32_t k = 0; k < sync_parts(&s->variables[v]); k++) {
+            const struct variable_sync *sync = sync_part(&s->variables[v], k);
+            uint32_t *first = sync->kind == SYNC_ALL_REDUCE ? e->groups[sync->group].first : NULL;
+            if (first && e->read[v] < first[PASS_FORWARD])
+                first[PASS_FORWARD] = e->read[v];
+            if (first && e->ready[v] < first[PASS_BACKWARD])
+                first[PASS_BACKWARD] = e->ready[v];
+            if (first && e->ready[v] > first[PASS_SUMS])
+                first[PASS_SUMS] = e->ready[v];
+        }
+}
+
+static inline bool comes_before_group(const struct expected *e, enum pass pass, uint32_t a, uint32_t b) {
+    const uint32_t x = e->groups[a].first[pass], y = e->groups[b].first[pass];
+    return x < y || (x == y && a < b);
+}
+
+/* The group with sharded parameters that the pass comes to right before this one, or right after it; n_groups: none. */
+static inline uint32_t next_group(const struct expected *e, enum pass pass, uint32_t group, bool before) {
+    uint32_t best = e->n_groups;
+    for (uint32_t g = 0; g < e->n_groups; g++) {
+        const uint32_t low = before ? g : group, high = before ? group : g;
+        if (e->groups[g].sharded && comes_before_group(e, pass, low, high) &&
+            (best == e->n_groups || comes_before_group(e, pass, before ? best : g, before ? g : best)))
+            best = g;
+    }
+    return best;
+}
+
+/* The step that the pass comes to so many groups before this one; `none` where there are fewer. */
+static inline uint32_t step_ahead(const struct expected *e, enum pass pass, uint32_t group, uint32_t ahead,
+                                  uint32_t none) {
+    for (; ahead > 0 && group < e->n_groups; ahead--)
+        group = next_group(e, pass, group, true);
+    return group < e->n_groups ? e->groups[group].first[pass] : none;
+}
+
+static inline void expect_times(const struct strategy *s, struct expected *e) {
+    const uint32_t update = e->n_steps - 1;
+    for (uint32_t g = 0; g < e->n_groups; g++) {
+        if (!e->groups[g].sharded)
+            continue;
+        struct expected_times *times = e->groups[g].times;
+        const uint32_t forward = step_ahead(e, PASS_FORWARD, g, s->forward_prefetch, 0);
+        const uint32_t backward = step_ahead(e, PASS_BACKWARD, g, s->backward_prefetch, e->n_forward_steps);
+        const uint32_t after = next_group(e, PASS_SUMS, g, false);
+        times[PASS_FORWARD] =
+            (struct expected_times){forward > 0 ? forward - 1 : update, e->groups[g].first[PASS_FORWARD]};
+        times[PASS_BACKWARD] = (struct expected_times){backward - 1, e->groups[g].first[PASS_BACKWARD]};
+        times[PASS_SUMS] = (struct expected_times){
+            e->groups[g].first[PASS_SUMS], after < e->n_groups ? e->groups[after].first[PASS_SUMS] + 1 : update};
+    }
+}
+
+/* ---- steps and messages ---- */
+
+static inline bool is_second_half(const struct message *m) {
+    return m->half == HALF_gather && m->other != NO_MESSAGE;
+}
+
+static inline enum pass pass_of(const struct plan *p, const struct message *m) {
+    if (m->half != HALF_gather)
+        return PASS_SUMS;
+    return is_second_half(m) ? PASS_NONE : m->gate < p->n_forward_steps ? PASS_FORWARD : PASS_BACKWARD;
+}
+
+/* Whether what goes this way is in the pass. */
+static inline bool is_in_pass(const struct strategy *s, const struct variable_sync *way, enum pass pass) {
+    if (pass == PASS_SUMS)
+        return true;
+    if (way->kind != SYNC_ALL_REDUCE || s->groups[way->group].sharded != SHARDED_parameters)
+        return false;
+    return pass == PASS_FORWARD || !s->groups[way->group].keeps_gathered;
 }
 
 static inline const char *broken_steps(const struct plan *p, const struct expected *e) {
     double forward = 0, backward = 0;
     if (p->n_steps != e->n_steps || p->n_forward_steps != e->n_forward_steps)
         return "the number of steps";
+    if (p->ends_in_update != e->update)
+        return "sharded parameters end in an update";
     for (uint32_t k = 0; k < p->n_steps; k++) {
         if (p->step_us[k] != e->step_us[k])
             return "the time of a step";
@@ -121,11 +228,36 @@ static inline enum dtype expected_dtype(const struct variable *v, const struct v
     return sync->encoding == ENCODING_none ? v->dtype : sync->encoding == ENCODING_f16 ? DTYPE_f16 : DTYPE_bf16;
 }
 
+/* When a message is ready and what waits for it, by the variables in it. */
+static inline const char *broken_times(const struct plan *p, const struct strategy *s, const struct expected *e,
+                                       const struct message *m) {
+    uint32_t ready = 0, gate = UINT32_MAX;
+    uint64_t start;
+    const struct variable_sync *way = way_of_piece(p, s, &p->pieces[m->first_piece], &start);
+    if (way->kind == SYNC_ALL_REDUCE && e->groups[way->group].sharded) {
+        const enum pass pass = pass_of(p, m);
+        if (pass == PASS_NONE || !is_in_pass(s, way, pass))
+            return "sharded parameters are gathered in the passes that need them";
+        const struct expected_times *times = &e->groups[way->group].times[pass];
+        return m->ready == times->ready && m->gate == times->gate ? NULL : "when sharded parameters are gathered";
+    }
+    for (uint32_t i = 0; i < m->n_pieces; i++) {
+        const uint32_t v = p->pieces[m->first_piece + i].variable;
+        ready = e->ready[v] > ready ? e->ready[v] : ready;
+        gate = e->gate[v] < gate ? e->gate[v] : gate;
+    }
+    if (m->ready != ready || m->ready < p->n_forward_steps || m->ready >= p->n_steps)
+        return "a message is ready with the last of its gradients";
+    if (m->gate != gate || (!e->update && m->gate >= p->n_forward_steps) ||
+        (!p->cross_iteration && m->gate != (e->update ? p->n_steps - 1 : 0)))
+        return "a message gates the first reader of its variables";
+    return NULL;
+}
+
 /* One message against the variables in it. */
 static inline const char *broken_message(const struct plan *p, const struct strategy *s, const struct expected *e,
                                          const struct message *m) {
     uint64_t bytes = 0, partition = 0;
-    uint32_t ready = 0, gate = UINT32_MAX;
     if (!m->n_pieces || m->first_piece > p->n_pieces || m->n_pieces > p->n_pieces - m->first_piece)
         return "a message has pieces";
     for (uint32_t i = 0; i < m->n_pieces; i++) {
@@ -151,20 +283,12 @@ static inline const char *broken_message(const struct plan *p, const struct stra
             return "no element is cut";
         partition = m->kind == SYNC_ALL_REDUCE ? s->groups[sync->group].partition_bytes : sync->partition_bytes;
         bytes += piece->bytes;
-        if (e->ready[piece->variable] > ready)
-            ready = e->ready[piece->variable];
-        if (e->gate[piece->variable] < gate)
-            gate = e->gate[piece->variable];
     }
     if (m->bytes != bytes)
         return "the bytes of a message are those of its pieces";
     if (partition && m->bytes > partition)
         return "a message is no larger than its partition";
-    if (m->ready != ready || m->ready < p->n_forward_steps || m->ready >= p->n_steps)
-        return "a message is ready with the last of its gradients";
-    if (m->gate != gate || m->gate >= p->n_forward_steps || (!p->cross_iteration && m->gate))
-        return "a message gates the first reader of its variables";
-    return NULL;
+    return broken_times(p, s, e, m);
 }
 
 struct covered {
@@ -179,8 +303,9 @@ static inline int compare_covered(const void *a, const void *b) {
     return (x->piece.offset_bytes > y->piece.offset_bytes) - (x->piece.offset_bytes < y->piece.offset_bytes);
 }
 
-/* Every byte once, each piece inside one shard, each shard on its server, and no more messages than needed. */
-static inline const char *broken_variable(const struct plan *p, const struct strategy *s, uint32_t v,
+/* Every byte of what is in the pass once, each piece inside one shard, each shard on its server, and no more messages
+ * than needed. */
+static inline const char *broken_variable(const struct plan *p, const struct strategy *s, uint32_t v, enum pass pass,
                                           const struct covered *pieces, uint32_t n) {
     const struct variable *variable = &p->model->variables[v];
     const struct variable_sync *sync = &s->variables[v];
@@ -191,6 +316,10 @@ static inline const char *broken_variable(const struct plan *p, const struct str
         const uint64_t partition = way->partition_bytes / 8 * 8;
         uint64_t shard = expected_shard(s, variable, sync, k), end = offset + shard;
         uint32_t first = i;
+        if (!is_in_pass(s, way, pass)) {
+            offset = end;
+            continue;
+        }
         for (; i < n && pieces[i].piece.offset_bytes < end; i++) {
             if (pieces[i].piece.offset_bytes != offset || pieces[i].piece.bytes > end - offset)
                 return "every byte of a shard is in one piece";
@@ -210,27 +339,36 @@ static inline const char *broken_variable(const struct plan *p, const struct str
     return NULL;
 }
 
-static inline const char *broken_cover(const struct plan *p, const struct strategy *s) {
+/* *n_pieces grows by those of the pass. */
+static inline const char *broken_pass(const struct plan *p, const struct strategy *s, enum pass pass,
+                                      struct covered *all, uint32_t *n_pieces) {
     const char *broken = NULL;
     uint32_t n = 0, at = 0;
-    struct covered *all = calloc(p->n_pieces + 1u, sizeof *all);
-    if (!all)
-        return "memory for the check";
     for (uint32_t i = 0; i < p->n_messages; i++)
         for (uint32_t k = 0; k < p->messages[i].n_pieces && n < p->n_pieces; k++)
-            if (p->messages[i].half != HALF_gather) /* it has its first half's */
+            if (pass_of(p, &p->messages[i]) == pass)
                 all[n++] = (struct covered){p->pieces[p->messages[i].first_piece + k], &p->messages[i]};
     qsort(all, n, sizeof *all, compare_covered);
     for (uint32_t v = 0; v < s->n_variables && !broken; v++) {
         uint32_t first = at;
         while (at < n && all[at].piece.variable == v)
             at++;
-        broken = broken_variable(p, s, v, all + first, at - first);
+        broken = broken_variable(p, s, v, pass, all + first, at - first);
     }
-    if (!broken && (n != p->n_pieces || at != n))
-        broken = "every piece is in one message";
+    *n_pieces += n;
+    return broken || at == n ? broken : "every piece is of some variable";
+}
+
+static inline const char *broken_cover(const struct plan *p, const struct strategy *s) {
+    const char *broken = NULL;
+    uint32_t n = 0;
+    struct covered *all = calloc(p->n_pieces + 1u, sizeof *all);
+    if (!all)
+        return "memory for the check";
+    for (enum pass pass = 0; pass < PASS_COUNT && !broken; pass++)
+        broken = broken_pass(p, s, pass, all, &n);
     free(all);
-    return broken;
+    return broken || n == p->n_pieces ? broken : "every piece is in one message";
 }
 
 /* Is it in this merge group, or in this push? */
@@ -238,15 +376,17 @@ static inline bool is_in(const struct variable_sync *sync, enum sync_kind kind, 
     return sync->kind == kind && (kind == SYNC_ALL_REDUCE ? sync->group : sync->push) == number;
 }
 
-/* A group or push whose variables are whole makes ceil(bytes / partition) messages, all but the last of them full. */
+/* A group or push whose variables are whole makes ceil(bytes / partition) messages in a pass, all but the last of them
+ * full. */
 static inline const char *broken_merged(const struct plan *p, const struct strategy *s, enum sync_kind kind,
-                                        uint32_t number, uint64_t partition, uint64_t *bytes) {
+                                        uint32_t number, enum pass pass, uint64_t partition, uint64_t *bytes) {
     uint64_t messages = 0, full = 0;
     bool whole = true;
     *bytes = 0;
     for (uint32_t v = 0; v < s->n_variables; v++)
         for (uint32_t k = 0; k < sync_parts(&s->variables[v]); k++)
-            if (is_in(sync_part(&s->variables[v], k), kind, number)) {
+            if (is_in(sync_part(&s->variables[v], k), kind, number) &&
+                is_in_pass(s, sync_part(&s->variables[v], k), pass)) {
                 *bytes += expected_part(s, &p->model->variables[v], &s->variables[v], k);
                 whole = whole && s->variables[v].shards == 1;
                 partition = kind == SYNC_ALL_REDUCE ? partition : s->variables[v].partition_bytes;
@@ -254,7 +394,7 @@ static inline const char *broken_merged(const struct plan *p, const struct strat
     partition = partition / 8 * 8;
     for (uint32_t i = 0; i < p->n_messages; i++) {
         uint64_t start;
-        if (p->messages[i].half != HALF_gather &&
+        if (pass_of(p, &p->messages[i]) == pass &&
             is_in(way_of_piece(p, s, &p->pieces[p->messages[i].first_piece], &start), kind, number)) {
             messages++;
             full += p->messages[i].bytes == partition;
@@ -271,10 +411,11 @@ static inline const char *broken_groups(const struct plan *p, const struct strat
     const char *broken = NULL;
     uint64_t bytes = 1;
     for (uint32_t g = 0; g < s->n_groups && !broken; g++)
-        broken = broken_merged(p, s, SYNC_ALL_REDUCE, g, s->groups[g].partition_bytes, &bytes);
+        for (enum pass pass = 0; pass < PASS_COUNT && !broken; pass++)
+            broken = broken_merged(p, s, SYNC_ALL_REDUCE, g, pass, s->groups[g].partition_bytes, &bytes);
     bytes = 1;
     for (uint32_t push = 1; push <= s->n_variables && bytes && !broken; push++) /* sealed: none is left out */
-        broken = broken_merged(p, s, SYNC_PARAMETER_SERVER, push, 0, &bytes);
+        broken = broken_merged(p, s, SYNC_PARAMETER_SERVER, push, PASS_SUMS, 0, &bytes);
     return broken;
 }
 
@@ -320,23 +461,38 @@ static inline const char *broken_slices(const struct plan *p, const struct strat
     return broken;
 }
 
-static inline bool goes_later(const struct message *a, const struct message *b) {
-    const bool second = a->half == HALF_gather, other = b->half == HALF_gather;
-    if (second != other)
-        return second;
-    return second && a->gate != b->gate ? a->gate > b->gate : a->ready > b->ready;
+/* Messages that are ready together: sums of groups, what is gathered, and what is served. */
+static inline int turn_class(const struct message *m) {
+    return m->kind == SYNC_PARAMETER_SERVER ? 2 : m->half == HALF_gather;
 }
 
-/* Halves are pairs, each in its place, that agree in all but the half. */
+/* Whether fifo puts a after b. Time is counted from where nothing is in flight. */
+static inline bool goes_later(const struct plan *p, const struct message *a, const struct message *b) {
+    const bool second = is_second_half(a), other = is_second_half(b);
+    const uint32_t x = p->ends_in_update ? (a->ready + 1) % p->n_steps : a->ready;
+    const uint32_t y = p->ends_in_update ? (b->ready + 1) % p->n_steps : b->ready;
+    if (second != other)
+        return second;
+    if (second && a->gate != b->gate)
+        return a->gate > b->gate;
+    if (second || x != y)
+        return x > y;
+    if (turn_class(a) != turn_class(b))
+        return turn_class(a) > turn_class(b);
+    return turn_class(a) == 1 && a->gate > b->gate;
+}
+
+/* Of groups in halves messages are pairs, each in its place, that agree in all but the half. */
 static inline const char *broken_halves(const struct plan *p, const struct strategy *s) {
     for (uint32_t i = 0; i < p->n_messages; i++) {
         const struct message *m = &p->messages[i];
         uint64_t start;
         const struct variable_sync *sync = way_of_piece(p, s, &p->pieces[m->first_piece], &start);
-        const bool split = m->kind == SYNC_ALL_REDUCE && s->groups[sync->group].sharded;
-        if (split != (m->half != HALF_none) || split == (m->other == NO_MESSAGE))
+        const enum sharded sharded = m->kind == SYNC_ALL_REDUCE ? s->groups[sync->group].sharded : SHARDED_none;
+        const bool paired = sharded == SHARDED_optimizer || sharded == SHARDED_gradients;
+        if ((sharded != SHARDED_none) != (m->half != HALF_none) || paired == (m->other == NO_MESSAGE))
             return "messages of sharded groups are halves";
-        if (!split)
+        if (!paired)
             continue;
         const struct message *other = m->other < p->n_messages ? &p->messages[m->other] : m;
         if (other == m || other->other != i || other->half == m->half || other->first_piece != m->first_piece ||
@@ -363,7 +519,7 @@ static inline const char *broken_order(const struct plan *p) {
             at[m->fifo_rank] = i + 1;
     }
     for (uint32_t r = 1; r < p->n_messages && !broken; r++)
-        if (goes_later(&p->messages[at[r - 1] - 1], &p->messages[at[r] - 1]))
+        if (goes_later(p, &p->messages[at[r - 1] - 1], &p->messages[at[r] - 1]))
             broken = "fifo ranks rise with readiness, and then with second halves' gates";
         else if (p->policy == POLICY_preemptive && at[r - 1] > at[r] &&
                  p->messages[at[r - 1] - 1].ready == p->messages[at[r] - 1].ready)
@@ -372,12 +528,16 @@ static inline const char *broken_order(const struct plan *p) {
     return broken;
 }
 
+/* No step makes a second half ready, and none waits for a first half. */
+static inline bool is_indexed(const struct message *m, bool gates) {
+    return m->other == NO_MESSAGE || m->half == (gates ? HALF_gather : HALF_scatter);
+}
+
 /* first/by list each message once, under its own key, in rank order. */
 static inline bool index_holds(const struct plan *p, const uint32_t *first, const uint32_t *by, bool gates) {
-    const enum half without = gates ? HALF_scatter : HALF_gather;
     uint32_t n = 0;
     for (uint32_t m = 0; m < p->n_messages; m++)
-        n += p->messages[m].half != without;
+        n += is_indexed(&p->messages[m], gates);
     if (first[0] != 0 || first[p->n_steps] != n)
         return false;
     for (uint32_t k = 0; k < p->n_steps; k++) {
@@ -386,23 +546,26 @@ static inline bool index_holds(const struct plan *p, const uint32_t *first, cons
         for (uint32_t i = first[k]; i < first[k + 1]; i++) {
             if (by[i] >= p->n_messages || (i > first[k] && by[i] <= by[i - 1]))
                 return false;
-            if ((gates ? p->messages[by[i]].gate : p->messages[by[i]].ready) != k || p->messages[by[i]].half == without)
+            if ((gates ? p->messages[by[i]].gate : p->messages[by[i]].ready) != k ||
+                !is_indexed(&p->messages[by[i]], gates))
                 return false;
         }
     }
     return true;
 }
 
-static inline const char *broken_sums(const struct plan *p) {
+static inline const char *broken_sums(const struct plan *p, const struct strategy *s) {
     uint64_t bytes = 0, most = 0;
     bool all_reduce = false, server = false;
+    for (uint32_t v = 0; v < s->n_variables; v++)
+        for (uint32_t k = 0; k < s->variables[v].shards; k++)
+            bytes += expected_shard(s, &p->model->variables[v], &s->variables[v], k);
     for (uint32_t i = 0; i < p->n_messages; i++) {
-        bytes += p->messages[i].half == HALF_gather ? 0 : p->messages[i].bytes;
         most = p->messages[i].bytes > most ? p->messages[i].bytes : most;
         *(p->messages[i].kind == SYNC_ALL_REDUCE ? &all_reduce : &server) = true;
     }
     if (bytes != p->bytes || most != p->max_bytes)
-        return "the plan's bytes are those of its messages";
+        return "the plan's bytes are those of all gradients";
     return all_reduce == p->any_all_reduce && server == p->any_server ? NULL : "which kinds there are";
 }
 
@@ -425,7 +588,7 @@ static inline const char *broken_against(const struct plan *p, const struct stra
         broken = "by_ready is the inverse of ready";
     if (!broken && !index_holds(p, p->first_gate, p->by_gate, true))
         broken = "by_gate is the inverse of gate";
-    return broken ? broken : broken_sums(p);
+    return broken ? broken : broken_sums(p, s);
 }
 
 /* `s` is sealed and `p` was lowered from it. */
@@ -434,15 +597,24 @@ static inline const char *plan_broken(const struct plan *p, const struct strateg
     struct expected e = {.step_of = calloc(m->n_operators, sizeof *e.step_of),
                          .ready = calloc(m->n_variables, sizeof *e.ready),
                          .gate = calloc(m->n_variables, sizeof *e.gate),
-                         .step_us = calloc(m->n_operators, sizeof *e.step_us)};
+                         .read = calloc(m->n_variables, sizeof *e.read),
+                         .n_groups = s->n_groups,
+                         .groups = calloc(s->n_groups + 1u, sizeof *e.groups),
+                         .step_us = calloc(m->n_operators + 1u, sizeof *e.step_us)};
     const char *broken = "memory for the check";
-    if (e.step_of && e.ready && e.gate && e.step_us) {
+    if (e.step_of && e.ready && e.gate && e.read && e.groups && e.step_us) {
+        for (uint32_t g = 0; g < s->n_groups; g++)
+            e.update |= s->groups[g].sharded == SHARDED_parameters;
         expect_steps(m, s->cross_iteration, &e);
+        expect_firsts(s, &e);
+        expect_times(s, &e);
         broken = broken_against(p, s, &e);
     }
     free(e.step_of);
     free(e.ready);
     free(e.gate);
+    free(e.read);
+    free(e.groups);
     free(e.step_us);
     return broken;
 }

@@ -231,6 +231,90 @@ static void with_the_barrier_every_message_gates_the_first_step(void **state) {
     release(&l);
 }
 
+/* What of a message is its group's, and when it goes. */
+struct want_turn {
+    enum half half;
+    uint32_t ready, gate, n_pieces, variable; /* the variable of its first piece */
+    uint64_t bytes;
+};
+
+static void assert_turns(const struct plan *p, const struct want_turn *want, uint32_t n) {
+    assert_int_equal(p->n_messages, n);
+    for (uint32_t i = 0; i < n; i++) {
+        const struct message *m = &p->messages[i];
+        assert_int_equal(m->half, want[i].half);
+        assert_int_equal(m->ready, want[i].ready);
+        assert_int_equal(m->gate, want[i].gate);
+        assert_int_equal(m->n_pieces, want[i].n_pieces);
+        assert_int_equal(p->pieces[m->first_piece].variable, want[i].variable);
+        assert_int_equal(m->bytes, want[i].bytes);
+    }
+}
+
+#define SHARDED(id)          "{'id':" id ",'sharded':'parameters'}"
+#define REDUCED_IN(name, id) "{'name':'" name "','sync':{'kind':'all_reduce','group':" id "}}"
+
+/* Steps x y z | z.grad y.grad x.grad | update. The passes come to groups 0 1 2 and then 2 1 0, one ahead. So 0 and 1
+ * are gathered after the update, 2 when the forward pass comes to 1; 2 and then 1 when the backward pass begins, 0 when
+ * it comes to 1. A sum has until the next group's backward step has passed, the last two until the update. */
+static void sharded_parameters_are_gathered_before_both_passes(void **state) {
+    (void)state;
+    static const struct want_turn want[] = {
+        {HALF_gather, 6, 0, 1, 0, 4096}, {HALF_gather, 6, 1, 2, 1, 3048},  {HALF_gather, 0, 2, 1, 3, 3000},
+        {HALF_gather, 2, 3, 1, 3, 3000}, {HALF_gather, 2, 4, 2, 1, 3048},  {HALF_scatter, 3, 5, 1, 3, 3000},
+        {HALF_gather, 3, 5, 1, 0, 4096}, {HALF_scatter, 4, 6, 2, 1, 3048}, {HALF_scatter, 5, 6, 1, 0, 4096},
+    };
+    struct lowered l;
+    lower_texts(&l, three_layers,
+                "{'schema':'syncopate.strategy/1','name':'s','schedule':{'policy':'fifo'},"
+                "'groups':[" SHARDED("0") "," SHARDED("1") "," SHARDED("2") "],'variables':[" REDUCED_IN(
+                    "a", "0") "," REDUCED_IN("b", "1") "," REDUCED_IN("c", "1") "," REDUCED_IN("d", "2") "]}");
+    const struct plan *p = &l.plan;
+    assert_turns(p, want, 9);
+    assert_true(p->ends_in_update && p->any_all_reduce && !p->any_server);
+    assert_int_equal(p->n_steps, 7);
+    const double times[] = {1, 2, 3, 30, 20, 10, 0};
+    assert_memory_equal(p->step_us, times, sizeof times);
+    assert_int_equal(p->bytes, 4096 + 3048 + 3000);
+    const uint32_t first_ready[] = {0, 1, 1, 3, 5, 6, 7, 9}, by_ready[] = {2, 3, 4, 5, 6, 7, 8, 0, 1};
+    const uint32_t first_gate[] = {0, 1, 2, 3, 4, 5, 7, 9}, by_gate[] = {0, 1, 2, 3, 4, 5, 6, 7, 8};
+    assert_memory_equal(p->first_ready, first_ready, sizeof first_ready);
+    assert_memory_equal(p->by_ready, by_ready, sizeof by_ready);
+    assert_memory_equal(p->first_gate, first_gate, sizeof first_gate);
+    assert_memory_equal(p->by_gate, by_gate, sizeof by_gate);
+    release(&l);
+}
+
+/* Of groups 1 and 2 parameters are sharded, both gathered after the update; 2 keeps them, and 1 is gathered again when
+ * the backward pass comes to it. The sums of a, in halves, and of c, served, are there before the update as well. */
+static void beside_sharded_parameters_everything_ends_before_the_update(void **state) {
+    (void)state;
+    static const struct want_turn want[] = {
+        {HALF_gather, 6, 1, 1, 1, 2048},  {HALF_gather, 6, 2, 1, 3, 3000},  {HALF_scatter, 3, 5, 1, 3, 3000},
+        {HALF_gather, 3, 4, 1, 1, 2048},  {HALF_scatter, 4, 6, 1, 1, 2048}, {HALF_none, 4, 6, 1, 2, 1000},
+        {HALF_scatter, 5, 6, 1, 0, 4096}, {HALF_gather, 5, 6, 1, 0, 4096},
+    };
+    struct lowered l;
+    lower_texts(
+        &l, three_layers,
+        "{'schema':'syncopate.strategy/1','name':'s','schedule':{'policy':'fifo','forward_prefetch':2,"
+        "'backward_prefetch':0},'groups':[{'id':0,'sharded':'gradients'}," SHARDED("1") ",{'id':2,'sharded':'"
+                                                                                        "parameters','reshard_after_"
+                                                                                        "forward':false}],'variables':"
+                                                                                        "[" REDUCED_IN("a", "0") "," REDUCED_IN(
+                                                                                            "b",
+                                                                                            "1") ",{'name':'c','sync':{"
+                                                                                                 "'kind':'parameter_"
+                                                                                                 "server','servers':['"
+                                                                                                 "n3']}}," REDUCED_IN("d",
+                                                                                                                      "2") "]}");
+    assert_turns(&l.plan, want, 8);
+    assert_true(l.plan.any_server && l.plan.messages[5].kind == SYNC_PARAMETER_SERVER);
+    assert_int_equal(l.plan.messages[6].other, 7);
+    assert_int_equal(l.plan.bytes, 4096 + 2048 + 1000 + 3000);
+    release(&l);
+}
+
 /* 4092 + 4 bytes fill the first message of 4096 exactly; the next begins with the third variable. */
 static void a_message_is_filled_to_its_last_element(void **state) {
     (void)state;
@@ -376,6 +460,7 @@ static bool same_plan(const struct plan *a, const struct plan *b) {
 /* What the random instances must have met, so that a generator that grows tame does not hollow out the test. */
 struct met {
     unsigned messages, servers, shared, cuts, ways, barriers, priorities, slices, sparse, gathered, scalars;
+    unsigned halves, sharded, kept; /* groups */
 };
 
 static void count_met(struct met *met, const struct strategy *s, const struct plan *p) {
@@ -383,6 +468,11 @@ static void count_met(struct met *met, const struct strategy *s, const struct pl
     met->barriers += !s->cross_iteration;
     met->priorities += s->policy == POLICY_priority;
     met->slices += s->n_slices;
+    for (uint32_t g = 0; g < s->n_groups; g++) {
+        met->halves += s->groups[g].sharded && s->groups[g].sharded != SHARDED_parameters;
+        met->sharded += s->groups[g].sharded == SHARDED_parameters;
+        met->kept += s->groups[g].keeps_gathered;
+    }
     for (uint32_t v = 0; v < s->n_variables; v++) {
         met->servers += s->variables[v].kind == SYNC_PARAMETER_SERVER;
         met->shared += s->variables[v].push > 0;
@@ -438,14 +528,18 @@ static void every_rule_holds_on_random_instances(void **state) {
     plan_release(&reused);
     print_message(
         "# 3000 plans: %u messages (%u slices), %u served (%u in shared pushes), %u cut, %u sparse, %u gathered and %u "
-        "scalar variables, %u with ways for each shard\n",
-        met.messages, met.slices, met.servers, met.shared, met.cuts, met.sparse, met.gathered, met.scalars, met.ways);
+        "scalar variables, %u with ways for each shard; %u groups in halves, %u with sharded parameters, %u of them "
+        "kept\n",
+        met.messages, met.slices, met.servers, met.shared, met.cuts, met.sparse, met.gathered, met.scalars, met.ways,
+        met.halves, met.sharded, met.kept);
     assert_true(met.messages > 20000 && met.servers > 3000 && met.shared > 1000 && met.cuts > 3000 &&
                 met.barriers > 300 && met.priorities > 300 && met.slices > 5000 && met.sparse > 100 &&
-                met.gathered > 100 && met.scalars > 100 && met.ways > 300);
+                met.gathered > 50 && met.scalars > 100 && met.ways > 300 && met.halves > 500 && met.sharded > 300 &&
+                met.kept > 50);
 }
 
-/* Sealing moves and drops groups, but the same bytes go the same way. */
+/* Sealing moves and drops groups, but the same bytes go the same way. To several groups with sharded parameters at one
+ * step a pass comes in the order of their numbers, which sealing changes. */
 static void sealing_changes_no_message(void **state) {
     (void)state;
     struct error err = {0};
@@ -465,8 +559,12 @@ static void sealing_changes_no_message(void **state) {
         assert_int_equal(before.n_messages, after.n_messages);
         assert_int_equal(before.bytes, after.bytes);
         assert_int_equal(before.max_bytes, after.max_bytes);
-        assert_memory_equal(before.first_ready, after.first_ready, (before.n_steps + 1) * sizeof *before.first_ready);
-        assert_memory_equal(before.first_gate, after.first_gate, (before.n_steps + 1) * sizeof *before.first_gate);
+        assert_int_equal(before.n_steps, after.n_steps);
+        if (!before.ends_in_update) {
+            const size_t size = (before.n_steps + 1) * sizeof *before.first_ready;
+            assert_memory_equal(before.first_ready, after.first_ready, size);
+            assert_memory_equal(before.first_gate, after.first_gate, size);
+        }
         plan_release(&before);
         plan_release(&after);
         strategy_release(&s);
@@ -584,6 +682,8 @@ int main(void) {
         cmocka_unit_test(a_slice_is_the_next_bytes_of_its_group),
         cmocka_unit_test(each_shard_goes_its_own_way),
         cmocka_unit_test(with_the_barrier_every_message_gates_the_first_step),
+        cmocka_unit_test(sharded_parameters_are_gathered_before_both_passes),
+        cmocka_unit_test(beside_sharded_parameters_everything_ends_before_the_update),
         cmocka_unit_test(a_message_is_filled_to_its_last_element),
         cmocka_unit_test(operators_that_touch_no_variable_make_no_step),
         cmocka_unit_test(the_first_dim_mod_shards_have_one_more_row),

@@ -46,6 +46,11 @@ static const char cluster_text[] =
 #define SLICE(group, bytes) "{'group':" group ",'bytes':" bytes "}"
 #define SLICES              SLICE("0", "60") "," SLICE("7", "16") "," SLICE("0", "40")
 
+/* Group 0, which holds a and s, has these members. */
+#define SHARDED_AS(schedule, members)                                                                                  \
+    HEAD "'schedule':{" schedule "},'groups':[{'id':0," members                                                        \
+         "},{'id':7}],'variables':[" REDUCED("a", "0") "," H "," S "]}"
+
 static const struct {
     const char *text, *says;
 } bad_strategies[] = {
@@ -77,9 +82,27 @@ static const struct {
     {GROUPED("{'id':0,'partition_bytes':1023}"), "/groups/0/partition_bytes: is 1023; it must be from 1024"},
     {GROUPED("{'id':0,'partition_bytes':0}"), "/groups/0/partition_bytes: is 0"},
     {GROUPED("{'id':0,'partition':4096}"), "/groups/0/partition: unknown member"},
-    {GROUPED("{'id':0,'sharded':'gradients'}"), "/groups/0/sharded: \"gradients\""},
+    {GROUPED("{'id':0,'sharded':'gradient'}"), "did you mean \"gradients\"?"},
     {GROUPED("{'id':0,'sharded':'optimizer','algorithm':'tree'}"),
      "/groups/0: group 0 has \"sharded\" optimizer, whose halves are a ring's, but \"algorithm\" tree"},
+    {GROUPED("{'id':0,'sharded':'parameters','algorithm':'tree'}"),
+     "/groups/0: group 0 has \"sharded\" parameters, whose halves are a ring's, but \"algorithm\" tree"},
+    {SHARDED_AS("'policy':'priority'", "'sharded':'parameters'"),
+     "/groups/0: group 0 has \"sharded\" parameters, which are gathered in order: policy fifo, not priority"},
+    {SHARDED_AS("'policy':'fifo','cross_iteration':true", "'sharded':'parameters'"),
+     "/groups/0: group 0 has \"sharded\" parameters, which are gathered after the update: \"cross_iteration\" false"},
+    {SHARDED_AS("'policy':'fifo','forward_prefetch':2", "'sharded':'parameters'"),
+     "\"forward_prefetch\" is 2, and 1 group has \"sharded\" parameters"},
+    {SHARDED_AS("'policy':'fifo','backward_prefetch':2", "'sharded':'gradients'"),
+     "\"backward_prefetch\" is 2, and 0 groups have \"sharded\" parameters"},
+    {SHARDED_AS("'policy':'fifo','forward_prefetch':-1", "'sharded':'parameters'"),
+     "/schedule/forward_prefetch: is -1"},
+    {SHARDED_AS("'policy':'fifo','backward_prefetch':true", "'sharded':'parameters'"),
+     "/schedule/backward_prefetch: must be a whole number, not a boolean"},
+    {SHARDED_AS("'policy':'fifo'", "'sharded':'parameters','reshard_after_forward':2"),
+     "/groups/0/reshard_after_forward: must be true or false"},
+    {SHARDED_AS("'policy':'fifo'", "'sharded':'gradients','reshard_after_forward':false"),
+     "/groups/0/reshard_after_forward: it says when gathered parameters are freed; \"sharded\" is gradients"},
     {GROUPED("{'id':4},{'id':4}"), "/groups/1: group ids must rise: 4 comes after 4"},
     {GROUPED("{'id':4},{'id':1}"), "/groups/1: group ids must rise: 1 comes after 4"},
     {VARIABLES(""), "/variables: variable \"a\" of model \"m\" is missing"},
@@ -318,6 +341,32 @@ static void pushes_are_read_in_their_one_form(void **state) {
     assert_same_id(w, PUSHED("'push':3", "'n1'],'push':3"), PUSHED("'push':1", "'n1'],'push':1"), true);
     assert_same_id(w, PUSHED("'push':3", "'n1'],'push':2"), PUSHED("'local_reduction':true", "'n1']"), true);
     assert_same_id(w, PUSHED("'push':3", "'n1'],'push':3"), PUSHED("'local_reduction':true", "'n1']"), false);
+}
+
+/* What does not matter, or is the default, has no other form. */
+static void sharded_parameters_are_read_in_their_one_form(void **state) {
+    struct world *w = *state;
+    struct error err = {0};
+    struct strategy s;
+    assert_ok(quoted_strategy(
+        SHARDED_AS("'policy':'fifo','forward_prefetch':0", "'sharded':'parameters','reshard_after_forward':false"),
+        &w->model, &w->cluster, &s, &err));
+    assert_int_equal(s.groups[0].sharded, SHARDED_parameters);
+    assert_int_equal(s.groups[1].sharded, SHARDED_none);
+    assert_true(s.groups[0].keeps_gathered && s.forward_prefetch == 0 && s.backward_prefetch == 1);
+    strategy_release(&s);
+    const char *plain = SHARDED_AS("'policy':'fifo'", "'sharded':'parameters'");
+    assert_same_id(w, plain,
+                   SHARDED_AS("'policy':'fifo','forward_prefetch':1,'backward_prefetch':1",
+                              "'sharded':'parameters','reshard_after_forward':true"),
+                   true);
+    assert_same_id(w, plain, SHARDED_AS("'policy':'fifo','forward_prefetch':0", "'sharded':'parameters'"), false);
+    assert_same_id(w, plain, SHARDED_AS("'policy':'fifo','backward_prefetch':0", "'sharded':'parameters'"), false);
+    assert_same_id(w, plain, SHARDED_AS("'policy':'fifo'", "'sharded':'parameters','reshard_after_forward':false"),
+                   false);
+    assert_same_id(w, plain, SHARDED_AS("'policy':'fifo'", "'sharded':'gradients'"), false);
+    assert_same_id(w, SHARDED_AS("'policy':'fifo','forward_prefetch':0", "'sharded':'gradients'"),
+                   SHARDED_AS("'policy':'fifo'", "'sharded':'gradients'"), true);
 }
 
 /* The halves of a: the first in group 0, the second as f16 on n3. */
@@ -749,6 +798,7 @@ int main(void) {
         cmocka_unit_test(a_strategy_is_read_in_its_one_form),
         cmocka_unit_test(pushes_are_read_in_their_one_form),
         cmocka_unit_test(slices_are_read_in_their_order),
+        cmocka_unit_test(sharded_parameters_are_read_in_their_one_form),
         cmocka_unit_test(shards_are_read_each_in_its_way),
         cmocka_unit_test(shards_that_are_alike_are_said_once),
         cmocka_unit_test(pulls_by_priority_are_another_strategy_where_they_can_wait),
