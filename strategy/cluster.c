@@ -10,7 +10,8 @@
 
 static const char CLUSTER_SCHEMA[] = "syncopate.cluster/1";
 static const double MIN_RATE = 1e-6, MAX_RATE = 1e6, MAX_TIME_US = 1e12, MAX_BYTES = 1e15;
-static const double MIN_SHARE = 1e-3; /* of a speed */
+static const double MIN_SHARE = 1e-3;                    /* of a speed */
+static const double MIN_MEMORY = 1e-6, MAX_MEMORY = 1e9; /* 10^9 bytes */
 enum { MAX_LINKS = 1000000, MAX_MEASUREMENTS = 100000 };
 enum { MAX_COUNTED_NAME = 4000 }; /* base/json.h reads strings of up to 4096 bytes */
 
@@ -36,9 +37,17 @@ const char *transport_name(enum transport transport) {
 
 static enum status read_node(const struct json_at *at, struct arena *arena, struct node *out, uint64_t *count,
                              struct error *err) {
-    static const char *const known[] = {
-        "name",          "count", "devices", "device", "nic_gbit_per_s", "nic_latency_us", "device_link_gbyte_per_s",
-        "compute_scale", NULL};
+    static const char *const known[] = {"name",
+                                        "count",
+                                        "devices",
+                                        "device",
+                                        "nic_gbit_per_s",
+                                        "nic_latency_us",
+                                        "device_link_gbyte_per_s",
+                                        "compute_scale",
+                                        "device_memory_gbyte",
+                                        "memory_gbyte",
+                                        NULL};
     uint64_t devices = 1;
     const char *name, *device = "gpu";
     *out = (struct node){.compute_scale = 1};
@@ -61,6 +70,11 @@ static enum status read_node(const struct json_at *at, struct arena *arena, stru
                              MAX_RATE, &out->device_link_gbyte_per_s, err);
     if (!st)
         st = json_get_number(at, "compute_scale", JSON_OPTIONAL, 1e-3, 1e3, &out->compute_scale, err);
+    if (!st)
+        st = json_get_number(at, "device_memory_gbyte", JSON_OPTIONAL, MIN_MEMORY, MAX_MEMORY,
+                             &out->device_memory_gbyte, err);
+    if (!st)
+        st = json_get_number(at, "memory_gbyte", JSON_OPTIONAL, MIN_MEMORY, MAX_MEMORY, &out->memory_gbyte, err);
     if (!st && *count > 1 && strlen(name) > MAX_COUNTED_NAME)
         st = json_fail(at, err, "a name of %zu bytes; at most %d where numbers are added", strlen(name),
                        MAX_COUNTED_NAME);
@@ -423,7 +437,10 @@ static bool write_nodes(const struct cluster *cluster, cJSON *array) {
              cJSON_AddNumberToObject(object, "nic_latency_us", node->nic_latency_us) &&
              cJSON_AddNumberToObject(object, "compute_scale", node->compute_scale) &&
              (node->device_link_gbyte_per_s <= 0 ||
-              cJSON_AddNumberToObject(object, "device_link_gbyte_per_s", node->device_link_gbyte_per_s));
+              cJSON_AddNumberToObject(object, "device_link_gbyte_per_s", node->device_link_gbyte_per_s)) &&
+             (node->device_memory_gbyte <= 0 ||
+              cJSON_AddNumberToObject(object, "device_memory_gbyte", node->device_memory_gbyte)) &&
+             (node->memory_gbyte <= 0 || cJSON_AddNumberToObject(object, "memory_gbyte", node->memory_gbyte));
     }
     return ok;
 }

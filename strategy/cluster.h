@@ -17,6 +17,8 @@
  *     "nic_latency_us" latency of its NIC in microseconds; default 0: not known
  *     "device_link_gbyte_per_s"  rate between its devices, and to a server on it, in 10^9 bytes a second; it may be
  *                      left out only where there is at most one device
+ *     "device_memory_gbyte"  memory of each of its devices, in 10^9 bytes; default: not known
+ *     "memory_gbyte"   memory of the node itself, for a server on it, in 10^9 bytes; default: not known
  *     "compute_scale"  operator times are multiplied by it; default 1; 1.5 is a straggler
  *   "links"          an array of paths that differ from what the two NICs allow, each in one direction; default none:
  *     "from", "to"     names of nodes
@@ -120,9 +122,10 @@ struct node {
     uint32_t devices;   /* 0 is allowed: a node that only serves */
     const char *device; /* what they are: "v100", "cpu" */
     double nic_gbit_per_s, nic_latency_us;
-    double device_link_gbyte_per_s; /* between devices of the node, and to its own server */
-    double compute_scale;           /* operator times are multiplied by it: 1.5 is a straggler */
-    uint32_t first_device;          /* number of its first device in the cluster */
+    double device_link_gbyte_per_s;           /* between devices of the node, and to its own server */
+    double compute_scale;                     /* operator times are multiplied by it: 1.5 is a straggler */
+    double device_memory_gbyte, memory_gbyte; /* of each device, and of the node itself; 0: not known */
+    uint32_t first_device;                    /* number of its first device in the cluster */
 };
 
 struct link {

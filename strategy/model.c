@@ -16,28 +16,14 @@ static const uint64_t MAX_AXIS = UINT64_C(1) << 40, MAX_ELEMENTS = UINT64_C(1) <
 
 enum { MAX_LAYER_NAME = 4000 }; /* base/json.h reads strings of up to 4096 bytes */
 
-#define X(name, bytes) #name,
-static const char *const dtype_words[] = {DTYPE_TABLE(X) NULL};
-#undef X
-
-const char *dtype_name(enum dtype dtype) {
-    return dtype_words[dtype];
-}
-
-uint64_t dtype_bytes(enum dtype dtype) {
-#define X(name, bytes) bytes,
-    static const uint64_t sizes[] = {DTYPE_TABLE(X)};
-#undef X
-    return sizes[dtype];
-}
-
 /* What reading needs beside the result. */
 struct reader {
     struct model *model;
     struct variable *variables;
     struct operator* operators;
     struct names operator_names;
-    const char **words; /* scratch for names */
+    const char **words;                   /* scratch for names */
+    uint64_t n_forward, activation_bytes; /* of forward operators, so far */
 };
 
 static enum status read_shape(const struct json_at *at, struct arena *arena, struct variable *out, struct error *err) {
@@ -163,8 +149,51 @@ static enum status claim_variables(struct reader *r, const struct json_at *at, u
     return ST_OK;
 }
 
+/* Of an operator or a layer. All forward operators say what they leave, or none does: a sum of some would pass for the
+ * whole. */
+static enum status read_activation(struct reader *r, const struct json_at *at, struct operator* op, struct error *err) {
+    const bool has = json_has(at, "activation_bytes", &(struct json_at){0});
+    if (r->n_forward++ > 0 && has != r->model->knows_activations)
+        return json_fail(at, err, "\"activation_bytes\" is %s here and %s before: give it to all or to none",
+                         has ? "given" : "missing", has ? "missing" : "given");
+    r->model->knows_activations = has;
+    enum status st = json_get_integer(at, "activation_bytes", JSON_OPTIONAL, 0, MAX_BYTES, &op->activation_bytes, err);
+    if (!st && (r->activation_bytes += op->activation_bytes) > MAX_BYTES)
+        st = json_fail(at, err, "more than 2^53 bytes of activations");
+    return st;
+}
+
+static enum status read_kept_for(struct reader *r, const struct json_at *at, struct operator* op, struct error *err) {
+    const char *name;
+    if (!op->activation_bytes) {
+        if (json_has(at, "kept_for", &(struct json_at){0}))
+            return json_fail(at, err, "\"kept_for\" belongs to \"activation_bytes\" above 0");
+        return ST_OK;
+    }
+    enum status st = json_get_string(at, "kept_for", JSON_REQUIRED, &name, err);
+    if (st)
+        return st;
+    const int64_t found = names_find(&r->operator_names, name);
+    if (found < 0)
+        return json_fail(at, err, "\"kept_for\": there is no operator \"%s\"", name);
+    op->kept_for = (uint32_t)found;
+    return ST_OK;
+}
+
+static enum status read_operator_memory(struct reader *r, const struct json_at *at, struct operator* op,
+                                        struct error *err) {
+    struct json_at ignored;
+    if (op->backward && (json_has(at, "activation_bytes", &ignored) || json_has(at, "kept_for", &ignored)))
+        return json_fail(at, err, "a backward operator leaves no activations: only forward operators do");
+    if (op->backward)
+        return ST_OK;
+    enum status st = read_activation(r, at, op, err);
+    return st ? st : read_kept_for(r, at, op, err);
+}
+
 static enum status read_operator(struct reader *r, const struct json_at *at, uint32_t index, struct error *err) {
-    static const char *const known[] = {"name", "phase", "time_us", "after", "reads", "produces", NULL};
+    static const char *const known[] = {
+        "name", "phase", "time_us", "after", "reads", "produces", "activation_bytes", "kept_for", NULL};
     static const char *const phases[] = {"forward", "backward", NULL};
     struct operator* op = & r->operators[index];
     struct arena *arena = &r->model->arena;
@@ -187,7 +216,9 @@ static enum status read_operator(struct reader *r, const struct json_at *at, uin
         return json_fail(at, err, "a backward operator has no \"reads\": it waits for no message");
     if (!op->backward && op->n_produces)
         return json_fail(at, err, "a forward operator has no \"produces\": gradients come from backward operators");
-    return claim_variables(r, at, index, err);
+    op->kept_for = index;
+    st = read_operator_memory(r, at, op, err);
+    return st ? st : claim_variables(r, at, index, err);
 }
 
 /* Names first, because "after" may point forward. */
@@ -220,6 +251,14 @@ static enum status alloc_operators(struct reader *r, size_t n, struct error *err
     return r->operators && r->words ? ST_OK : error_no_memory(err);
 }
 
+/* Once all phases are known. */
+static enum status check_kept_for(const struct reader *r, const struct json_at *at, struct error *err) {
+    const struct operator* op = & r->operators[at->index], *user = &r->operators[op->kept_for];
+    if (op->activation_bytes && !user->backward)
+        return json_fail(at, err, "\"kept_for\": \"%s\" is no backward operator", user->name);
+    return ST_OK;
+}
+
 static enum status read_operators(struct reader *r, const struct json_at *root, struct error *err) {
     struct json_at array;
     size_t n;
@@ -232,12 +271,14 @@ static enum status read_operators(struct reader *r, const struct json_at *root, 
         return st;
     for (struct json_at e = json_first(&array); !st && e.node; e = json_next(&e))
         st = read_operator(r, &e, (uint32_t)e.index, err);
+    for (struct json_at e = json_first(&array); !st && e.node; e = json_next(&e))
+        st = check_kept_for(r, &e, err);
     return st;
 }
 
 /* Layer i of n becomes the forward operator i and the backward operator 2n-1-i, all in one chain. */
 static enum status read_layer(struct reader *r, const struct json_at *at, uint32_t n, struct error *err) {
-    static const char *const known[] = {"name", "forward_us", "backward_us", "variables", NULL};
+    static const char *const known[] = {"name", "forward_us", "backward_us", "variables", "activation_bytes", NULL};
     struct arena *arena = &r->model->arena;
     uint32_t i = (uint32_t)at->index, last = 2 * n - 1;
     struct operator* forward = & r->operators[i], *backward = &r->operators[last - i];
@@ -252,6 +293,8 @@ static enum status read_layer(struct reader *r, const struct json_at *at, uint32
     if (!st)
         st = read_references(at, "variables", &r->model->names, "variable", arena, &forward->n_reads, &forward->reads,
                              err);
+    if (!st)
+        st = read_activation(r, at, forward, err);
     if (st)
         return st;
     if (strlen(name) > MAX_LAYER_NAME)
@@ -266,6 +309,8 @@ static enum status read_layer(struct reader *r, const struct json_at *at, uint32
     before[1] = last - i - 1;
     forward->after = &before[0];
     forward->n_after = i > 0;
+    forward->kept_for = forward->activation_bytes ? last - i : i;
+    backward->kept_for = last - i;
     backward->after = &before[1];
     backward->n_after = 1;
     backward->backward = true;
@@ -387,7 +432,8 @@ static enum status seal(struct model *model, struct error *err) {
 }
 
 static enum status read_whole(struct reader *r, const struct json_at *root, struct error *err) {
-    static const char *const known[] = {"schema", "name", "batch_per_device", "variables", "operators", "layers", NULL};
+    static const char *const known[] = {"schema",    "name",      "batch_per_device", "optimizer",
+                                        "variables", "operators", "layers",           NULL};
     struct model *model = r->model;
     struct json_at ignored;
     const char *name;
@@ -398,6 +444,8 @@ static enum status read_whole(struct reader *r, const struct json_at *root, stru
         st = json_get_string(root, "name", JSON_REQUIRED, &name, err);
     if (!st)
         st = json_get_number(root, "batch_per_device", JSON_OPTIONAL, 1e-6, 1e9, &model->batch_per_device, err);
+    if (!st)
+        st = optimizer_read(root, &model->optimizer, err);
     if (!st)
         st = read_variables(r, root, err);
     if (st)
@@ -474,13 +522,18 @@ static void add_operator(cJSON *array, const struct model *model, const struct o
         add_names(object, "produces", op->n_produces, op->produces, model->variables, sizeof *model->variables, ok);
     if (*ok && !op->backward)
         add_names(object, "reads", op->n_reads, op->reads, model->variables, sizeof *model->variables, ok);
+    if (*ok && !op->backward && model->knows_activations)
+        *ok = cJSON_AddNumberToObject(object, "activation_bytes", (double)op->activation_bytes);
+    if (*ok && op->activation_bytes)
+        *ok = cJSON_AddStringToObject(object, "kept_for", model->operators[op->kept_for].name);
 }
 
 cJSON *model_write(const struct model *model) {
     cJSON *root = cJSON_CreateObject();
     bool ok = root && cJSON_AddStringToObject(root, "schema", MODEL_SCHEMA) &&
               cJSON_AddStringToObject(root, "name", model->name) &&
-              cJSON_AddNumberToObject(root, "batch_per_device", model->batch_per_device);
+              cJSON_AddNumberToObject(root, "batch_per_device", model->batch_per_device) &&
+              optimizer_write(&model->optimizer, root);
     cJSON *variables = ok ? cJSON_AddArrayToObject(root, "variables") : NULL;
     cJSON *operators = ok ? cJSON_AddArrayToObject(root, "operators") : NULL;
     ok = ok && variables && operators;

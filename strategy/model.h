@@ -4,6 +4,8 @@
  *   "schema"            "syncopate.model/1"
  *   "name"              a name for people
  *   "batch_per_device"  samples that a device processes in one iteration; default 1
+ *   "optimizer"         what updates the variables (strategy/optimizer.h); default: not known, and memory is predicted
+ *                       without its states
  *   "variables"         an array of at least one variable:
  *     "name"              unique among the variables
  *     "shape"             array of the sizes of its axes, each at least 1, at most 8 of them; [] is a scalar
@@ -16,10 +18,14 @@
  *     "after"             names of the operators that must end first; default none
  *     "reads"             of a forward operator: names of the variables that it uses; default none
  *     "produces"          of a backward operator: names of the variables whose gradients it makes; default none
+ *     "activation_bytes"  of a forward operator: bytes that it leaves for the backward pass. All forward operators have
+ *                         it, or none; default: not known, and memory is predicted without activations
+ *     "kept_for"          with "activation_bytes" above 0: name of the last backward operator that uses these bytes
  *   "layers"            instead of "operators", for a chain of layers in forward order:
  *     "name"              unique among the layers
  *     "forward_us", "backward_us"  microseconds, as "time_us"
  *     "variables"         names of the variables that the layer owns; default none
+ *     "activation_bytes"  as of an operator; they are kept for the layer's own backward operator
  * Exactly one operator produces each variable. At least one operator is forward, and none of those waits for a backward
  * one. A layer L becomes two operators: L, which reads its variables, and L.grad, which produces them. The forward
  * operators run one after another, then the backward ones in the opposite order.
@@ -39,38 +45,21 @@
 #include "base/error.h"
 #include "base/id.h"
 #include "strategy/names.h"
-
-/* X(name, bytes an element) */
-#define DTYPE_TABLE(X) X(f32, 4) X(f16, 2) X(bf16, 2) X(f64, 8) X(i32, 4) X(i64, 8) X(u8, 1)
-
-enum dtype {
-#define X(name, bytes) DTYPE_##name,
-    DTYPE_TABLE(X)
-#undef X
-        DTYPE_COUNT
-};
+#include "strategy/optimizer.h"
+#include "strategy/variable.h"
 
 enum { MODEL_MAX_RANK = 8, MODEL_MAX_VARIABLES = 200000, MODEL_MAX_OPERATORS = 1000000 };
-
-struct variable {
-    const char *name;
-    uint32_t rank;         /* number of axes; 0 is a scalar */
-    const uint64_t *shape; /* rank sizes, each at least 1 */
-    enum dtype dtype;
-    uint64_t elements;
-    uint64_t bytes;
-    uint64_t sparse_rows; /* rows of axis 0 that one iteration touches; 0 = dense */
-    uint32_t producer;    /* the backward operator that makes its gradient */
-};
 
 struct operator{
     const char *name;
     bool backward;
     double time_us;
     uint32_t n_after, n_reads, n_produces;
-    const uint32_t *after;    /* operators that must end first */
-    const uint32_t *reads;    /* variables that a forward operator uses */
-    const uint32_t *produces; /* variables whose gradients a backward operator makes */
+    const uint32_t *after;     /* operators that must end first */
+    const uint32_t *reads;     /* variables that a forward operator uses */
+    const uint32_t *produces;  /* variables whose gradients a backward operator makes */
+    uint64_t activation_bytes; /* that a forward operator leaves for the backward pass */
+    uint32_t kept_for;         /* the backward operator that uses them last; the operator itself where they are 0 */
 };
 
 struct model {
@@ -78,6 +67,8 @@ struct model {
     struct id id;
     const char *name;
     double batch_per_device; /* samples */
+    struct optimizer optimizer;
+    bool knows_activations; /* its operators have "activation_bytes" */
     uint32_t n_variables, n_operators, n_forward;
     const struct variable *variables;
     const struct operator* operators;
@@ -86,9 +77,6 @@ struct model {
     uint64_t bytes;        /* of all variables */
     double forward_us, backward_us;
 };
-
-const char *dtype_name(enum dtype dtype);
-uint64_t dtype_bytes(enum dtype dtype);
 
 /* Read and check a description; `name` stands for the document in messages. Fails: ST_INVALID, ST_NO_MEMORY. Release
  * with model_release. */

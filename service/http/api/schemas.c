@@ -36,6 +36,7 @@
     "{'description':'A whole id, 4 or more first digits of one, a name, or the description itself','oneOf':[" TEXT     \
     ",{'$ref':'#/components/schemas/" schema "'}]}"
 #define ALGORITHM_WORDS "'auto','ring','tree','double_tree','recursive_doubling','halving_doubling','hierarchical'"
+#define OPTIMIZER_WORDS "{'enum':['sgd','momentum','adagrad','rmsprop','lion','adam','adamw','lamb','adafactor']}"
 #define ALGORITHMS      "{'enum':[" ALGORITHM_WORDS "]}"
 
 #define MODE   "{'enum':['own','ask'],'default':'ask'}"
@@ -151,16 +152,19 @@ static const struct schema schemas[] = {
      "{'type':'object','description':'One training iteration on one device; operators or layers',"
      "'required':['schema','name','variables'],'additionalProperties':false,"
      "'properties':{'schema':{'const':'syncopate.model/1'},'name':" TEXT ",'batch_per_device':" RATE ","
+     "'optimizer':{'oneOf':[" OPTIMIZER_WORDS ",{'type':'object','additionalProperties':false,'properties':{"
+     "'name':" OPTIMIZER_WORDS ",'master_copy':" FLAG ",'bytes_per_element':" AMOUNT "}}]},"
      "'variables':{'type':'array','minItems':1,'maxItems':200000,'items':{'type':'object','required':['name','shape'],"
      "'additionalProperties':false,'properties':{'name':" TEXT ",'shape':{'type':'array','maxItems':8,'items':" SIZE
      "},"
      "'dtype':{'enum':['f32','f16','bf16','f64','i32','i64','u8']},'sparse_rows':" SIZE "}}},"
      "'operators':{'type':'array','items':{'type':'object','required':['name','phase','time_us'],"
      "'additionalProperties':false,'properties':{'name':" TEXT ",'phase':{'enum':['forward','backward']},"
-     "'time_us':" AMOUNT ",'after':" TEXTS ",'reads':" TEXTS ",'produces':" TEXTS "}}},"
+     "'time_us':" AMOUNT ",'after':" TEXTS ",'reads':" TEXTS ",'produces':" TEXTS ",'activation_bytes':" COUNT
+     ",'kept_for':" TEXT "}}},"
      "'layers':{'type':'array','items':{'type':'object','required':['name','forward_us','backward_us'],"
      "'additionalProperties':false,'properties':{'name':" TEXT ",'forward_us':" AMOUNT ",'backward_us':" AMOUNT
-     ",'variables':" TEXTS "}}}}}"},
+     ",'variables':" TEXTS ",'activation_bytes':" COUNT "}}}}}"},
     {"Cluster",
      "{'type':'object','description':'Nodes, devices, links, and what was measured on them',"
      "'required':['schema','name','nodes'],'additionalProperties':false,"
@@ -170,6 +174,7 @@ static const struct schema schemas[] = {
      "'additionalProperties':false,'properties':{'name':" TEXT ",'count':" SIZE ",'devices':" COUNT ",'device':" TEXT
      ","
      "'nic_gbit_per_s':" RATE ",'nic_latency_us':" AMOUNT ",'device_link_gbyte_per_s':" RATE ",'compute_scale':" RATE
+     ",'device_memory_gbyte':" RATE ",'memory_gbyte':" RATE
      "}}},'links':{'type':'array','items':{'type':'object','required':['from','to','gbit_per_s'],"
      "'additionalProperties':false,'properties':{'from':" TEXT ",'to':" TEXT ",'gbit_per_s':" RATE "}}},"
      "'variability':{'type':'object'},'collectives':{'type':'object'},'runtime':{'type':'object','additionalProperties'"

@@ -319,6 +319,49 @@ cJSON *random_cluster_json(struct rng *rng) {
     return cluster;
 }
 
+static void add_optimizer(struct rng *rng, cJSON *model) {
+    static const char *const words[] = {"sgd",  "momentum", "adagrad", "rmsprop",  "lion",
+                                        "adam", "adamw",    "lamb",    "adafactor"};
+    const char *word = words[rng_below(rng, sizeof words / sizeof *words)];
+    if (chance(rng, 0.4)) {
+        need(cJSON_AddStringToObject(model, "optimizer", word));
+        return;
+    }
+    cJSON *object = need(cJSON_AddObjectToObject(model, "optimizer"));
+    if (chance(rng, 0.3)) {
+        need(cJSON_AddNumberToObject(object, "bytes_per_element", chance(rng, 0.5) ? 12 : rng_uniform(rng) * 16));
+        return;
+    }
+    need(cJSON_AddStringToObject(object, "name", word));
+    need(cJSON_AddBoolToObject(object, "master_copy", chance(rng, 0.7)));
+}
+
+/* The name of any backward operator. */
+static const char *any_backward(struct rng *rng, const cJSON *operators) {
+    for (;;) {
+        const cJSON *op = cJSON_GetArrayItem(operators, (int)rng_below(rng, (uint64_t)cJSON_GetArraySize(operators)));
+        if (cJSON_GetStringValue(cJSON_GetObjectItem(op, "phase"))[0] == 'b')
+            return cJSON_GetStringValue(cJSON_GetObjectItem(op, "name"));
+    }
+}
+
+void random_memory(struct rng *rng, cJSON *model) {
+    cJSON *operators = cJSON_GetObjectItem(model, "operators");
+    if (chance(rng, 0.9))
+        add_optimizer(rng, model);
+    if (chance(rng, 0.1))
+        return;
+    cJSON *list = operators ? operators : need(cJSON_GetObjectItem(model, "layers"));
+    for (cJSON *op = list->child; op; op = op->next) {
+        const double bytes = chance(rng, 0.1) ? 0 : (double)(uint64_t)rng_log_between(rng, 1, 1e8);
+        if (operators && cJSON_GetStringValue(cJSON_GetObjectItem(op, "phase"))[0] == 'b')
+            continue;
+        need(cJSON_AddNumberToObject(op, "activation_bytes", bytes));
+        if (operators && bytes > 0)
+            need(cJSON_AddStringToObject(op, "kept_for", any_backward(rng, operators)));
+    }
+}
+
 enum status random_model(struct rng *rng, struct model *out, struct error *err) {
     cJSON *json = random_model_json(rng);
     enum status status = model_read(json, "random model", out, err);

@@ -20,6 +20,10 @@
 cJSON *random_model_json(struct rng *rng);
 cJSON *random_cluster_json(struct rng *rng);
 
+/* Give a model what memory is predicted from: an optimizer, and activations on all forward operators. Each is left out
+ * now and then. */
+void random_memory(struct rng *rng, cJSON *model);
+
 /* The same, read. A failure is a reader's fault: the error says what it refused. */
 enum status random_model(struct rng *rng, struct model *out, struct error *err);
 enum status random_cluster(struct rng *rng, struct cluster *out, struct error *err);

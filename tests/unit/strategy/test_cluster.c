@@ -47,6 +47,8 @@ static const struct {
     {NODES("{'name':'n','nic_gbit_per_s':1,'devices':2}"), "\"device_link_gbyte_per_s\" is missing"},
     {NODES("{'name':'n','nic_gbit_per_s':1,'device_link_gbyte_per_s':0}"), "/device_link_gbyte_per_s: is 0"},
     {NODES("{'name':'n','nic_gbit_per_s':1,'compute_scale':0}"), "/nodes/0/compute_scale: is 0"},
+    {NODES("{'name':'n','nic_gbit_per_s':1,'device_memory_gbyte':0}"), "/nodes/0/device_memory_gbyte: is 0"},
+    {NODES("{'name':'n','nic_gbit_per_s':1,'memory_gbyte':'80'}"), "/nodes/0/memory_gbyte: must be a number"},
     {NODES("{'name':'n','nic_gbit_per_s':1,'device':7}"), "/nodes/0/device: must be a string"},
     {NODES("{'name':'n','nic_gbit_per_s':1,'gpus':8}"), "/nodes/0/gpus: unknown member"},
     {NODES("{'name':'n','nic_gbit_per_s':1},{'name':'n','nic_gbit_per_s':1}"), "/nodes: two nodes are called \"n\""},
@@ -124,7 +126,8 @@ static void a_cluster_is_read_expanded_and_with_defaults(void **state) {
     assert_ok(quoted_cluster(
         HEAD "'nodes':[{'name':'s','devices':0,'nic_gbit_per_s':25,'device':'cpu'},"
              "{'name':'n','count':3,'devices':4,'device':'v100','nic_gbit_per_s':10,'nic_latency_us':50,"
-             "'device_link_gbyte_per_s':12,'compute_scale':1.5},{'name':'x','nic_gbit_per_s':1}],"
+             "'device_link_gbyte_per_s':12,'compute_scale':1.5,'device_memory_gbyte':32,'memory_gbyte':256},{'name':'x'"
+             ",'nic_gbit_per_s':1}],"
              "'links':[{'from':'x','to':'s','gbit_per_s':2},{'from':'n1','to':'n3','gbit_per_s':0.5}],"
              "'collectives':{'all_reduce':{'startup_us':972,'per_byte_ns':1.97}},"
              "'measurements':[{'operation':'pull','bytes':4,'time_us':1},"
@@ -147,10 +150,13 @@ static void a_cluster_is_read_expanded_and_with_defaults(void **state) {
     }
     assert_int_equal(cluster_find_node(&c, "n"), -1);
     assert_close(c.nodes[2].compute_scale, 1.5, 0);
+    assert_close(c.nodes[2].device_memory_gbyte, 32, 0);
+    assert_close(c.nodes[2].memory_gbyte, 256, 0);
     assert_close(c.nodes[2].nic_latency_us, 50, 0);
     assert_close(c.nodes[2].device_link_gbyte_per_s, 12, 0);
     assert_string_equal(c.nodes[4].device, "gpu");
     assert_close(c.nodes[4].compute_scale, 1, 0);
+    assert_true(c.nodes[4].device_memory_gbyte == 0 && c.nodes[4].memory_gbyte == 0);
     assert_int_equal(c.n_links, 2); /* sorted by node */
     assert_int_equal(c.links[0].from, 1);
     assert_int_equal(c.links[0].to, 3);

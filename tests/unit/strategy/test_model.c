@@ -76,6 +76,37 @@ static const struct {
     {LAYERS("{'name':'l','forward_us':1,'backward_us':1,'variables':['a','b']},"
             "{'name':'l','forward_us':1,'backward_us':1}"),
      "/layers: operator \"l\" is described twice"},
+    {HEAD "'optimizer':'adamm'," AB "'layers':[]}", "/optimizer: \"adamm\""},
+    {HEAD "'optimizer':3," AB "'layers':[]}", "/optimizer: must be a string, not a number"},
+    {HEAD "'optimizer':{}," AB "'layers':[]}", "/optimizer: the member \"name\" is missing"},
+    {HEAD "'optimizer':{'name':'adam','betas':1}," AB "'layers':[]}", "/optimizer/betas: unknown member"},
+    {HEAD "'optimizer':{'name':'adam','master_copy':1}," AB "'layers':[]}", "/optimizer/master_copy: must be true or"},
+    {HEAD "'optimizer':{'name':'adam','bytes_per_element':1}," AB "'layers':[]}",
+     "/optimizer: \"bytes_per_element\" is"},
+    {HEAD "'optimizer':{'bytes_per_element':-1}," AB "'layers':[]}", "/optimizer/bytes_per_element: is -1"},
+    {LAYERS("{'name':'l','forward_us':1,'backward_us':1,'activation_bytes':-1}"), "/layers/0/activation_bytes: is -1"},
+    {LAYERS("{'name':'l','forward_us':1,'backward_us':1,'activation_bytes':1e16}"),
+     "/layers/0/activation_bytes: is 1e16"},
+    {LAYERS("{'name':'l','forward_us':1,'backward_us':1,'activation_bytes':9e15},"
+            "{'name':'k','forward_us':1,'backward_us':1,'activation_bytes':9e15}"),
+     "/layers/1: more than 2^53 bytes of activations"},
+    {LAYERS("{'name':'l','forward_us':1,'backward_us':1,'kept_for':'l.grad'}"), "/layers/0/kept_for: unknown member"},
+    {LAYERS("{'name':'l','forward_us':1,'backward_us':1,'activation_bytes':1},"
+            "{'name':'k','forward_us':1,'backward_us':1}"),
+     "/layers/1: \"activation_bytes\" is missing here and given before: give it to all or to none"},
+    {LAYERS("{'name':'l','forward_us':1,'backward_us':1},"
+            "{'name':'k','forward_us':1,'backward_us':1,'activation_bytes':0}"),
+     "/layers/1: \"activation_bytes\" is given here and missing before"},
+    {OPERATORS("{'name':'f','phase':'forward','time_us':1,'activation_bytes':1}," BA),
+     "/operators/0: the member \"kept_for\" is missing"},
+    {OPERATORS("{'name':'f','phase':'forward','time_us':1,'activation_bytes':1,'kept_for':'x'}," BA),
+     "/operators/0: \"kept_for\": there is no operator \"x\""},
+    {OPERATORS("{'name':'f','phase':'forward','time_us':1,'activation_bytes':1,'kept_for':'f'}," BA),
+     "/operators/0: \"kept_for\": \"f\" is no backward operator"},
+    {OPERATORS("{'name':'f','phase':'forward','time_us':1,'activation_bytes':0,'kept_for':'g'}," BA),
+     "/operators/0: \"kept_for\" belongs to \"activation_bytes\" above 0"},
+    {OPERATORS("{'name':'g','phase':'backward','time_us':1,'activation_bytes':0}"),
+     "/operators/0: a backward operator leaves no activations"},
     {OPERATORS(""), "no backward operator produces variable \"a\""},
     {OPERATORS("5"), "/operators/0: must be an object"},
     {OPERATORS("{'phase':'forward','time_us':1}"), "/operators/0: the member \"name\" is missing"},
@@ -225,6 +256,31 @@ static void layers_are_the_chain_of_operators_that_they_stand_for(void **state) 
     model_release(&operators);
 }
 
+static void activations_of_layers_are_kept_for_their_own_backward_operators(void **state) {
+    (void)state;
+    struct error err = {0};
+    struct model layers, operators;
+    assert_ok(quoted_model(HEAD "'optimizer':{'name':'adam','master_copy':false}," AB "'layers':["
+                                "{'name':'x','forward_us':1,'backward_us':4,'variables':['b'],'activation_bytes':7},"
+                                "{'name':'z','forward_us':3,'backward_us':6,'variables':['a'],'activation_bytes':0}]}",
+                           &layers, &err));
+    assert_ok(quoted_model(
+        HEAD "'optimizer':'adam'," AB "'operators':["
+             "{'name':'x','phase':'forward','time_us':1,'reads':['b'],'activation_bytes':7,'kept_for':'x.grad'},"
+             "{'name':'z','phase':'forward','time_us':3,'after':['x'],'reads':['a'],'activation_bytes':0},"
+             "{'name':'z.grad','phase':'backward','time_us':6,'after':['z'],'produces':['a']},"
+             "{'name':'x.grad','phase':'backward','time_us':4,'after':['z.grad'],'produces':['b']}]}",
+        &operators, &err));
+    assert_string_equal(layers.id.hex, operators.id.hex);
+    assert_true(layers.knows_activations);
+    assert_int_equal(layers.operators[0].activation_bytes, 7);
+    assert_int_equal(layers.operators[0].kept_for, 3);
+    assert_int_equal(layers.operators[1].activation_bytes, 0);
+    assert_int_equal(layers.optimizer.kind, OPTIMIZER_adam);
+    model_release(&layers);
+    model_release(&operators);
+}
+
 /* The place of each operator in the execution order. */
 static uint32_t *places_of(const struct model *m) {
     uint32_t *place = malloc(m->n_operators * sizeof *place);
@@ -355,7 +411,11 @@ static void what_is_written_reads_back_the_same(void **state) {
     rng_seed(&rng, test_seed() + 1);
     for (int round = 0; round < 300; round++) {
         struct model m;
-        assert_ok(random_model(&rng, &m, &err));
+        cJSON *json = random_model_json(&rng);
+        if (round % 2)
+            random_memory(&rng, json);
+        assert_ok(model_read(json, "random", &m, &err));
+        cJSON_Delete(json);
         check_round_trip(&m);
         model_release(&m);
     }
@@ -383,6 +443,8 @@ static void the_id_does_not_see_member_order_spaces_or_defaults(void **state) {
     for (int round = 0; round < 100; round++) {
         struct model m;
         json = random_model_json(&rng);
+        if (round % 2)
+            random_memory(&rng, json);
         assert_ok(model_read(json, "random", &m, &err));
         shuffle_members(&rng, json);
         assert_ok(model_read(json, "shuffled", &other, &err));
@@ -402,7 +464,10 @@ static void every_change_changes_the_id(void **state) {
     rng_seed(&rng, test_seed() + 3);
     for (int round = 0; round < 60; round++) {
         struct model m, other;
-        assert_ok(random_model(&rng, &m, &err));
+        cJSON *drawn = random_model_json(&rng);
+        random_memory(&rng, drawn);
+        assert_ok(model_read(drawn, "random", &m, &err));
+        cJSON_Delete(drawn);
         for (uint32_t k = 0;; k++) {
             uint32_t left = k;
             cJSON *json = model_write(&m), *node = leaf(json, &left);
@@ -431,6 +496,7 @@ int main(void) {
         cmocka_unit_test(a_model_is_read_with_its_derived_numbers),
         cmocka_unit_test(element_sizes_are_those_of_the_formats),
         cmocka_unit_test(layers_are_the_chain_of_operators_that_they_stand_for),
+        cmocka_unit_test(activations_of_layers_are_kept_for_their_own_backward_operators),
         cmocka_unit_test(the_order_respects_dependencies_and_keeps_the_order_of_the_file),
         cmocka_unit_test(an_operator_is_moved_only_to_follow_what_it_waits_for),
         cmocka_unit_test(a_chain_of_200000_operators_needs_no_deep_stack),
