@@ -132,7 +132,8 @@ static enum status cut_steps(struct lowering *low, struct error *err) {
     struct plan *plan = low->plan;
     const struct model *model = plan->model;
     double *step_us = arena_alloc(&plan->arena, model->n_operators + 2, sizeof *step_us);
-    if (!step_us)
+    uint32_t *step_of;
+    if (!step_us || !alloc_u32(&plan->arena, &step_of, model->n_operators))
         return error_no_memory(err);
     memset(low->read, 0xff, model->n_variables * sizeof *low->read);
     uint32_t step = 0;
@@ -144,6 +145,7 @@ static enum status cut_steps(struct lowering *low, struct error *err) {
         if (i == model->n_forward)
             plan->n_forward_steps = step;
         step_us[step] += op->time_us;
+        step_of[model->order[i]] = step;
         empty = false;
         for (uint32_t r = 0; r < op->n_reads; r++)
             if (low->read[op->reads[r]] == UINT32_MAX)
@@ -157,6 +159,7 @@ static enum status cut_steps(struct lowering *low, struct error *err) {
     }
     plan->n_steps = step + !empty + plan->ends_in_update;
     plan->step_us = step_us;
+    plan->step_of = step_of;
     const uint32_t barrier = plan->ends_in_update ? plan->n_steps - 1 : 0;
     for (uint32_t v = 0; v < model->n_variables; v++) {
         if (low->read[v] == UINT32_MAX)

@@ -117,6 +117,7 @@ struct plan {
     bool ends_in_update;    /* the last step is the update that sharded parameters wait for */
     uint32_t n_steps, n_forward_steps, n_messages, n_pieces;
     const double *step_us;          /* n_steps, on a device with compute_scale 1 */
+    const uint32_t *step_of;        /* by operator: the step that it is in */
     const struct message *messages; /* n_messages, in the order they go */
     const struct piece *pieces;
     /* Messages by the step that makes them ready / that waits for them (no second halves / no first halves): step k's

@@ -1,11 +1,12 @@
 /* Text into the model reader. What is accepted is written, read and written again without a change, and the plan of its
- * plainest strategy, one all-reduce a dtype, keeps every rule. */
+ * plainest strategy, one all-reduce a dtype, keeps every rule and has a peak of memory. */
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/json.h"
+#include "strategy/memory.h"
 #include "strategy/plan.h"
 #include "tests/fuzz/require.h"
 #include "tests/unit/strategy/plan_invariants.h"
@@ -38,6 +39,7 @@ static void check_lowering(const struct model *model) {
     struct cluster cluster;
     struct strategy strategy;
     struct plan plan;
+    struct memory memory;
     cJSON *json = NULL;
     require(!json_parse(one_node, sizeof one_node - 1, "c", &json, &err), "a cluster is JSON");
     require(!cluster_read(json, "c", &cluster, &err), "a cluster is read");
@@ -51,6 +53,8 @@ static void check_lowering(const struct model *model) {
     require(!plan_lower(model, &cluster, &strategy, &plan, &err), "a strategy is lowered");
     const char *broken = plan_broken(&plan, &strategy);
     require(!broken, broken);
+    require(!memory_of_plan(&plan, &memory, &err), "its memory is known");
+    require(memory.peak_bytes >= model->bytes, "and holds the variables");
     plan_release(&plan);
     strategy_release(&strategy);
     cluster_release(&cluster);

@@ -1,0 +1,431 @@
+/* Everything that takes memory is put down once, as a change where it begins and one where it ends; a walk over the
+ * places adds the changes up. Lanes are what is summed apart: the parts that people see, and what the credit or the
+ * number of devices still changes at each place. */
+#include "strategy/memory.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/units.h"
+
+#define X(name, text) text,
+static const char *const part_names[] = {MEMORY_TABLE(X)};
+#undef X
+
+enum lane {
+    /* The parts come first, by their own numbers. */
+    LANE_fused = MEMORY_PARTS, /* buffers of whole all-reduces, without what is encoded */
+    LANE_fused_encoded,
+    LANE_slices, /* messages of all_gather, of which all devices' come */
+    LANES
+};
+
+__extension__ typedef unsigned __int128 wide;
+
+static const uint64_t MOST_BYTES = UINT64_C(1) << 58; /* of a part: larger ones count as this */
+static const double GBYTE = 1e9;
+
+struct ledger {
+    const struct plan *plan;
+    uint32_t places;          /* n_steps + 1 */
+    int64_t (*change)[LANES]; /* [places + 1] */
+    uint32_t *last_read;      /* [n_variables] the last forward step that reads it */
+    uint64_t *split;          /* [n_variables] elements whose states are shared out */
+    uint64_t *grads;          /* [n_variables] bytes of its gradient, as the model's type */
+    uint32_t *grads_until;    /* [n_variables] the place where that is no longer needed */
+    bool *gathered_again;     /* [n_variables] for the backward pass */
+    uint32_t *backward_end;   /* [n_variables] the step after which its reduce-scatter may start */
+    uint64_t *sharded;        /* [n_variables] bytes of it that lie on all devices in parts */
+    uint64_t largest_fused, largest_slice;
+    uint32_t most_in_node; /* devices */
+};
+
+const char *memory_part_name(enum memory_part part) {
+    return part_names[part];
+}
+
+static uint64_t times(uint64_t bytes, uint64_t n) {
+    uint64_t product;
+    return __builtin_mul_overflow(bytes, n, &product) || product > MOST_BYTES ? MOST_BYTES : product;
+}
+
+static uint64_t ceil_divide(uint64_t a, uint64_t b) {
+    return a / b + (a % b > 0);
+}
+
+/* `bytes` lie at the places from `from` to before `until`, around the end if that comes first. */
+static void keep(struct ledger *l, int lane, uint64_t bytes, uint32_t from, uint32_t until) {
+    const int64_t n = (int64_t)bytes;
+    l->change[from][lane] += n;
+    l->change[until][lane] -= n;
+    if (until < from)
+        l->change[0][lane] += n;
+}
+
+static void keep_always(struct ledger *l, int lane, uint64_t bytes) {
+    l->change[0][lane] += (int64_t)bytes;
+}
+
+/* ---- messages ---- */
+
+/* Parameters that lie on all devices in parts: their messages are no halves of an all-reduce. */
+static bool of_sharded_parameters(const struct message *m) {
+    return m->half != HALF_none && m->other == NO_MESSAGE;
+}
+
+static bool is_second_half(const struct message *m) {
+    return m->half == HALF_gather && m->other != NO_MESSAGE;
+}
+
+static uint64_t elements_of(const struct message *m) {
+    return m->bytes / dtype_bytes(m->dtype);
+}
+
+static uint64_t largest_part(const struct ledger *l, const struct message *m) {
+    return ceil_divide(elements_of(m), l->plan->cluster->n_devices);
+}
+
+static bool is_fused(const struct message *m) {
+    return m->n_pieces > 1 || m->encoded_bytes > 0;
+}
+
+static bool sums_in_node(const struct ledger *l, const struct message *m) {
+    const bool asked = m->kind == SYNC_ALL_REDUCE ? m->algorithm == ALGORITHM_hierarchical : m->local_reduction;
+    return asked && l->most_in_node > 1;
+}
+
+static bool is_whole_all_reduce(const struct message *m) {
+    return m->kind == SYNC_ALL_REDUCE && m->half == HALF_none;
+}
+
+/* When a message is over: first halves go on into the second, whose buffer is theirs. */
+static uint32_t end_of(const struct ledger *l, const struct message *m) {
+    return m->half == HALF_scatter && m->other != NO_MESSAGE ? l->plan->messages[m->other].gate : m->gate;
+}
+
+static const struct piece *pieces_of(const struct ledger *l, const struct message *m) {
+    return &l->plan->pieces[m->first_piece];
+}
+
+/* What the message's pieces take in the types of the model. */
+static uint64_t own_bytes(const struct ledger *l, const struct message *m, const struct piece *piece) {
+    return piece->bytes / dtype_bytes(m->dtype) * dtype_bytes(l->plan->model->variables[piece->variable].dtype);
+}
+
+/* Whether place a comes after place b, counted from place `from` on. */
+static bool is_later(const struct ledger *l, uint32_t a, uint32_t b, uint32_t from) {
+    return (a + l->places - from) % l->places > (b + l->places - from) % l->places;
+}
+
+/* What the devices keep parts of: states of its elements, and where parameters are sharded the variables and sums. */
+static void share_out(struct ledger *l, const struct message *m) {
+    const struct model *model = l->plan->model;
+    const uint64_t part = largest_part(l, m), all = elements_of(m);
+    const uint64_t width = dtype_bytes(m->dtype);
+    uint64_t states = 0;
+    for (uint32_t i = 0; i < m->n_pieces; i++) {
+        const struct piece *piece = &pieces_of(l, m)[i];
+        const uint64_t elements = piece->bytes / width;
+        states += optimizer_bytes(&model->optimizer, &model->variables[piece->variable], elements);
+        l->split[piece->variable] += elements;
+        l->sharded[piece->variable] += of_sharded_parameters(m) ? piece->bytes : 0;
+    }
+    keep_always(l, MEMORY_optimizer, (uint64_t)(((wide)states * part + all - 1) / all));
+    if (!of_sharded_parameters(m))
+        return;
+    keep_always(l, MEMORY_parameters, part * width);
+    keep(l, MEMORY_gradients, part * width, m->ready + 1, l->plan->n_steps);
+}
+
+/* Until when the message needs the gradients in it, and how large they are. */
+static void note_gradients(struct ledger *l, const struct message *m) {
+    for (uint32_t i = 0; i < m->n_pieces; i++) {
+        const struct piece *piece = &pieces_of(l, m)[i];
+        const uint32_t v = piece->variable, made = l->plan->step_of[l->plan->model->variables[v].producer];
+        const uint32_t until = of_sharded_parameters(m) && is_fused(m) ? m->ready + 1 : end_of(l, m);
+        if (l->grads[v] == 0 || is_later(l, until, l->grads_until[v], made + 1))
+            l->grads_until[v] = until;
+        l->grads[v] += own_bytes(l, m, piece);
+    }
+}
+
+/* Packing needs the gradients and the buffer for a moment. Those of sharded parameters go with that moment, so it
+ * counts to the step that made the last of them. */
+static uint32_t start_of(const struct message *m) {
+    return of_sharded_parameters(m) ? m->ready : m->ready + 1;
+}
+
+/* The run of bytes that a message is gathered into, where it has one. */
+static void keep_buffer(struct ledger *l, const struct message *m) {
+    const bool capped = is_whole_all_reduce(m) && !sums_in_node(l, m);
+    const uint32_t from = start_of(m);
+    if (!is_fused(m))
+        return;
+    keep(l, capped ? LANE_fused : MEMORY_buffers, m->bytes - m->encoded_bytes, from, end_of(l, m));
+    keep(l, capped ? LANE_fused_encoded : MEMORY_encoding, m->encoded_bytes, from, end_of(l, m));
+    if (capped && l->largest_fused < m->bytes)
+        l->largest_fused = m->bytes;
+}
+
+/* What comes in to be added. */
+static void keep_incoming(struct ledger *l, const struct message *m) {
+    if (m->half == HALF_scatter)
+        keep(l, MEMORY_buffers, largest_part(l, m) * dtype_bytes(m->dtype), start_of(m), end_of(l, m));
+    if (sums_in_node(l, m))
+        keep(l, MEMORY_buffers, times(m->bytes, l->most_in_node - 1), m->ready + 1, end_of(l, m));
+    if (m->kind == SYNC_ALL_REDUCE && m->algorithm == ALGORITHM_all_gather) {
+        keep(l, LANE_slices, m->bytes, m->ready + 1, end_of(l, m));
+        if (l->largest_slice < m->bytes)
+            l->largest_slice = m->bytes;
+    }
+}
+
+/* An all-gather of sharded parameters: the pass frees them after the last step that uses one of them. */
+static void keep_gathered(struct ledger *l, const struct message *m) {
+    const bool forward = m->gate < l->plan->n_forward_steps;
+    uint32_t last = m->gate;
+    for (uint32_t i = 0; i < m->n_pieces; i++) {
+        const uint32_t v = pieces_of(l, m)[i].variable;
+        const uint32_t use = forward && l->gathered_again[v] ? l->last_read[v] : l->backward_end[v];
+        last = use > last ? use : last;
+    }
+    if (is_fused(m)) /* it is unpacked as the gate opens, and for that moment both are there */
+        keep(l, MEMORY_buffers, m->bytes, m->ready + 1, m->gate + 1);
+    keep(l, MEMORY_gathered, m->bytes, is_fused(m) ? m->gate : m->ready + 1, last + 1);
+}
+
+static void note_uses(struct ledger *l, const struct message *m) {
+    for (uint32_t i = 0; i < m->n_pieces; i++) {
+        const uint32_t v = pieces_of(l, m)[i].variable;
+        if (m->half == HALF_scatter)
+            l->backward_end[v] = m->ready > l->backward_end[v] ? m->ready : l->backward_end[v];
+        else
+            l->gathered_again[v] |= m->gate >= l->plan->n_forward_steps;
+    }
+}
+
+static void put_messages(struct ledger *l) {
+    const struct plan *plan = l->plan;
+    for (uint32_t i = 0; i < plan->n_messages; i++)
+        if (of_sharded_parameters(&plan->messages[i]))
+            note_uses(l, &plan->messages[i]);
+    for (uint32_t i = 0; i < plan->n_messages; i++) {
+        const struct message *m = &plan->messages[i];
+        if (m->bytes == 0 || is_second_half(m))
+            continue;
+        if (m->half == HALF_gather) {
+            keep_gathered(l, m);
+            continue;
+        }
+        if (m->half == HALF_scatter)
+            share_out(l, m);
+        note_gradients(l, m);
+        keep_buffer(l, m);
+        keep_incoming(l, m);
+    }
+}
+
+/* ---- the model ---- */
+
+static void note_reads(struct ledger *l) {
+    const struct model *model = l->plan->model;
+    for (uint32_t i = 0; i < model->n_operators; i++) {
+        const struct operator* op = & model->operators[i];
+        for (uint32_t r = 0; r < op->n_reads; r++)
+            if (l->last_read[op->reads[r]] < l->plan->step_of[i])
+                l->last_read[op->reads[r]] = l->plan->step_of[i];
+    }
+}
+
+/* After put_messages, which says what of a variable lies on all devices in parts. */
+static void put_variables(struct ledger *l) {
+    const struct plan *plan = l->plan;
+    for (uint32_t v = 0; v < plan->model->n_variables; v++) {
+        const struct variable *variable = &plan->model->variables[v];
+        keep_always(l, MEMORY_optimizer,
+                    optimizer_bytes(&plan->model->optimizer, variable, variable->elements - l->split[v]));
+        keep_always(l, MEMORY_parameters, variable->bytes - l->sharded[v]);
+        if (l->grads[v] > 0)
+            keep(l, MEMORY_gradients, l->grads[v], plan->step_of[variable->producer], l->grads_until[v]);
+    }
+}
+
+static void put_activations(struct ledger *l) {
+    const struct model *model = l->plan->model;
+    for (uint32_t i = 0; i < model->n_operators; i++)
+        if (model->operators[i].activation_bytes > 0)
+            keep(l, MEMORY_activations, model->operators[i].activation_bytes, l->plan->step_of[i],
+                 l->plan->step_of[model->operators[i].kept_for] + 1);
+}
+
+/* ---- the sum ---- */
+
+/* What the credit lets go at once, of messages of which the largest has so many bytes. */
+static uint64_t most_in_flight(const struct plan *plan, uint64_t largest) {
+    return plan->credit_bytes > largest ? plan->credit_bytes : largest;
+}
+
+static uint64_t least(uint64_t a, uint64_t b) {
+    return a < b ? a : b;
+}
+
+/* What lies at a place, by part; returns the sum. */
+static uint64_t parts_at(const struct ledger *l, const int64_t lanes[LANES], uint64_t part[MEMORY_PARTS]) {
+    const struct plan *plan = l->plan;
+    uint64_t sum = 0;
+    for (int p = 0; p < MEMORY_PARTS; p++)
+        part[p] = (uint64_t)lanes[p];
+    const uint64_t encoded = (uint64_t)lanes[LANE_fused_encoded],
+                   fused = least((uint64_t)lanes[LANE_fused] + encoded, most_in_flight(plan, l->largest_fused)),
+                   slices = least((uint64_t)lanes[LANE_slices], most_in_flight(plan, l->largest_slice));
+    part[MEMORY_encoding] += least(encoded, fused);
+    part[MEMORY_buffers] += fused - least(encoded, fused) + times(slices, plan->cluster->n_devices);
+    for (int p = 0; p < MEMORY_PARTS; p++)
+        sum += part[p] = least(part[p], MOST_BYTES);
+    return sum;
+}
+
+static void find_peak(const struct ledger *l, struct memory *out) {
+    int64_t lanes[LANES] = {0};
+    uint64_t part[MEMORY_PARTS];
+    for (uint32_t place = 0; place < l->places; place++) {
+        for (int lane = 0; lane < LANES; lane++)
+            lanes[lane] += l->change[place][lane];
+        const uint64_t sum = parts_at(l, lanes, part);
+        if (sum <= out->peak_bytes)
+            continue;
+        out->peak_bytes = sum;
+        out->peak_step = place;
+        for (int p = 0; p < MEMORY_PARTS; p++)
+            out->part_bytes[p] = part[p];
+    }
+}
+
+/* ---- servers ---- */
+
+static void find_server(const struct ledger *l, uint64_t *sums, uint64_t *arrivals, struct memory *out) {
+    const struct plan *plan = l->plan;
+    const struct cluster *cluster = plan->cluster;
+    uint64_t largest = 0, n_leaders = 0;
+    for (uint32_t node = 0; node < cluster->n_nodes; node++)
+        n_leaders += cluster->nodes[node].devices > 0;
+    for (uint32_t i = 0; i < plan->n_messages; i++) {
+        const struct message *m = &plan->messages[i];
+        if (m->kind != SYNC_PARAMETER_SERVER)
+            continue;
+        sums[m->server] = least(sums[m->server] + m->bytes, MOST_BYTES);
+        arrivals[m->server] = least(
+            arrivals[m->server] + times(m->bytes, m->local_reduction ? n_leaders : cluster->n_devices), MOST_BYTES);
+        largest = m->bytes > largest ? m->bytes : largest;
+    }
+    for (uint32_t node = 0; node < cluster->n_nodes; node++) {
+        const uint64_t in_flight = times(most_in_flight(plan, largest), cluster->n_devices);
+        const uint64_t bytes = least(arrivals[node], sums[node] + in_flight);
+        if (bytes <= out->server_bytes)
+            continue;
+        out->server_bytes = bytes;
+        out->server = node;
+    }
+}
+
+/* ---- all of it ---- */
+
+static bool begin(struct ledger *l, const struct plan *plan) {
+    const uint32_t n = plan->model->n_variables;
+    *l = (struct ledger){.plan = plan, .places = plan->n_steps + 1};
+    for (uint32_t node = 0; node < plan->cluster->n_nodes; node++)
+        if (l->most_in_node < plan->cluster->nodes[node].devices)
+            l->most_in_node = plan->cluster->nodes[node].devices;
+    l->change = calloc((size_t)l->places + 1, sizeof *l->change);
+    l->last_read = calloc(n, sizeof *l->last_read);
+    l->split = calloc(n, sizeof *l->split);
+    l->grads = calloc(n, sizeof *l->grads);
+    l->grads_until = calloc(n, sizeof *l->grads_until);
+    l->gathered_again = calloc(n, sizeof *l->gathered_again);
+    l->backward_end = calloc(n, sizeof *l->backward_end);
+    l->sharded = calloc(n, sizeof *l->sharded);
+    return l->change && l->last_read && l->split && l->grads && l->grads_until && l->gathered_again &&
+           l->backward_end && l->sharded;
+}
+
+static void end(struct ledger *l) {
+    free(l->change);
+    free(l->last_read);
+    free(l->split);
+    free(l->grads);
+    free(l->grads_until);
+    free(l->gathered_again);
+    free(l->backward_end);
+    free(l->sharded);
+}
+
+enum status memory_of_plan(const struct plan *plan, struct memory *out, struct error *err) {
+    const uint32_t n_nodes = plan->cluster->n_nodes;
+    struct memory memory = {.knows_optimizer = plan->model->optimizer.kind != OPTIMIZER_unknown,
+                            .knows_activations = plan->model->knows_activations};
+    struct ledger l;
+    if (!consistency_is_plain(&plan->consistency))
+        return error_set(err, ST_INFEASIBLE, "the memory of a strategy with \"consistency\" is not known");
+    uint64_t *servers = calloc(2 * (size_t)n_nodes, sizeof *servers);
+    const bool ok = begin(&l, plan) && servers;
+    if (ok) {
+        note_reads(&l);
+        put_messages(&l);
+        put_variables(&l);
+        put_activations(&l);
+        find_peak(&l, &memory);
+        find_server(&l, servers, servers + n_nodes, &memory);
+        *out = memory;
+    }
+    end(&l);
+    free(servers);
+    return ok ? ST_OK : error_no_memory(err);
+}
+
+/* ---- words and budgets ---- */
+
+const char *memory_place(const struct plan *plan, uint32_t step, char *out, size_t n) {
+    const struct model *model = plan->model;
+    const uint32_t forward = plan->n_forward_steps, steps = plan->step_of[model->order[model->n_operators - 1]] + 1;
+    uint32_t i = 0;
+    if (step >= steps) {
+        snprintf(out, n, "the update");
+        return out;
+    }
+    while (plan->step_of[model->order[i]] < step)
+        i++;
+    const char *first = model->operators[model->order[i]].name;
+    if (step < forward)
+        snprintf(out, n, "forward step %u of %u (%s)", step + 1, forward, first);
+    else
+        snprintf(out, n, "backward step %u of %u (%s)", step - forward + 1, steps - forward, first);
+    return out;
+}
+
+uint64_t memory_of_devices(const struct cluster *cluster) {
+    double least_gbyte = 0;
+    for (uint32_t i = 0; i < cluster->n_nodes; i++) {
+        const struct node *node = &cluster->nodes[i];
+        if (node->devices > 0 && node->device_memory_gbyte > 0 &&
+            (least_gbyte == 0 || node->device_memory_gbyte < least_gbyte))
+            least_gbyte = node->device_memory_gbyte;
+    }
+    return (uint64_t)(least_gbyte * GBYTE);
+}
+
+enum status memory_check(const struct memory *memory, const struct plan *plan, uint64_t budget_bytes,
+                         struct error *err) {
+    char need[32], over[32], have[32], place[128];
+    const struct node *server = &plan->cluster->nodes[memory->server];
+    if (budget_bytes > 0 && memory->peak_bytes > budget_bytes)
+        return error_set(err, ST_INFEASIBLE, "needs %s on a device (%s), %s over the %s that it may have",
+                         units_format_bytes(memory->peak_bytes, need, sizeof need),
+                         memory_place(plan, memory->peak_step, place, sizeof place),
+                         units_format_bytes(memory->peak_bytes - budget_bytes, over, sizeof over),
+                         units_format_bytes(budget_bytes, have, sizeof have));
+    if (server->memory_gbyte > 0 && (double)memory->server_bytes > server->memory_gbyte * GBYTE)
+        return error_set(err, ST_INFEASIBLE, "needs up to %s for the server on node \"%s\", which has %s",
+                         units_format_bytes(memory->server_bytes, need, sizeof need), server->name,
+                         units_format_bytes((uint64_t)(server->memory_gbyte * GBYTE), have, sizeof have));
+    return ST_OK;
+}

@@ -1,0 +1,79 @@
+/* How much memory a plan needs: at most on a device, and on a node for its server.
+ *
+ * An iteration has a place for each of the plan's steps, and one after the last, where messages end and the optimizer
+ * updates the variables. Everything that takes memory lies there from one place to another, around the end of an
+ * iteration where need be. What lies there is summed at each place; the largest sum is the peak. A message's buffer
+ * lies from the end of step `ready` until step `gate` begins, however fast or slow the network is. So the peak is a
+ * bound that holds whatever messages take; what a timeline of the plan holds at once is never more. Exact for these
+ * rules, O(steps + variables + operators + messages + pieces).
+ *
+ *   parameters   the variables; of sharded ones the device's part
+ *   gradients    of a variable from the step that makes it until all of its messages have ended: frameworks free it
+ *                with the update (torch: zero_grad(set_to_none=True)). Of a sparse one that moves rows these rows.
+ *                Where parameters are sharded the gradient goes as its message is packed, and the device's part of the
+ *                sum stays until the update
+ *   optimizer    its states and master copies (strategy/optimizer.h); of messages in halves the device's part
+ *   gathered     what all-gathers bring of sharded parameters: from its message on until the last step of that pass
+ *                which uses it, or of the backward pass if it is not gathered again
+ *   buffers      what several gradients are gathered into for a message, and their sum comes out of; what comes in to
+ *                be added: parts in a ring's reduce-scatter, gradients of the other devices at the first of a node,
+ * rows of all devices under all_gather. Of whole all-reduces never more than the credit lets go at once encoding the
+ * same of gradients that travel encoded activations  of a forward operator from its step until that of the backward
+ * operator which uses them last
+ *
+ * A device's part of a message is the largest: its elements divided by the devices, rounded up. In a node of several
+ * devices the first one is meant, of the node that has most; all others need less.
+ * On a server: the sums of its messages, and the pushes that come in to be added: each worker's at once, unless the
+ * credit lets fewer go.
+ * Not counted: the sample batch, what operators need while they run, the library's own buffers, the CUDA context (some
+ * hundred MB), and what an allocator loses between blocks. */
+#ifndef STRATEGY_MEMORY_H
+#define STRATEGY_MEMORY_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/error.h"
+#include "strategy/plan.h"
+
+/* X(name, what people read) */
+#define MEMORY_TABLE(X)                                                                                                \
+    X(parameters, "parameters")                                                                                        \
+    X(gradients, "gradients")                                                                                          \
+    X(optimizer, "optimizer")                                                                                          \
+    X(gathered, "gathered") X(buffers, "buffers") X(encoding, "encoding") X(activations, "activations")
+
+enum memory_part {
+#define X(name, text) MEMORY_##name,
+    MEMORY_TABLE(X)
+#undef X
+        MEMORY_PARTS
+};
+
+struct memory {
+    uint64_t peak_bytes;                     /* on a device */
+    uint64_t part_bytes[MEMORY_PARTS];       /* at the peak; together peak_bytes */
+    uint32_t peak_step;                      /* the first place with the peak; n_steps: after the last step */
+    bool knows_optimizer, knows_activations; /* false: the model does not say, and they are not counted */
+    uint64_t server_bytes;                   /* at most, of the node that needs most for its server; 0: no server */
+    uint32_t server;                         /* that node */
+};
+
+const char *memory_part_name(enum memory_part part); /* one word, as in JSON */
+
+/* Fails: ST_INFEASIBLE (a strategy with a "consistency", of which nothing is known), ST_NO_MEMORY. */
+enum status memory_of_plan(const struct plan *plan, struct memory *out, struct error *err);
+
+/* "the update", or "backward step 3 of 8 (fc2.grad)", which names the first of the step's operators. */
+const char *memory_place(const struct plan *plan, uint32_t step, char *out, size_t n);
+
+/* The least memory of a device that the cluster's description gives, in bytes; 0: it gives none. */
+uint64_t memory_of_devices(const struct cluster *cluster);
+
+/* Whether the plan fits into devices of budget_bytes (0: no limit), and its server into its node as the cluster's
+ * description says. Fails: ST_INFEASIBLE, with what is over and by how much. */
+enum status memory_check(const struct memory *memory, const struct plan *plan, uint64_t budget_bytes,
+                         struct error *err);
+
+#endif

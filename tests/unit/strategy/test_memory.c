@@ -1,0 +1,296 @@
+/* Memory by hand: what lies where, budgets and their words, what optimizers keep, and how models say it. */
+#include <stdio.h>
+#include <string.h>
+
+#include "strategy/memory.h"
+#include "tests/support/check.h"
+#include "tests/unit/strategy/descriptions.h"
+
+#define NODES(more) "{'schema':'syncopate.cluster/1','name':'c','nodes':[" more "]}"
+#define FOUR        NODES("{'name':'n','count':4,'nic_gbit_per_s':1}")
+
+/* Layers x and y; a is read by x, b and c by y. 4000, 2000 and 2000 bytes. Steps: x, y, y.grad, x.grad. */
+#define TWO_LAYERS(more, x, y)                                                                                         \
+    "{'schema':'syncopate.model/1','name':'two'," more "'variables':[{'name':'a','shape':[1000]},"                     \
+    "{'name':'b','shape':[500]},{'name':'c','shape':[500]}],'layers':["                                                \
+    "{'name':'x','forward_us':1,'backward_us':1,'variables':['a']" x "},"                                              \
+    "{'name':'y','forward_us':1,'backward_us':1,'variables':['b','c']" y "}]}"
+#define ADAM TWO_LAYERS("'optimizer':'adam',", ",'activation_bytes':100", ",'activation_bytes':50")
+
+#define STRATEGY(schedule, group, a, bc)                                                                               \
+    "{'schema':'syncopate.strategy/1','name':'s','schedule':{'policy':'fifo'" schedule "},"                            \
+    "'groups':[{'id':0" group "},{'id':1" group "}],'variables':[{'name':'a'" a "},{'name':'b'" bc "},"                \
+    "{'name':'c'" bc "}]}"
+#define IN_GROUP(k)             ",'sync':{'kind':'all_reduce','group':" #k "}"
+#define GROUPS(schedule, group) STRATEGY(schedule, group, IN_GROUP(0), IN_GROUP(1))
+
+struct lowered {
+    struct model model;
+    struct cluster cluster;
+    struct strategy strategy;
+    struct plan plan;
+    struct memory memory;
+};
+
+static void lower(struct lowered *l, const char *model, const char *cluster, const char *strategy) {
+    struct error err = {0};
+    assert_ok(quoted_model(model, &l->model, &err));
+    assert_ok(quoted_cluster(cluster, &l->cluster, &err));
+    assert_ok(quoted_strategy(strategy, &l->model, &l->cluster, &l->strategy, &err));
+    assert_ok(plan_lower(&l->model, &l->cluster, &l->strategy, &l->plan, &err));
+    assert_ok(memory_of_plan(&l->plan, &l->memory, &err));
+}
+
+static void release(struct lowered *l) {
+    plan_release(&l->plan);
+    strategy_release(&l->strategy);
+    cluster_release(&l->cluster);
+    model_release(&l->model);
+}
+
+/* The parts in the order of MEMORY_TABLE, and the place in words. */
+static void assert_peak(const struct plan *plan, const struct memory *m, const uint64_t want[MEMORY_PARTS],
+                        const char *place) {
+    char text[128];
+    uint64_t sum = 0;
+    for (int p = 0; p < MEMORY_PARTS; p++) {
+        if (m->part_bytes[p] != want[p])
+            fail_msg("%s: %llu bytes, not %llu", memory_part_name((enum memory_part)p),
+                     (unsigned long long)m->part_bytes[p], (unsigned long long)want[p]);
+        sum += want[p];
+    }
+    assert_int_equal(m->peak_bytes, sum);
+    assert_string_equal(memory_place(plan, m->peak_step, text, sizeof text), place);
+}
+
+static void assert_lowered(const char *model, const char *strategy, const uint64_t want[MEMORY_PARTS],
+                           const char *place) {
+    struct lowered l;
+    lower(&l, model, FOUR, strategy);
+    assert_peak(&l.plan, &l.memory, want, place);
+    release(&l);
+}
+
+/* While x.grad runs: x's activations, all gradients, and the message of b and c, gathered into a buffer; a is a message
+ * where it lies. */
+static void all_reduces_need_their_gradients_and_buffers(void **state) {
+    (void)state;
+    assert_lowered(ADAM, GROUPS("", ""), (const uint64_t[]){8000, 8000, 16000, 0, 4000, 0, 100},
+                   "backward step 2 of 2 (x.grad)");
+}
+
+/* Without the barrier too; without activations the first of two equal places counts. */
+static void what_a_model_does_not_say_is_not_counted(void **state) {
+    (void)state;
+    struct lowered l;
+    const uint64_t want[] = {8000, 8000, 0, 0, 4000, 0, 0};
+    lower(&l, TWO_LAYERS("", "", ""), FOUR, GROUPS(",'cross_iteration':true", ""));
+    assert_peak(&l.plan, &l.memory, want, "backward step 2 of 2 (x.grad)");
+    assert_false(l.memory.knows_optimizer || l.memory.knows_activations);
+    release(&l);
+    lower(&l, ADAM, FOUR, GROUPS("", ""));
+    assert_true(l.memory.knows_optimizer && l.memory.knows_activations);
+    release(&l);
+}
+
+/* After the last step both messages may be on their way: b and c in 4000 bytes, and what comes in at a device to be
+ * added, a quarter of each message. */
+static void halves_share_the_optimizer_out(void **state) {
+    (void)state;
+    assert_lowered(ADAM, GROUPS("", ",'sharded':'optimizer'"), (const uint64_t[]){8000, 8000, 4000, 0, 6000, 0, 0},
+                   "the update");
+}
+
+/* One message with all of it is ready after the last step, when the activations are gone. Encoded in halves of the
+ * bytes. With a credit two messages of 2000 bytes go one after the other. */
+static void buffers_of_encoded_messages_are_told_apart(void **state) {
+    (void)state;
+#define ENCODED(k) ",'encoding':'f16'" IN_GROUP(k)
+    assert_lowered(ADAM, STRATEGY("", "", ENCODED(0), ENCODED(0)), (const uint64_t[]){8000, 8000, 16000, 0, 0, 4000, 0},
+                   "the update");
+    assert_lowered(ADAM, STRATEGY("", "", ENCODED(0), ENCODED(1)), (const uint64_t[]){8000, 8000, 16000, 0, 0, 4000, 0},
+                   "the update");
+    assert_lowered(ADAM, STRATEGY(",'credit_bytes':0", "", ENCODED(0), ENCODED(1)),
+                   (const uint64_t[]){8000, 8000, 16000, 0, 0, 2000, 100}, "backward step 2 of 2 (x.grad)");
+}
+
+/* a has 10 rows of 100 elements, of which 2 move: 2 * (400 + 8) bytes, from each of four devices. The row's indices lie
+ * with the gradient. */
+static void gathered_rows_come_from_all_devices(void **state) {
+    (void)state;
+    static const char model[] = "{'schema':'syncopate.model/1','name':'m','variables':[{'name':'a','shape':[10,100],"
+                                "'sparse_rows':2}],'layers':[{'name':'x','forward_us':1,'backward_us':1,"
+                                "'variables':['a']}]}";
+    static const char strategy[] = "{'schema':'syncopate.strategy/1','name':'s','schedule':{'policy':'fifo'},"
+                                   "'groups':[{'id':0,'algorithm':'all_gather'}],'variables':[{'name':'a','sync':"
+                                   "{'kind':'all_reduce','group':0}}]}";
+    assert_lowered(model, strategy, (const uint64_t[]){4000, 816, 0, 0, 4 * 816, 0, 0}, "the update");
+}
+
+/* The first device of a node of three takes in what the two others send: 2 * 8000 bytes. */
+static void the_first_device_of_a_node_adds_up(void **state) {
+    (void)state;
+    struct lowered l;
+    const uint64_t want[] = {8000, 8000, 16000, 0, 4000 + 16000, 0, 0};
+    lower(&l, ADAM,
+          NODES("{'name':'n','count':2,'devices':3,'nic_gbit_per_s':1,'device_link_gbyte_per_s':1},"
+                "{'name':'m','nic_gbit_per_s':1}"),
+          GROUPS("", ",'algorithm':'hierarchical'"));
+    assert_peak(&l.plan, &l.memory, want, "the update");
+    release(&l);
+}
+
+/* n1 serves a for four devices on three nodes: once a node with local_reduction. With a credit of 0 each device has one
+ * push on its way, beside the sum. */
+static void a_server_has_its_sums_and_the_pushes(void **state) {
+    (void)state;
+    static const struct {
+        const char *schedule, *local;
+        uint64_t bytes;
+    } cases[] = {{"", "true", 3 * 4000}, {"", "false", 4 * 4000}, {",'credit_bytes':0", "false", 4 * 4000}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct lowered l;
+        char strategy[1024];
+        snprintf(strategy, sizeof strategy,
+                 STRATEGY("%s", "", ",'sync':{'kind':'parameter_server','servers':['n2'],'local_reduction':%s}",
+                          IN_GROUP(0)),
+                 cases[i].schedule, cases[i].local);
+        lower(&l, ADAM,
+              NODES("{'name':'n','count':2,'nic_gbit_per_s':1,'memory_gbyte':1e-5},{'name':'m','devices':2,"
+                    "'nic_gbit_per_s':1,'device_link_gbyte_per_s':1}"),
+              strategy);
+        struct error err = {0};
+        assert_int_equal(l.memory.server_bytes, cases[i].bytes);
+        assert_int_equal(l.memory.server, 1);
+        assert_fails(memory_check(&l.memory, &l.plan, 0, &err), ST_INFEASIBLE,
+                     "KiB for the server on node \"n2\", which has 9.8 KiB");
+        release(&l);
+    }
+}
+
+/* Sharded parameters as messages without other halves, of four devices: the plan of FSDP2 with a prefetch of one, its
+ * update a step of its own. a is a message where it lies, b and c are packed into 4000 bytes. Place 2, y.grad: both
+ * groups are gathered, b and c unpacked from their buffer and packed into that of the sums, of which a quarter comes
+ * in. */
+static void sharded_parameters_are_gathered_and_freed(void **state) {
+    (void)state;
+    struct lowered l;
+    struct error err = {0};
+    enum { A, BC };
+    static const struct {
+        uint32_t group, ready, gate;
+        enum half half;
+    } from[] = {{A, 4, 0, HALF_gather},  {BC, 4, 1, HALF_gather}, {BC, 2, 4, HALF_scatter},
+                {A, 3, 4, HALF_scatter}, {A, 1, 3, HALF_gather},  {BC, 1, 2, HALF_gather}};
+    enum { ALL = sizeof from / sizeof *from, KEPT = ALL - 2 };
+    static const struct piece pieces[] = {{0, 0, 4000}, {1, 0, 2000}, {2, 0, 2000}};
+    struct message messages[ALL];
+    lower(&l, ADAM, FOUR, GROUPS("", ""));
+    struct plan plan = l.plan;
+    for (int i = 0; i < ALL; i++)
+        messages[i] = (struct message){.bytes = 4000,
+                                       .ready = from[i].ready,
+                                       .gate = from[i].gate,
+                                       .half = from[i].half,
+                                       .other = NO_MESSAGE,
+                                       .dtype = DTYPE_f32,
+                                       .first_piece = from[i].group == A ? 0 : 1,
+                                       .n_pieces = from[i].group == A ? 1 : 2};
+    plan.n_steps = 5;
+    plan.messages = messages;
+    plan.pieces = pieces;
+    plan.n_pieces = 3;
+    plan.n_messages = ALL;
+    assert_ok(memory_of_plan(&plan, &l.memory, &err));
+    assert_peak(&plan, &l.memory, (const uint64_t[]){2000, 4000, 4000, 8000, 9000, 0, 150},
+                "backward step 1 of 2 (y.grad)");
+    /* What was gathered for the forward pass stays: no second buffer. */
+    plan.n_messages = KEPT;
+    assert_ok(memory_of_plan(&plan, &l.memory, &err));
+    assert_peak(&plan, &l.memory, (const uint64_t[]){2000, 4000, 4000, 8000, 5000, 0, 150},
+                "backward step 1 of 2 (y.grad)");
+    release(&l);
+}
+
+static void a_budget_is_held_to_the_byte(void **state) {
+    (void)state;
+    struct lowered l;
+    struct error err = {0};
+    lower(&l, ADAM,
+          NODES("{'name':'n','count':3,'nic_gbit_per_s':1,'device_memory_gbyte':2},"
+                "{'name':'s','devices':0,'nic_gbit_per_s':1,'device_memory_gbyte':0.5},"
+                "{'name':'m','nic_gbit_per_s':1,'device_memory_gbyte':1.5}"),
+          GROUPS("", ""));
+    assert_ok(memory_check(&l.memory, &l.plan, 0, &err));
+    assert_ok(memory_check(&l.memory, &l.plan, 36100, &err));
+    assert_fails(memory_check(&l.memory, &l.plan, 36099, &err), ST_INFEASIBLE,
+                 "needs 35.3 KiB on a device (backward step 2 of 2 (x.grad)), 1 B over the 35.3 KiB that it may have");
+    assert_int_equal(memory_of_devices(&l.cluster), 1500000000);
+    release(&l);
+    lower(&l, ADAM, FOUR, GROUPS("", ""));
+    assert_int_equal(memory_of_devices(&l.cluster), 0);
+    release(&l);
+}
+
+static void updates_have_no_prediction(void **state) {
+    (void)state;
+    struct lowered l;
+    struct error err = {0};
+    lower(&l, ADAM, FOUR, GROUPS("", ""));
+    l.plan.consistency.kind = CONSISTENCY_asynchronous;
+    assert_fails(memory_of_plan(&l.plan, &l.memory, &err), ST_INFEASIBLE, "\"consistency\"");
+    release(&l);
+}
+
+static void optimizers_keep_what_their_frameworks_allocate(void **state) {
+    (void)state;
+    static const struct {
+        const char *optimizer, *dtype;
+        uint64_t bytes; /* for the whole variable, 6 x 10 x 20 */
+    } cases[] = {
+        {"'sgd'", "f32", 0},
+        {"'momentum'", "f32", 4800},
+        {"'adagrad'", "f16", 2400},
+        {"'rmsprop'", "f64", 9600},
+        {"'lion'", "f32", 4800},
+        {"'adam'", "bf16", 4800},
+        {"'adamw'", "f32", 9600},
+        {"'lamb'", "f32", 9600},
+        {"'adafactor'", "f32", 6 * (10 + 20) * 4},
+        {"{'name':'adam','master_copy':true}", "bf16", 1200 * 12},
+        {"{'name':'adam','master_copy':true}", "f32", 9600},
+        {"{'name':'sgd','master_copy':true}", "f16", 4800},
+        {"{'bytes_per_element':2.5}", "u8", 3000},
+        {"{'bytes_per_element':0}", "f32", 0},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct error err = {0};
+        struct model m;
+        char text[512];
+        snprintf(text, sizeof text,
+                 "{'schema':'syncopate.model/1','name':'m','optimizer':%s,'variables':[{'name':'a','shape':[6,10,20],"
+                 "'dtype':'%s'}],'layers':[{'name':'l','forward_us':1,'backward_us':1,'variables':['a']}]}",
+                 cases[i].optimizer, cases[i].dtype);
+        assert_ok(quoted_model(text, &m, &err));
+        assert_int_equal(optimizer_bytes(&m.optimizer, &m.variables[0], 1200), cases[i].bytes);
+        assert_int_equal(optimizer_bytes(&m.optimizer, &m.variables[0], 1), (cases[i].bytes + 1199) / 1200);
+        model_release(&m);
+    }
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(all_reduces_need_their_gradients_and_buffers),
+        cmocka_unit_test(what_a_model_does_not_say_is_not_counted),
+        cmocka_unit_test(halves_share_the_optimizer_out),
+        cmocka_unit_test(buffers_of_encoded_messages_are_told_apart),
+        cmocka_unit_test(gathered_rows_come_from_all_devices),
+        cmocka_unit_test(the_first_device_of_a_node_adds_up),
+        cmocka_unit_test(a_server_has_its_sums_and_the_pushes),
+        cmocka_unit_test(sharded_parameters_are_gathered_and_freed),
+        cmocka_unit_test(a_budget_is_held_to_the_byte),
+        cmocka_unit_test(updates_have_no_prediction),
+        cmocka_unit_test(optimizers_keep_what_their_frameworks_allocate),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
