@@ -12,6 +12,7 @@
 #include "cli/delays_output.h"
 #include "cli/grid.h"
 #include "cli/inputs.h"
+#include "cli/memory_output.h"
 #include "cli/options.h"
 #include "cli/output.h"
 #include "cli/paths.h"
@@ -27,7 +28,7 @@ struct request {
     const char *paths, *baselines, *buckets, *trace, *kind, *sweep, *all_reduce, *csv, *plot, *measure;
     bool all, json;
     struct expectation_options weather;
-    uint64_t seeds;
+    uint64_t seeds, memory_bytes;
     struct remote_options remote;
 };
 
@@ -215,9 +216,11 @@ static enum status print_json(const struct simulation *s, const struct row *rows
     return st;
 }
 
-/* By the time in weather, where there is one. */
+/* What fits into the memory first; then by the time in weather, where there is one. */
 static int compare_rows(const void *a, const void *b) {
     const struct row *first = a, *second = b;
+    if (first->over != second->over)
+        return first->over ? 1 : -1;
     bool expected = first->expected.seeds > 0;
     double x = expected ? first->expected.mean_us : first->prediction.iteration_us;
     double y = expected ? second->expected.mean_us : second->prediction.iteration_us;
@@ -256,11 +259,18 @@ static enum status show_rows(const struct simulation *s, const struct row *rows,
         print_replicas(rows, n);
     if (!request->json && simulation_expects(s) && n > 0)
         print_weather(&rows[0]);
+    if (!request->json && simulation_tells_memory(s))
+        memory_output_print(s, rows, n);
     if (!request->json)
         print_figures(s->cluster);
     if (!st && request->trace)
         log_info("timeline written to %s; open it at https://ui.perfetto.dev", request->trace);
-    return st;
+    return st ? st : memory_output_check(s, rows, n, err);
+}
+
+/* Bytes of a device; 0: no budget is known. */
+static uint64_t budget(const struct request *request, const struct cluster *cluster) {
+    return request->memory_bytes > 0 ? request->memory_bytes : memory_of_devices(cluster);
 }
 
 static enum status simulate_once(const struct inputs *inputs, const struct field *field, const struct request *request,
@@ -270,6 +280,7 @@ static enum status simulate_once(const struct inputs *inputs, const struct field
     size_t n;
     enum status st = simulation_init(&s, &inputs->model, &inputs->cluster, !strcmp(request->kind, "autosync"), err);
     s.weather = request->weather;
+    s.memory_bytes = budget(request, &inputs->cluster);
     if (!st)
         st = predict_all(&s, field, request->trace, rows, &n, err);
     if (!st)
@@ -347,6 +358,8 @@ static enum status check_request(const struct request *r, const struct sweep *sw
         return error_set(err, ST_USAGE, "--timeline is about one strategy at one size: give one, and no --sweep");
     if (!r->sweep && (r->csv || r->plot || strcmp(r->all_reduce, "auto") || strcmp(r->measure, "speedup")))
         return error_set(err, ST_USAGE, "--csv, --plot, --y and --all-reduce are about a --sweep: give one");
+    if (r->sweep && r->memory_bytes > 0)
+        return error_set(err, ST_USAGE, "--memory is about one size: drop it, or --sweep");
     if (r->json && r->csv && !strcmp(r->csv, "-"))
         return error_set(err, ST_USAGE, "--json and --csv - both want standard output: give --csv a file");
     if ((r->paths || r->buckets) && r->sweep && sweep->axis == SWEEP_WORKERS)
@@ -469,7 +482,6 @@ static enum status simulate_remotely(const char *model, const char *cluster, con
     struct client *client;
     struct inputs inputs;
     struct field field = {.n = 0};
-    struct simulation s;
     struct row rows[MAX_CONTENDERS];
     size_t n;
     if (request->sweep || strcmp(request->kind, "timeline") != 0)
@@ -484,9 +496,10 @@ static enum status simulate_remotely(const char *model, const char *cluster, con
         st = check_weather(request, &inputs.cluster, err);
         if (!st)
             st = gather_field(&inputs, request, &field, err);
+        struct simulation s = {
+            .model = &inputs.model, .cluster = &inputs.cluster, .memory_bytes = budget(request, &inputs.cluster)};
         if (!st)
-            st = remote_predict(client, &inputs.model, &inputs.cluster, field.n, field.contenders, request->trace, &s,
-                                rows, &n, err);
+            st = remote_predict(client, &s, field.n, field.contenders, request->trace, rows, &n, err);
         if (!st) {
             qsort(rows, n, sizeof *rows, compare_rows);
             st = show_rows(&s, rows, n, request, err);
@@ -546,6 +559,8 @@ enum status cmd_simulate(int argc, char **argv, struct error *err) {
         {"seeds", OPTION_INTEGER, &r.seeds, "N", "in weather: simulate so many seeds (default 8)"},
         {"time", OPTION_TIME, &r.weather.until_us, "T",
          "in weather: simulate so much of each (default: 20 changes of rates, at least 50 iterations)"},
+        {"memory", OPTION_BYTES, &r.memory_bytes, "SIZE",
+         "tell which fit into so much memory of a device: 80GB, 24GiB (default: what CLUSTER says its devices have)"},
         {"json", OPTION_FLAG, &r.json, NULL, "print one syncopate.prediction/1 object a line"},
         REMOTE_OPTIONS(r.remote),
         {0}};
@@ -556,6 +571,10 @@ enum status cmd_simulate(int argc, char **argv, struct error *err) {
             "descriptions that come with syncopate.\n"
             "Where the cluster's description says how NICs and workers vary (syncopate weather), iterations are\n"
             "simulated in that weather too, the same for all strategies.\n"
+            "Where a budget of memory is known, or MODEL says what it keeps (\"optimizer\", \"activation_bytes\"), a\n"
+            "second table tells the most that a device holds at once, of what, and where. What does not fit comes "
+            "last;\n"
+            "if nothing fits the exit status is 3.\n"
             "A sweep over workers repeats the cluster's nodes; one over batch assumes operator times in\n"
             "proportion to it. In weather a sweep shows the mean to expect there: drawn rates keep their share of\n"
             "the NIC's, and of flows of other jobs each node has as many.",
@@ -563,7 +582,8 @@ enum status cmd_simulate(int argc, char **argv, struct error *err) {
                     "  syncopate simulate bert-large h100-64x8 --baseline pytorch-ddp --timeline trace.json\n"
                     "  syncopate simulate model.json measured.json --baseline pytorch-ddp --bucket-mib 1,5,10,50\n"
                     "  syncopate simulate resnet50-k80 k80-8x10g --baseline wfbp,single --sweep workers=4..2048x2 \\\n"
-                    "      --plot scaling.svg",
+                    "      --plot scaling.svg\n"
+                    "  syncopate simulate llama.json h100-64x8 --memory 80GB",
         .options = options,
         .min_arguments = 2,
         .max_arguments = 2};

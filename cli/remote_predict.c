@@ -15,14 +15,18 @@ static bool add_contender(cJSON *baselines, cJSON *strategies, const struct cont
     return item && cJSON_AddItemToArray(c->baseline ? baselines : strategies, item);
 }
 
-static cJSON *new_request(const struct model *model, const struct cluster *cluster, size_t n,
-                          const struct contender *contenders, bool timeline, bool *whole) {
+static cJSON *new_request(const struct simulation *s, size_t n, const struct contender *contenders, bool timeline,
+                          bool *whole) {
+    const struct model *model = s->model;
+    const struct cluster *cluster = s->cluster;
     cJSON *root = cJSON_CreateObject();
     cJSON *baselines = root ? cJSON_AddArrayToObject(root, "baselines") : NULL;
     cJSON *strategies = baselines ? cJSON_AddArrayToObject(root, "strategies") : NULL;
     *whole = strategies && cJSON_AddStringToObject(root, "model", model->id.hex) &&
              cJSON_AddStringToObject(root, "cluster", cluster->id.hex) &&
-             cJSON_AddBoolToObject(root, "timeline", timeline);
+             cJSON_AddBoolToObject(root, "timeline", timeline) &&
+             (!simulation_tells_memory(s) || cJSON_AddBoolToObject(root, "memory", true)) &&
+             (s->memory_bytes == 0 || cJSON_AddNumberToObject(root, "memory_bytes", (double)s->memory_bytes));
     for (size_t i = 0; i < n && *whole; i++)
         *whole = add_contender(baselines, strategies, &contenders[i], model, cluster);
     return root;
@@ -42,7 +46,15 @@ static void read_updates(const cJSON *json, const struct cluster *cluster, struc
     out->updates.workers = cluster->n_devices;
 }
 
-static void read_row(const cJSON *json, const struct cluster *cluster, double bound_us, struct row *out) {
+static void read_memory(const cJSON *json, const struct simulation *s, struct row *out) {
+    const cJSON *member = cJSON_GetObjectItemCaseSensitive(json, "memory");
+    const struct json_at at = json_root(member, "memory");
+    struct memory memory;
+    if (member && !memory_read(&at, s->cluster, &memory, NULL))
+        simulation_note_memory(s, &memory, out);
+}
+
+static void read_row(const cJSON *json, const struct simulation *s, double bound_us, struct row *out) {
     const cJSON *strategy = cJSON_GetObjectItemCaseSensitive(json, "strategy");
     *out = (struct row){.prediction = {.iteration_us = remote_number(json, "iteration_us"),
                                        .compute_us = remote_number(json, "compute_us"),
@@ -51,7 +63,8 @@ static void read_row(const cJSON *json, const struct cluster *cluster, double bo
                                        .messages = (uint32_t)remote_count(json, "messages")}};
     out->bound_us = cJSON_HasObjectItem(json, "lower_bound_us") ? remote_number(json, "lower_bound_us") : bound_us;
     read_expected(json, &out->expected);
-    read_updates(json, cluster, out);
+    read_updates(json, s->cluster, out);
+    read_memory(json, s, out);
     out->replicated = out->has_updates && out->updates.replica_bytes > 0;
     snprintf(out->id.hex, sizeof out->id.hex, "%s", remote_text(strategy, "id"));
     snprintf(out->name, sizeof out->name, "%s", remote_text(strategy, "name"));
@@ -59,15 +72,15 @@ static void read_row(const cJSON *json, const struct cluster *cluster, double bo
 
 /* The answer is sorted by time. Here the rows get the order of the request, so that strategies with equal times are
  * shown in that order. */
-static size_t read_rows(const cJSON *answer, const struct cluster *cluster, size_t n,
-                        const struct contender *contenders, struct row *rows) {
+static size_t read_rows(const cJSON *answer, const struct simulation *s, size_t n, const struct contender *contenders,
+                        struct row *rows) {
     const cJSON *list = cJSON_GetObjectItemCaseSensitive(answer, "predictions"), *item;
     size_t found = 0;
     for (size_t i = 0; i < n; i++)
         cJSON_ArrayForEach(item, list) {
             const cJSON *strategy = cJSON_GetObjectItemCaseSensitive(item, "strategy");
             if (!strcmp(remote_text(strategy, "name"), contenders[i].name)) {
-                read_row(item, cluster, remote_number(answer, "lower_bound_us"), &rows[found++]);
+                read_row(item, s, remote_number(answer, "lower_bound_us"), &rows[found++]);
                 break;
             }
         }
@@ -104,12 +117,11 @@ static enum status write_trace(const cJSON *answer, const char *path, struct err
     return st;
 }
 
-enum status remote_predict(struct client *client, const struct model *model, const struct cluster *cluster, size_t n,
-                           const struct contender *contenders, const char *trace, struct simulation *out,
-                           struct row *rows, size_t *n_rows, struct error *err) {
+enum status remote_predict(struct client *client, struct simulation *s, size_t n, const struct contender *contenders,
+                           const char *trace, struct row *rows, size_t *n_rows, struct error *err) {
     cJSON *answer = NULL;
     bool whole;
-    cJSON *body = new_request(model, cluster, n, contenders, trace != NULL, &whole);
+    cJSON *body = new_request(s, n, contenders, trace != NULL, &whole);
     const struct client_request request = {
         .method = "POST", .path = "/api/v1/predictions", .body = body, .keyless = true};
     enum status st = whole ? client_call(client, &request, &answer, err) : error_no_memory(err);
@@ -119,9 +131,8 @@ enum status remote_predict(struct client *client, const struct model *model, con
     if (!st && trace)
         st = write_trace(answer, trace, err);
     if (!st) {
-        *n_rows = read_rows(answer, cluster, n, contenders, rows);
-        *out = (struct simulation){
-            .model = model, .cluster = cluster, .bound_us = remote_number(answer, "lower_bound_us")};
+        *n_rows = read_rows(answer, s, n, contenders, rows);
+        s->bound_us = remote_number(answer, "lower_bound_us");
     }
     cJSON_Delete(answer);
     return st;

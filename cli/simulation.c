@@ -105,6 +105,31 @@ static enum status predict_iterations(struct simulation *s, const struct plan *p
     return !st && trace ? write_trace(s, plan, trace, err) : st;
 }
 
+bool simulation_tells_memory(const struct simulation *s) {
+    return s->memory_bytes > 0 || s->model->knows_activations || s->model->optimizer.kind != OPTIMIZER_unknown;
+}
+
+void simulation_note_memory(const struct simulation *s, const struct memory *memory, struct row *out) {
+    struct error over;
+    out->memory = *memory;
+    out->has_memory = true;
+    out->over = memory_check(memory, s->cluster, s->memory_bytes, &over);
+    if (out->over)
+        snprintf(out->too_much, sizeof out->too_much, "%s", ERROR_TEXT(&over));
+}
+
+/* Of updates (strategy/consistency.h) nothing is known. */
+static enum status predict_memory(const struct simulation *s, const struct plan *plan, struct row *out,
+                                  struct error *err) {
+    struct memory memory;
+    if (!consistency_is_plain(&plan->consistency))
+        return ST_OK;
+    enum status st = memory_of_plan(plan, &memory, err);
+    if (!st)
+        simulation_note_memory(s, &memory, out);
+    return st;
+}
+
 static enum status predict_strategy(struct simulation *s, const struct strategy *strategy, const char *trace,
                                     struct row *out, struct error *err) {
     struct plan plan;
@@ -114,6 +139,8 @@ static enum status predict_strategy(struct simulation *s, const struct strategy 
     *out = (struct row){.id = strategy->id};
     st = consistency_is_plain(&plan.consistency) ? predict_iterations(s, &plan, trace, out, err)
                                                  : predict_updates(s, &plan, trace, out, err);
+    if (!st)
+        st = predict_memory(s, &plan, out, err);
     plan_release(&plan);
     out->bound_us = out->prediction.lossy ? s->lossy_bound_us : s->bound_us;
     snprintf(out->name, sizeof out->name, "%s", strategy->name);
@@ -146,6 +173,15 @@ static bool add_bound(const struct row *row, cJSON *root) {
            cJSON_AddNumberToObject(root, "gap", row->bound_us > 0 ? us / row->bound_us - 1 : 0);
 }
 
+static bool add_memory(const struct simulation *s, const struct row *row, cJSON *root) {
+    if (!row->has_memory || !simulation_tells_memory(s))
+        return true;
+    cJSON *memory = memory_write(&row->memory, s->cluster, root) ? cJSON_GetObjectItem(root, "memory") : NULL;
+    return memory &&
+           (s->memory_bytes == 0 || cJSON_AddNumberToObject(memory, "budget_bytes", (double)s->memory_bytes)) &&
+           cJSON_AddBoolToObject(memory, "fits", !row->over);
+}
+
 cJSON *simulation_json(const struct simulation *s, const struct row *row, bool *whole) {
     const struct prediction *p = &row->prediction;
     cJSON *root = cJSON_CreateObject();
@@ -162,6 +198,6 @@ cJSON *simulation_json(const struct simulation *s, const struct row *row, bool *
              cJSON_AddNumberToObject(root, "messages", p->messages) &&
              cJSON_AddNumberToObject(root, "samples_per_s", p->samples_per_s) &&
              (!simulation_expects(s) || expectation_write(&row->expected, root)) &&
-             (!row->has_updates || updates_prediction_write(&row->updates, root));
+             (!row->has_updates || updates_prediction_write(&row->updates, root)) && add_memory(s, row, root);
     return root;
 }

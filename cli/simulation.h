@@ -13,6 +13,7 @@
 #include "simulator/timeline.h"
 #include "strategy/baselines/baselines.h"
 #include "strategy/cost/cost.h"
+#include "strategy/memory.h"
 
 struct simulation {
     const struct model *model; /* borrowed, both */
@@ -22,6 +23,7 @@ struct simulation {
     struct timeline *timeline;
     struct expectation_options weather;
     double bound_us, lossy_bound_us; /* bound_iteration; of strategies that encode too */
+    uint64_t memory_bytes;           /* that a device may have; 0: no budget */
 };
 
 enum { MAX_CONTENDERS = 48 };
@@ -42,10 +44,20 @@ struct row {
     bool replicated;             /* its consistency has a replica */
     bool has_updates;            /* its consistency is not plain: prediction is empty but for iteration_us, a round's */
     struct updates_prediction updates;
+    bool has_memory; /* false: its consistency is not plain, or somebody else predicted the row and did not say */
+    struct memory memory;
+    bool over; /* it does not fit: `too_much` says what into what */
+    char too_much[ERROR_TEXT_ROOM];
 };
 
 /* Whether rows say what to expect in weather. AutoSync's closed form knows none. */
 bool simulation_expects(const struct simulation *simulation);
+
+/* Note the memory that a row needs, and whether it fits into what the simulation says. */
+void simulation_note_memory(const struct simulation *simulation, const struct memory *memory, struct row *out);
+
+/* Whether memory is told: there is a budget for it, or the model describes what only memory is predicted from. */
+bool simulation_tells_memory(const struct simulation *simulation);
 
 /* Fails: ST_INVALID, ST_NO_MEMORY. A failed one holds nothing; release is allowed. */
 enum status simulation_init(struct simulation *out, const struct model *model, const struct cluster *cluster,

@@ -6,9 +6,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "base/text.h"
 #include "base/units.h"
 
-#define X(name, text) text,
+#define X(name) #name,
 static const char *const part_names[] = {MEMORY_TABLE(X)};
 #undef X
 
@@ -42,6 +43,10 @@ struct ledger {
 
 const char *memory_part_name(enum memory_part part) {
     return part_names[part];
+}
+
+bool memory_knows(const struct memory *m, enum memory_part part) {
+    return part == MEMORY_optimizer ? m->knows_optimizer : part == MEMORY_activations ? m->knows_activations : true;
 }
 
 static uint64_t times(uint64_t bytes, uint64_t n) {
@@ -328,6 +333,28 @@ static void find_server(const struct ledger *l, uint64_t *sums, uint64_t *arriva
     }
 }
 
+/* ---- words ---- */
+
+/* peak_step in words. */
+static void name_place(const struct plan *plan, struct memory *m) {
+    const struct model *model = plan->model;
+    const uint32_t forward = plan->n_forward_steps, steps = plan->step_of[model->order[model->n_operators - 1]] + 1,
+                   step = m->peak_step;
+    uint32_t i = 0;
+    if (step >= steps) {
+        snprintf(m->place, sizeof m->place, "the update");
+        return;
+    }
+    while (plan->step_of[model->order[i]] < step)
+        i++;
+    const char *first = model->operators[model->order[i]].name;
+    if (step < forward)
+        snprintf(m->place, sizeof m->place, "forward step %u of %u, %s", step + 1, forward, first);
+    else
+        snprintf(m->place, sizeof m->place, "backward step %u of %u, %s", step - forward + 1, steps - forward, first);
+    text_clean(m->place); /* it may have been cut within a character */
+}
+
 /* ---- all of it ---- */
 
 static bool begin(struct ledger *l, const struct plan *plan) {
@@ -375,6 +402,7 @@ enum status memory_of_plan(const struct plan *plan, struct memory *out, struct e
         put_activations(&l);
         find_peak(&l, &memory);
         find_server(&l, servers, servers + n_nodes, &memory);
+        name_place(plan, &memory);
         *out = memory;
     }
     end(&l);
@@ -382,25 +410,7 @@ enum status memory_of_plan(const struct plan *plan, struct memory *out, struct e
     return ok ? ST_OK : error_no_memory(err);
 }
 
-/* ---- words and budgets ---- */
-
-const char *memory_place(const struct plan *plan, uint32_t step, char *out, size_t n) {
-    const struct model *model = plan->model;
-    const uint32_t forward = plan->n_forward_steps, steps = plan->step_of[model->order[model->n_operators - 1]] + 1;
-    uint32_t i = 0;
-    if (step >= steps) {
-        snprintf(out, n, "the update");
-        return out;
-    }
-    while (plan->step_of[model->order[i]] < step)
-        i++;
-    const char *first = model->operators[model->order[i]].name;
-    if (step < forward)
-        snprintf(out, n, "forward step %u of %u (%s)", step + 1, forward, first);
-    else
-        snprintf(out, n, "backward step %u of %u (%s)", step - forward + 1, steps - forward, first);
-    return out;
-}
+/* ---- budgets ---- */
 
 uint64_t memory_of_devices(const struct cluster *cluster) {
     double least_gbyte = 0;
@@ -413,19 +423,19 @@ uint64_t memory_of_devices(const struct cluster *cluster) {
     return (uint64_t)(least_gbyte * GBYTE);
 }
 
-enum status memory_check(const struct memory *memory, const struct plan *plan, uint64_t budget_bytes,
+enum status memory_check(const struct memory *m, const struct cluster *cluster, uint64_t budget_bytes,
                          struct error *err) {
-    char need[32], over[32], have[32], place[128];
-    const struct node *server = &plan->cluster->nodes[memory->server];
-    if (budget_bytes > 0 && memory->peak_bytes > budget_bytes)
+    const struct node *server = &cluster->nodes[m->server];
+    const double server_has = server->memory_gbyte * GBYTE;
+    char need[32], over[32], have[32];
+    if (budget_bytes > 0 && m->peak_bytes > budget_bytes)
         return error_set(err, ST_INFEASIBLE, "needs %s on a device (%s), %s over the %s that it may have",
-                         units_format_bytes(memory->peak_bytes, need, sizeof need),
-                         memory_place(plan, memory->peak_step, place, sizeof place),
-                         units_format_bytes(memory->peak_bytes - budget_bytes, over, sizeof over),
+                         units_format_bytes(m->peak_bytes, need, sizeof need), m->place,
+                         units_format_bytes(m->peak_bytes - budget_bytes, over, sizeof over),
                          units_format_bytes(budget_bytes, have, sizeof have));
-    if (server->memory_gbyte > 0 && (double)memory->server_bytes > server->memory_gbyte * GBYTE)
+    if (server_has > 0 && (double)m->server_bytes > server_has)
         return error_set(err, ST_INFEASIBLE, "needs up to %s for the server on node \"%s\", which has %s",
-                         units_format_bytes(memory->server_bytes, need, sizeof need), server->name,
-                         units_format_bytes((uint64_t)(server->memory_gbyte * GBYTE), have, sizeof have));
+                         units_format_bytes(m->server_bytes, need, sizeof need), server->name,
+                         units_format_bytes((uint64_t)server_has, have, sizeof have));
     return ST_OK;
 }

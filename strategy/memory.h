@@ -30,22 +30,18 @@
 #ifndef STRATEGY_MEMORY_H
 #define STRATEGY_MEMORY_H
 
+#include <cjson/cJSON.h>
 #include <stdbool.h>
-#include <stddef.h>
 #include <stdint.h>
 
 #include "base/error.h"
+#include "base/json.h"
 #include "strategy/plan.h"
 
-/* X(name, what people read) */
-#define MEMORY_TABLE(X)                                                                                                \
-    X(parameters, "parameters")                                                                                        \
-    X(gradients, "gradients")                                                                                          \
-    X(optimizer, "optimizer")                                                                                          \
-    X(gathered, "gathered") X(buffers, "buffers") X(encoding, "encoding") X(activations, "activations")
+#define MEMORY_TABLE(X) X(parameters) X(gradients) X(optimizer) X(gathered) X(buffers) X(encoding) X(activations)
 
 enum memory_part {
-#define X(name, text) MEMORY_##name,
+#define X(name) MEMORY_##name,
     MEMORY_TABLE(X)
 #undef X
         MEMORY_PARTS
@@ -55,25 +51,34 @@ struct memory {
     uint64_t peak_bytes;                     /* on a device */
     uint64_t part_bytes[MEMORY_PARTS];       /* at the peak; together peak_bytes */
     uint32_t peak_step;                      /* the first place with the peak; n_steps: after the last step */
+    char place[128];                         /* that place for people: "backward step 3 of 8, fc2.grad", which names
+                                              * the first of the step's operators, or "the update" */
     bool knows_optimizer, knows_activations; /* false: the model does not say, and they are not counted */
     uint64_t server_bytes;                   /* at most, of the node that needs most for its server; 0: no server */
     uint32_t server;                         /* that node */
 };
 
-const char *memory_part_name(enum memory_part part); /* one word, as in JSON */
+const char *memory_part_name(enum memory_part part);
+
+/* False where the model does not say what the part is. */
+bool memory_knows(const struct memory *memory, enum memory_part part);
 
 /* Fails: ST_INFEASIBLE (a strategy with a "consistency", of which nothing is known), ST_NO_MEMORY. */
 enum status memory_of_plan(const struct plan *plan, struct memory *out, struct error *err);
 
-/* "the update", or "backward step 3 of 8 (fc2.grad)", which names the first of the step's operators. */
-const char *memory_place(const struct plan *plan, uint32_t step, char *out, size_t n);
-
 /* The least memory of a device that the cluster's description gives, in bytes; 0: it gives none. */
 uint64_t memory_of_devices(const struct cluster *cluster);
 
-/* Whether the plan fits into devices of budget_bytes (0: no limit), and its server into its node as the cluster's
- * description says. Fails: ST_INFEASIBLE, with what is over and by how much. */
-enum status memory_check(const struct memory *memory, const struct plan *plan, uint64_t budget_bytes,
+/* Whether it fits into devices of budget_bytes (0: no limit), and the server into its node as the cluster's description
+ * says. Fails: ST_INFEASIBLE, with what is over and by how much. */
+enum status memory_check(const struct memory *memory, const struct cluster *cluster, uint64_t budget_bytes,
                          struct error *err);
+
+/* Add it as the member "memory": {"peak_bytes", "at", "parameters_bytes", ...}, null where a part is not known, and
+ * "server", "server_bytes" where there is one. memory_write says whether there was memory for it. memory_read fails:
+ * ST_INVALID; peak_step stays 0. */
+bool memory_write(const struct memory *memory, const struct cluster *cluster, cJSON *root);
+enum status memory_read(const struct json_at *memory, const struct cluster *cluster, struct memory *out,
+                        struct error *err);
 
 #endif

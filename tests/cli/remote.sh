@@ -2,7 +2,7 @@
 # Commands as clients of a service, and agents that run its trials: the same answers as here, what is refused, and what
 # a service that is killed and comes back costs. Needs OUT; prints ok, not ok and skip lines (tests/README.md).
 # Waits: agents and leases; its trials are compared with nothing.
-# Plan: 91
+# Plan: 93
 set -u
 cd "$(dirname "$0")/../.."
 source tests/cli/check.bash
@@ -90,7 +90,7 @@ check it_is_listed 0 resnet18 "$syncopate" models list
 "$syncopate" clusters add lab-4x1g >/dev/null
 "$syncopate" clusters show lab-4x1g --out shown.json
 check a_cluster_is_shown_as_it_was 0 "$(cut -c 1-12 <<<"$("$syncopate" clusters add shown.json)")" "$syncopate" clusters list
-for form in --json "--baseline wfbp,horovod" "--baseline p3 --timeline trace.json"; do
+for form in --json "--baseline wfbp,horovod" "--baseline p3 --timeline trace.json" "--memory 200MB" "--memory 1MB --json"; do
     # shellcheck disable=SC2086
     "$syncopate" simulate resnet18 lab-4x1g $form >there 2>there.err
     # shellcheck disable=SC2086

@@ -16,9 +16,11 @@
 #include "simulator/tuned.h"
 #include "simulator/updates_trace.h"
 #include "strategy/baselines/baselines.h"
+#include "strategy/memory.h"
 #include "strategy/weather.h"
 
 enum { MAX_STRATEGIES = 10000, MAX_TIMELINES = 16, NAME_ROOM = 128, SAMPLES = 3, FEW = 8, MOST_CHANGES = 20000 };
+#define MOST_MEMORY (UINT64_C(1) << 53)
 
 /* One strategy that was asked about. */
 struct item {
@@ -33,6 +35,8 @@ struct item {
     struct outlook outlook;
     struct updates_prediction *updates; /* malloc'd; NULL: its consistency is plain */
     char *timeline;                     /* JSON text, malloc'd */
+    bool has_memory, over;              /* asked for, and its consistency is plain; more than there may be */
+    struct memory memory;
 };
 
 struct batch {
@@ -40,7 +44,8 @@ struct batch {
     struct prepared_domain *domain;
     struct item *items;
     size_t n;
-    bool timeline;
+    bool timeline, memory;
+    uint64_t memory_bytes; /* that a device may have; 0: no budget */
 };
 
 /* One iteration in the steady state, or a few rounds of updates in the first seed's weather. */
@@ -74,7 +79,25 @@ static enum status write_timeline(struct batch *batch, const struct strategy *st
     return st;
 }
 
-/* Build the strategy and predict it: a baseline, one in place, or a stored one whose timeline is wanted. */
+static enum status find_memory(struct batch *batch, const struct strategy *strategy, struct item *item,
+                               struct error *err) {
+    struct predictor *p;
+    struct error over;
+    if (!consistency_is_plain(&strategy->consistency))
+        return ST_OK;
+    enum status st = prepared_domain_take_predictor(batch->domain, &p, err);
+    if (st)
+        return st;
+    st = plan_relower(&p->plan, p->model, batch->domain->cluster, strategy, err);
+    if (!st)
+        st = memory_of_plan(&p->plan, &item->memory, err);
+    prepared_domain_give_predictor(batch->domain, p);
+    item->has_memory = !st;
+    item->over = !st && memory_check(&item->memory, batch->domain->cluster, batch->memory_bytes, &over);
+    return st;
+}
+
+/* Build the strategy and predict it: a baseline, one in place, or a stored one whose timeline or memory is wanted. */
 static enum status predict_built(struct batch *batch, struct item *item, struct error *err) {
     const struct prepared_domain *d = batch->domain;
     struct strategy strategy;
@@ -88,6 +111,8 @@ static enum status predict_built(struct batch *batch, struct item *item, struct 
     st = prepared_domain_predict(batch->domain, &strategy, &item->outlook, &item->updates, err);
     if (!st && batch->timeline)
         st = write_timeline(batch, &strategy, item, err);
+    if (!st && batch->memory)
+        st = find_memory(batch, &strategy, item, err);
     item->strategy = strategy.id;
     snprintf(item->name, sizeof item->name, "%s", strategy.name);
     strategy_release(&strategy);
@@ -115,8 +140,8 @@ static void predict_item(void *context, size_t i) {
     if (item->done)
         return;
     item->done = true;
-    item->status = item->stored && !batch->timeline ? predict_stored(batch, item, &item->error)
-                                                    : predict_built(batch, item, &item->error);
+    item->status = item->stored && !batch->timeline && !batch->memory ? predict_stored(batch, item, &item->error)
+                                                                      : predict_built(batch, item, &item->error);
     if (item->status == ST_NO_MEMORY && atomic_load(&batch->rq->work.starved))
         item->status = say_too_large(batch->rq, &item->error);
     text_clean(item->name); /* it may have been cut within a character */
@@ -225,6 +250,11 @@ static enum status add_items(struct batch *batch, const struct json_at *body, st
     size_t n = 0, m = 0;
     struct json_at unused;
     enum status st = json_get_bool(body, "timeline", JSON_OPTIONAL, &batch->timeline, err);
+    if (!st)
+        st = json_get_bool(body, "memory", JSON_OPTIONAL, &batch->memory, err);
+    if (!st)
+        st = json_get_integer(body, "memory_bytes", JSON_OPTIONAL, 1, MOST_MEMORY, &batch->memory_bytes, err);
+    batch->memory |= batch->memory_bytes > 0;
     if (!st && json_has(body, "strategies", &unused))
         st = json_array(body, "strategies", MAX_STRATEGIES, strategies, &n, err);
     if (!st && json_has(body, "baselines", &unused))
@@ -252,6 +282,8 @@ static double typical_us(const struct outlook *o) {
 static int compare_items(const void *a, const void *b) {
     const struct item *const *x = a, *const *y = b;
     const double p = typical_us(&(*x)->outlook), q = typical_us(&(*y)->outlook);
+    if ((*x)->over != (*y)->over)
+        return (*x)->over ? 1 : -1;
     return p != q ? (p < q ? -1 : 1) : strcmp((*x)->strategy.hex, (*y)->strategy.hex);
 }
 
@@ -262,7 +294,18 @@ static bool add_bound(cJSON *row, const struct prediction *p, const struct prepa
            cJSON_AddNumberToObject(row, "gap", bound_us > 0 ? p->iteration_us / bound_us - 1 : 0);
 }
 
-static bool add_prediction(cJSON *to, const struct item *item, const struct prepared_domain *d) {
+static bool add_memory(cJSON *row, const struct item *item, const struct batch *batch) {
+    if (!item->has_memory)
+        return true;
+    cJSON *memory =
+        memory_write(&item->memory, batch->domain->cluster, row) ? cJSON_GetObjectItem(row, "memory") : NULL;
+    return memory &&
+           (!batch->memory_bytes || cJSON_AddNumberToObject(memory, "budget_bytes", (double)batch->memory_bytes)) &&
+           cJSON_AddBoolToObject(memory, "fits", !item->over);
+}
+
+static bool add_prediction(cJSON *to, const struct item *item, const struct batch *batch) {
+    const struct prepared_domain *d = batch->domain;
     const struct prediction *p = &item->outlook.quiet;
     cJSON *row = cJSON_CreateObject();
     return row && cJSON_AddItemToArray(to, row) && json_add_named(row, "strategy", item->strategy.hex, item->name) &&
@@ -272,7 +315,7 @@ static bool add_prediction(cJSON *to, const struct item *item, const struct prep
            cJSON_AddNumberToObject(row, "samples_per_s", p->samples_per_s) &&
            cJSON_AddNumberToObject(row, "messages", p->messages) && (item->updates || add_bound(row, p, d)) &&
            (!item->outlook.expected.seeds || expectation_write(&item->outlook.expected, row)) &&
-           (!item->updates || updates_prediction_write(item->updates, row)) &&
+           (!item->updates || updates_prediction_write(item->updates, row)) && add_memory(row, item, batch) &&
            (!item->timeline || cJSON_AddRawToObject(row, "timeline", item->timeline));
 }
 
@@ -325,7 +368,7 @@ static enum status answer(struct batch *batch, struct response *rs, struct error
     if (whole && n)
         qsort(ranked, n, sizeof *ranked, compare_items);
     for (size_t i = 0; i < n && whole; i++)
-        whole = add_prediction(rows, ranked[i], d);
+        whole = add_prediction(rows, ranked[i], batch);
     whole = whole && add_weather(batch, n, ranked, root);
     return response_json(rs, 200, root, whole, err);
 }
@@ -339,7 +382,8 @@ static enum status first_fault(const struct batch *batch, struct error *err) {
 }
 
 enum status api_predictions_create(struct request *rq, struct response *rs, struct error *err) {
-    static const char *const known[] = {"model", "cluster", "strategies", "baselines", "timeline", NULL};
+    static const char *const known[] = {"model",    "cluster", "strategies",   "baselines",
+                                        "timeline", "memory",  "memory_bytes", NULL};
     const struct json_at body = request_body(rq);
     struct batch batch = {.rq = rq};
     struct json_at strategies, baselines;

@@ -125,6 +125,14 @@
     ",'high_us':" TOLD_US ",'iterations_us':" REPORTED_TIMES                                                           \
     ",'environment_details':{'type':'object'},'schema':{'const':'syncopate.record/1'},'trial':" SIZE                   \
     ",'environment':" ID ",'model_name':" TEXT ",'cluster_name':" TEXT ",'strategy_name':" TEXT
+#define PART "{'oneOf':[" COUNT ",{'type':'null'}]}"
+#define MEMORY                                                                                                         \
+    "{'type':'object','description':'The most that a device holds at once, however slow the network is, and of what; " \
+    "null is not known','required':['peak_bytes','at','fits'],'additionalProperties':false,'properties':{"             \
+    "'peak_bytes':" COUNT ",'at':" TEXT ",'parameters_bytes':" PART ",'gradients_bytes':" PART                         \
+    ",'optimizer_bytes':" PART ",'gathered_bytes':" PART ",'buffers_bytes':" PART ",'encoding_bytes':" PART            \
+    ",'activations_bytes':" PART ",'server':" TEXT ",'server_bytes':" COUNT ",'budget_bytes':" COUNT ",'fits':" FLAG   \
+    "}}"
 #define BATCH(member, trial) "'" member "':{'type':'array','minItems':1,'maxItems':1000,'items':" trial "}"
 #define SHARE                "{'type':'number','minimum':0,'maximum':1}"
 #define LOSSES                                                                                                         \
@@ -229,14 +237,17 @@ static const struct schema schemas[] = {
      "{"
      "'operation':" TEXT ",'devices':" COUNT ",'bytes':" SIZE ",'time_us':" AMOUNT ",'low_us':" AMOUNT
      ",'high_us':" AMOUNT ",'times':" SIZE ",'alone':" FLAG ",'beside_compute':" AMOUNT "}}}}}"},
-    {"PredictionRequest", "{'type':'object','description':'At most 10,000 strategies and baselines, 16 with timelines',"
-                          "'required':['model','cluster'],'additionalProperties':false,"
-                          "'properties':{'model':" REFERENCE("Model") ",'cluster':" REFERENCE(
-                              "Cluster") ","
-                                         "'strategies':{'type':'array','maxItems':10000,'items':" REFERENCE(
-                                             "Strategy") "},"
-                                                         "'baselines':{'type':'array','maxItems':10000,'items':" TEXT
-                                                         "},'timeline':" FLAG "}}"},
+    {"PredictionRequest",
+     "{'type':'object','description':'At most 10,000 strategies and baselines, 16 with timelines',"
+     "'required':['model','cluster'],'additionalProperties':false,"
+     "'properties':{'model':" REFERENCE("Model") ",'cluster':" REFERENCE(
+         "Cluster") ","
+                    "'strategies':{'type':'array','maxItems':10000,'items':" REFERENCE(
+                        "Strategy") "},"
+                                    "'baselines':{'type':'array','maxItems':10000,'items':" TEXT "},'timeline':" FLAG
+                                    ",'memory':{'type':'boolean','description':'tell the memory of each'},"
+                                    "'memory_bytes':{'type':'integer','minimum':1,'description':'that a device "
+                                    "may have: what needs more comes last'}}}"},
     {"PredictionResponse",
      "{'type':'object','required':['schema','model','cluster','lower_bound_us','predictions','failures'],"
      "'additionalProperties':false,'properties':{'schema':{'const':'syncopate.predictions/1'},'model':" NAMED ","

@@ -430,6 +430,45 @@ static void predictions_come_fastest_first_and_agree_with_the_predictor(void **s
     assert_string_equal(site_post(&site, "/api/v1/predictions", asked)->body, first);
 }
 
+/* The toy's 278528 bytes as variables and gradients, and both in a buffer of `single`; wfbp needs no buffer. */
+static void predictions_tell_memory_and_what_fits_comes_first(void **state) {
+    (void)state;
+    static const struct {
+        const char *asked, *name;
+        double peak_bytes;
+        bool fits;
+    } cases[] = {{"\"memory\":true", "wfbp", 557056, true},
+                 {"\"memory_bytes\":600000", "wfbp", 557056, true},
+                 {"\"memory_bytes\":600000", "single", 835584, false},
+                 {"\"memory_bytes\":900000", "single", 835584, true},
+                 {"\"memory_bytes\":9", "wfbp", 557056, false}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        char body[4096];
+        snprintf(body, sizeof body,
+                 "{\"model\":" SITE_MODEL ",\"cluster\":" SITE_CLUSTER ",\"baselines\":[\"single\",\"wfbp\"],%s}",
+                 cases[i].asked);
+        struct reply *r = site_post(&site, "/api/v1/predictions", body);
+        assert_int_equal(r->status, 200);
+        cJSON *json = parse(r), *row, *rows = cJSON_GetObjectItemCaseSensitive(json, "predictions");
+        bool found = false, over = false;
+        cJSON_ArrayForEach(row, rows) {
+            const cJSON *memory = cJSON_GetObjectItemCaseSensitive(row, "memory"),
+                        *who = cJSON_GetObjectItemCaseSensitive(row, "strategy");
+            const bool fits = cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(memory, "fits"));
+            assert_false(over && fits);
+            over = !fits;
+            if (strcmp(cJSON_GetObjectItemCaseSensitive(who, "name")->valuestring, cases[i].name) != 0)
+                continue;
+            found = true;
+            assert_int_equal(fits, cases[i].fits);
+            assert_close(cJSON_GetObjectItemCaseSensitive(memory, "peak_bytes")->valuedouble, cases[i].peak_bytes, 0);
+            assert_true(cJSON_IsNull(cJSON_GetObjectItemCaseSensitive(memory, "optimizer_bytes")));
+        }
+        assert_true(found);
+        cJSON_Delete(json);
+    }
+}
+
 static void one_bad_strategy_does_not_spoil_the_others(void **state) {
     (void)state;
     struct reply *r =
@@ -456,6 +495,9 @@ static void predictions_that_make_no_sense_are_refused(void **state) {
                            ",\"strategies\":[7]}",
                            ",\"strategies\":{}}",
                            ",\"baselines\":[\"wfbp\"],\"timeline\":1}",
+                           ",\"baselines\":[\"wfbp\"],\"memory\":1}",
+                           ",\"baselines\":[\"wfbp\"],\"memory_bytes\":0}",
+                           ",\"baselines\":[\"wfbp\"],\"memory_bytes\":\"80GB\"}",
                            ",\"baselines\":[\"wfbp\"],\"colour\":1}"};
     for (size_t i = 0; i < sizeof tails / sizeof *tails; i++) {
         char body[4096];
@@ -661,6 +703,7 @@ int main(void) {
         OPEN(a_key_makes_a_repeat_the_same_answer_and_one_effect),
         OPEN(no_key_is_passed_over),
         OPEN(predictions_come_fastest_first_and_agree_with_the_predictor),
+        OPEN(predictions_tell_memory_and_what_fits_comes_first),
         OPEN(one_bad_strategy_does_not_spoil_the_others),
         OPEN(strategies_with_updates_are_predicted_with_their_delays),
         OPEN(timelines_in_weather_come_with_its_rates),

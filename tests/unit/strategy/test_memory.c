@@ -49,9 +49,7 @@ static void release(struct lowered *l) {
 }
 
 /* The parts in the order of MEMORY_TABLE, and the place in words. */
-static void assert_peak(const struct plan *plan, const struct memory *m, const uint64_t want[MEMORY_PARTS],
-                        const char *place) {
-    char text[128];
+static void assert_peak(const struct memory *m, const uint64_t want[MEMORY_PARTS], const char *place) {
     uint64_t sum = 0;
     for (int p = 0; p < MEMORY_PARTS; p++) {
         if (m->part_bytes[p] != want[p])
@@ -60,14 +58,14 @@ static void assert_peak(const struct plan *plan, const struct memory *m, const u
         sum += want[p];
     }
     assert_int_equal(m->peak_bytes, sum);
-    assert_string_equal(memory_place(plan, m->peak_step, text, sizeof text), place);
+    assert_string_equal(m->place, place);
 }
 
 static void assert_lowered(const char *model, const char *strategy, const uint64_t want[MEMORY_PARTS],
                            const char *place) {
     struct lowered l;
     lower(&l, model, FOUR, strategy);
-    assert_peak(&l.plan, &l.memory, want, place);
+    assert_peak(&l.memory, want, place);
     release(&l);
 }
 
@@ -76,7 +74,7 @@ static void assert_lowered(const char *model, const char *strategy, const uint64
 static void all_reduces_need_their_gradients_and_buffers(void **state) {
     (void)state;
     assert_lowered(ADAM, GROUPS("", ""), (const uint64_t[]){8000, 8000, 16000, 0, 4000, 0, 100},
-                   "backward step 2 of 2 (x.grad)");
+                   "backward step 2 of 2, x.grad");
 }
 
 /* Without the barrier too; without activations the first of two equal places counts. */
@@ -85,7 +83,7 @@ static void what_a_model_does_not_say_is_not_counted(void **state) {
     struct lowered l;
     const uint64_t want[] = {8000, 8000, 0, 0, 4000, 0, 0};
     lower(&l, TWO_LAYERS("", "", ""), FOUR, GROUPS(",'cross_iteration':true", ""));
-    assert_peak(&l.plan, &l.memory, want, "backward step 2 of 2 (x.grad)");
+    assert_peak(&l.memory, want, "backward step 2 of 2, x.grad");
     assert_false(l.memory.knows_optimizer || l.memory.knows_activations);
     release(&l);
     lower(&l, ADAM, FOUR, GROUPS("", ""));
@@ -111,7 +109,7 @@ static void buffers_of_encoded_messages_are_told_apart(void **state) {
     assert_lowered(ADAM, STRATEGY("", "", ENCODED(0), ENCODED(1)), (const uint64_t[]){8000, 8000, 16000, 0, 0, 4000, 0},
                    "the update");
     assert_lowered(ADAM, STRATEGY(",'credit_bytes':0", "", ENCODED(0), ENCODED(1)),
-                   (const uint64_t[]){8000, 8000, 16000, 0, 0, 2000, 100}, "backward step 2 of 2 (x.grad)");
+                   (const uint64_t[]){8000, 8000, 16000, 0, 0, 2000, 100}, "backward step 2 of 2, x.grad");
 }
 
 /* a has 10 rows of 100 elements, of which 2 move: 2 * (400 + 8) bytes, from each of four devices. The row's indices lie
@@ -136,7 +134,7 @@ static void the_first_device_of_a_node_adds_up(void **state) {
           NODES("{'name':'n','count':2,'devices':3,'nic_gbit_per_s':1,'device_link_gbyte_per_s':1},"
                 "{'name':'m','nic_gbit_per_s':1}"),
           GROUPS("", ",'algorithm':'hierarchical'"));
-    assert_peak(&l.plan, &l.memory, want, "the update");
+    assert_peak(&l.memory, want, "the update");
     release(&l);
 }
 
@@ -162,7 +160,7 @@ static void a_server_has_its_sums_and_the_pushes(void **state) {
         struct error err = {0};
         assert_int_equal(l.memory.server_bytes, cases[i].bytes);
         assert_int_equal(l.memory.server, 1);
-        assert_fails(memory_check(&l.memory, &l.plan, 0, &err), ST_INFEASIBLE,
+        assert_fails(memory_check(&l.memory, &l.cluster, 0, &err), ST_INFEASIBLE,
                      "KiB for the server on node \"n2\", which has 9.8 KiB");
         release(&l);
     }
@@ -202,13 +200,11 @@ static void sharded_parameters_are_gathered_and_freed(void **state) {
     plan.n_pieces = 3;
     plan.n_messages = ALL;
     assert_ok(memory_of_plan(&plan, &l.memory, &err));
-    assert_peak(&plan, &l.memory, (const uint64_t[]){2000, 4000, 4000, 8000, 9000, 0, 150},
-                "backward step 1 of 2 (y.grad)");
+    assert_peak(&l.memory, (const uint64_t[]){2000, 4000, 4000, 8000, 9000, 0, 150}, "backward step 1 of 2, y.grad");
     /* What was gathered for the forward pass stays: no second buffer. */
     plan.n_messages = KEPT;
     assert_ok(memory_of_plan(&plan, &l.memory, &err));
-    assert_peak(&plan, &l.memory, (const uint64_t[]){2000, 4000, 4000, 8000, 5000, 0, 150},
-                "backward step 1 of 2 (y.grad)");
+    assert_peak(&l.memory, (const uint64_t[]){2000, 4000, 4000, 8000, 5000, 0, 150}, "backward step 1 of 2, y.grad");
     release(&l);
 }
 
@@ -221,10 +217,10 @@ static void a_budget_is_held_to_the_byte(void **state) {
                 "{'name':'s','devices':0,'nic_gbit_per_s':1,'device_memory_gbyte':0.5},"
                 "{'name':'m','nic_gbit_per_s':1,'device_memory_gbyte':1.5}"),
           GROUPS("", ""));
-    assert_ok(memory_check(&l.memory, &l.plan, 0, &err));
-    assert_ok(memory_check(&l.memory, &l.plan, 36100, &err));
-    assert_fails(memory_check(&l.memory, &l.plan, 36099, &err), ST_INFEASIBLE,
-                 "needs 35.3 KiB on a device (backward step 2 of 2 (x.grad)), 1 B over the 35.3 KiB that it may have");
+    assert_ok(memory_check(&l.memory, &l.cluster, 0, &err));
+    assert_ok(memory_check(&l.memory, &l.cluster, 36100, &err));
+    assert_fails(memory_check(&l.memory, &l.cluster, 36099, &err), ST_INFEASIBLE,
+                 "needs 35.3 KiB on a device (backward step 2 of 2, x.grad), 1 B over the 35.3 KiB that it may have");
     assert_int_equal(memory_of_devices(&l.cluster), 1500000000);
     release(&l);
     lower(&l, ADAM, FOUR, GROUPS("", ""));

@@ -1,0 +1,14 @@
+/* What predictions say of memory (strategy/memory.h), for people. */
+#ifndef CLI_MEMORY_OUTPUT_H
+#define CLI_MEMORY_OUTPUT_H
+
+#include "cli/simulation.h"
+
+/* Print a table of the rows that have memory, and what it leaves out. Nothing where none has. */
+void memory_output_print(const struct simulation *simulation, const struct row *rows, size_t n);
+
+/* Whether any row fits, or none says anything of memory. Fails: ST_INFEASIBLE, with the least memory that would do. */
+enum status memory_output_check(const struct simulation *simulation, const struct row *rows, size_t n,
+                                struct error *err);
+
+#endif

@@ -1,0 +1,80 @@
+#!/bin/bash
+# Predictions of memory and budgets, as a person meets them: simulate, compare and tune. Needs OUT; prints ok, not ok and
+# skip lines (tests/README.md).
+# Computes: it waits for nothing and times nothing.
+# Plan: 16
+set -u
+cd "$(dirname "$0")/../.."
+source tests/cli/check.bash
+syncopate=$PWD/${OUT:-build/release}/bin/syncopate
+dir=$(mktemp -d)
+trap 'rm -rf "$dir"' EXIT
+cd "$dir"
+
+# Worked out in tests/unit/strategy/test_memory.c: 36100 bytes, 35.3 KiB, while x.grad runs.
+cat >model.json <<'END'
+{"schema":"syncopate.model/1","name":"two","optimizer":"adam",
+ "variables":[{"name":"a","shape":[1000]},{"name":"b","shape":[500]},{"name":"c","shape":[500]}],
+ "layers":[{"name":"x","forward_us":1000,"backward_us":1000,"variables":["a"],"activation_bytes":100},
+           {"name":"y","forward_us":1000,"backward_us":1000,"variables":["b","c"],"activation_bytes":50}]}
+END
+# cluster NAME MEMBERS
+cluster() {
+    echo '{"schema":"syncopate.cluster/1","name":"'"$1"'","nodes":[{"name":"n","count":4,"nic_gbit_per_s":1'"$2"'}]}' >"$1.json"
+}
+cluster four ""
+cluster small ',"device_memory_gbyte":3.6e-5'
+cluster large ',"device_memory_gbyte":4e-5'
+cluster server ',"memory_gbyte":1e-5'
+# strategy NAME GROUP_OF_A GROUP_OF_BC SHARDED
+strategy() {
+    cat >"$1.json" <<END
+{"schema":"syncopate.strategy/1","name":"$1","schedule":{"policy":"fifo"},
+ "groups":[{"id":0,"sharded":"$4"},{"id":1,"sharded":"$4"}],
+ "variables":[{"name":"a","sync":{"kind":"all_reduce","group":$2}},{"name":"b","sync":{"kind":"all_reduce","group":$3}},
+              {"name":"c","sync":{"kind":"all_reduce","group":$3}}]}
+END
+}
+strategy two 0 1 none
+strategy one 0 0 none
+strategy halves 0 1 optimizer
+# columns: the rows of the table of memory in out, with one blank between cells.
+columns() {
+    sed -n '/^MEMORY/,/^$/p' out | sed 's/  */ /g'
+}
+
+# ---- simulate ----
+
+check the_peak_has_its_parts_and_its_place 0 "PEAK" "$syncopate" simulate model.json four.json --strategy two.json --memory 40KB
+columns | grep -qx 'two 35.3 KiB 7.8 KiB 7.8 KiB 15.6 KiB 3.9 KiB 100 B 3.8 KiB backward step 2 of 2, x.grad'
+verdict they_are_those_worked_out_by_hand $? "$(columns)"
+"$syncopate" simulate model.json four.json --strategy two.json --memory 36099 >out 2>err
+[ $? = 3 ] && [ "$(wc -l <err)" = 1 ] && columns | grep -q 'OVER by 1 B backward step 2 of 2, x.grad$' &&
+    grep -q 'two needs 35.3 KiB on a device (backward step 2 of 2, x.grad), 1 B over the 35.3 KiB that it may have' err
+verdict a_byte_too_much_is_said_and_ends_with_3 $? "$(cat out err)"
+"$syncopate" simulate model.json small.json --strategy two.json >out 2>err
+[ $? = 3 ] && columns | grep -q 'OVER by 100 B'
+verdict the_budget_is_by_default_the_memory_of_the_devices $? "$(cat out err)"
+check which_may_be_enough 0 "3.8 KiB" "$syncopate" simulate model.json large.json --strategy two.json,halves.json
+check a_budget_that_is_said_counts_instead 0 "STRATEGY" "$syncopate" simulate model.json small.json --strategy two.json --memory 1MB
+"$syncopate" simulate model.json four.json --strategy two.json,one.json,halves.json --memory 32000 >out 2>err
+[ $? = 0 ] && [ "$(columns | awk 'NR == 2 { print $1 }')" = halves ] && [ "$(columns | grep -c OVER)" = 2 ]
+verdict what_fits_comes_first $? "$(cat out err)"
+"$syncopate" simulate model.json four.json --strategy two.json,one.json,halves.json --memory 20000 >out 2>err
+[ $? = 3 ] && grep -q 'nothing fits: halves needs least, 25.4 KiB on a device' err
+verdict where_nothing_fits_the_least_is_said $? "$(cat err)"
+"$syncopate" simulate model.json server.json --baseline ps >out 2>err
+[ $? = 3 ] && grep -q 'ps needs up to 31.2 KiB for the server on node "n1", which has 9.8 KiB' err
+verdict a_server_has_the_memory_of_its_node $? "$(cat err)"
+"$syncopate" simulate model.json four.json --strategy two.json --memory 40KB --json >out 2>err
+grep -q '"memory":{"peak_bytes":36100,"at":"backward step 2 of 2, x.grad","parameters_bytes":8000,"gradients_bytes":8000,"optimizer_bytes":16000,"gathered_bytes":0,"buffers_bytes":4000,"encoding_bytes":0,"activations_bytes":100,"budget_bytes":40000,"fits":true}' out
+verdict it_is_in_the_json $? "$(cat out)"
+"$syncopate" simulate mlp-small lab-4x1g >out 2>err && "$syncopate" simulate mlp-small lab-4x1g --json >>out 2>err
+! grep -qi memory out && grep -q iteration_us out
+verdict without_a_budget_and_states_nothing_is_new $? "$(head -c 300 out)"
+check what_a_model_does_not_say_is_said 0 'Without activations: the model' "$syncopate" simulate mlp-small lab-4x1g --baseline wfbp --memory 1GB
+columns | grep -q '^wfbp .* unknown unknown '
+verdict and_counts_as_unknown $? "$(columns)"
+check of_updates_none_is_known 0 "Of async-ps no memory is known" "$syncopate" simulate mlp-small lab-4x1g --baseline async-ps --memory 1GB
+check a_size_that_is_none 2 'memory' "$syncopate" simulate model.json four.json --memory lots
+check a_sweep_has_no_budget 2 '--memory is about one size' "$syncopate" simulate mlp-small lab-4x1g --sweep workers=2,4 --memory 1GB
