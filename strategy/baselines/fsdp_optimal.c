@@ -2,15 +2,18 @@
  * iteration is shortest. Groups free what they gather after the forward pass. Messages go one at a time, gathered one
  * group ahead.
  *
- * Best by the simulator's own costs, among all wrappings whose groups are runs of layers; where the chain is longer than
- * EXACT_MOST layers, or has element types that do not go into one message, near it.
- * Source: our own exact result (strategy/exact/wrapping.h). */
-#include <stdlib.h>
-#include <string.h>
+ * Best by the simulator's own costs, among all wrappings whose groups are runs of layers; where the chain is longer
+ * than EXACT_MOST layers, or has element types that do not go into one message, near it. Memory is held against the
+ * plan's (strategy/memory.h), of which the exact program's rule knows the larger part. So its budget is searched:
+ * within a budget the wrapping fits, and is the best that the rule finds, but another one may be better. Source: our
+ * own exact result (strategy/exact/wrapping.h). */
+#include "strategy/baselines/fsdp_optimal.h"
 
 #include "strategy/baselines/baselines.h"
 #include "strategy/baselines/builder.h"
 #include "strategy/baselines/layers.h"
+#include "strategy/memory.h"
+#include "strategy/plan.h"
 
 enum { EXACT_MOST = 40, EXACT_LABELS = 1024 };
 
@@ -36,21 +39,100 @@ static enum status assign(const struct model *model, const struct layers *layers
     return ST_OK;
 }
 
-enum status baseline_fsdp_optimal(const struct model *model, const struct cost *cost, struct strategy *out,
-                                  struct error *err) {
-    struct strategy s;
+/* What the search for a budget shares. */
+struct site {
+    const struct model *model;
+    const struct cost *cost;
     struct layers layers;
-    struct wrapping wrapping;
-    const struct wrapping_cost costs = layers_cost(cost);
-    enum status st = strategy_init(&s, "fsdp-optimal", model, model->n_variables, err);
+    struct wrapping_cost costs;
+    struct arena arena;
+};
+
+/* The best wrapping within a budget by the rule of strategy/exact/wrapping.h, as a strategy, with the memory that its
+ * plan needs. */
+static enum status build(struct site *site, uint64_t rule_budget, struct strategy *out, struct wrapping *wrapping,
+                         uint64_t *peak, struct error *err) {
+    struct strategy s;
+    struct plan plan;
+    struct memory memory;
+    const uint32_t n = site->layers.chain.n;
+    site->layers.chain.budget = rule_budget;
+    enum status st = wrapping_best(&site->layers.chain, &site->costs,
+                                   n <= EXACT_MOST ? EXACT_LABELS : WRAPPING_FEW_LABELS, &site->arena, wrapping, err);
+    if (!st)
+        st = strategy_init(&s, "fsdp-optimal", site->model, site->model->n_variables, err);
     if (st)
         return st;
     s.credit_bytes = 0;
-    st = layers_list(model, cost, &s.arena, &layers, err);
+    st = baseline_finish(assign(site->model, &site->layers, wrapping, &s, err), &s, site->model, site->cost->cluster,
+                         out, err);
+    if (st)
+        return st;
+    st = plan_lower(site->model, site->cost->cluster, out, &plan, err);
+    if (!st) {
+        st = memory_of_plan(&plan, &memory, err);
+        plan_release(&plan);
+    }
+    if (st)
+        strategy_release(out);
+    else
+        *peak = memory.peak_bytes;
+    return st;
+}
+
+/* The rule's budget is halved between one that is too large and one that is not; the best that fits is kept. */
+static enum status search(struct site *site, uint64_t budget, uint64_t most, struct strategy *out, struct error *err) {
+    enum { HALVINGS = 14 };
+    struct wrapping wrapping;
+    uint64_t least = wrapping_least_peak(&site->layers.chain), peak;
+    enum status st = build(site, least, out, &wrapping, &peak, err);
+    if (st)
+        return st;
+    if (peak > budget) {
+        strategy_release(out);
+        return error_set(err, ST_INFEASIBLE,
+                         "a budget of %llu bytes: with every layer gathered alone a device needs %llu",
+                         (unsigned long long)budget, (unsigned long long)peak);
+    }
+    double best_us = wrapping.value_us;
+    for (int i = 0; i < HALVINGS && most - least > 1; i++) {
+        struct strategy tried;
+        const uint64_t rule = least + (most - least) / 2;
+        st = build(site, rule, &tried, &wrapping, &peak, err);
+        if (st) {
+            strategy_release(out);
+            return st;
+        }
+        *(peak > budget ? &most : &least) = rule;
+        const bool better = peak <= budget && wrapping.value_us < best_us;
+        if (better) {
+            strategy_release(out);
+            *out = tried;
+            best_us = wrapping.value_us;
+        } else {
+            strategy_release(&tried);
+        }
+    }
+    return ST_OK;
+}
+
+enum status fsdp_optimal_within(const struct model *model, const struct cost *cost, uint64_t budget_bytes,
+                                struct strategy *out, struct error *err) {
+    struct site site = {.model = model, .cost = cost, .costs = layers_cost(cost)};
+    struct wrapping wrapping;
+    uint64_t peak;
+    enum status st = layers_list(model, cost, &site.arena, &site.layers, err);
     if (!st)
-        st = wrapping_best(&layers.chain, &costs, layers.chain.n <= EXACT_MOST ? EXACT_LABELS : WRAPPING_FEW_LABELS,
-                           &s.arena, &wrapping, err);
-    if (!st)
-        st = assign(model, &layers, &wrapping, &s, err);
-    return baseline_finish(st, &s, model, cost->cluster, out, err);
+        st = build(&site, UINT64_MAX, out, &wrapping, &peak, err);
+    if (!st && budget_bytes > 0 && peak > budget_bytes) {
+        strategy_release(out);
+        st = search(&site, budget_bytes, wrapping.peak, out, err);
+    }
+    arena_release(&site.arena);
+    return st;
+}
+
+enum status baseline_fsdp_optimal(const struct model *model, const struct cost *cost, struct strategy *out,
+                                  struct error *err) {
+    return fsdp_optimal_within(model, cost, memory_of_devices(cost->cluster), out, err);
 }

@@ -1,0 +1,17 @@
+/* The best wrapping of sharded parameters that fits into a device's memory. */
+#ifndef STRATEGY_BASELINES_FSDP_OPTIMAL_H
+#define STRATEGY_BASELINES_FSDP_OPTIMAL_H
+
+#include <stdint.h>
+
+#include "base/error.h"
+#include "strategy/cost/cost.h"
+#include "strategy/model.h"
+#include "strategy/strategy.h"
+
+/* budget_bytes: what a device may hold at most (strategy/memory.h); 0: any. Fails: ST_INFEASIBLE (nothing fits; the
+ * message says how much is needed), ST_NO_MEMORY. */
+enum status fsdp_optimal_within(const struct model *model, const struct cost *cost, uint64_t budget_bytes,
+                                struct strategy *out, struct error *err);
+
+#endif
