@@ -1,7 +1,6 @@
 /* syncopate strategy export: a strategy in the form that a training framework takes, and the best strategy of a
  * service's session, as a file or in such a form. Words about what a form cannot say go to standard error; nothing is
  * written when --strict makes them an error. */
-#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -28,15 +27,9 @@ static bool is_folder(const char *path) {
     return (n && path[n - 1] == '/') || (!stat(path, &st) && S_ISDIR(st.st_mode));
 }
 
-static enum status make_folder(const char *path, struct error *err) {
-    if (!mkdir(path, 0777) || (errno == EEXIST && is_folder(path)))
-        return ST_OK;
-    return error_at(err, ST_ENVIRONMENT, path, "cannot make this folder: %s", strerror(errno));
-}
-
 static enum status write_into(const char *folder, const struct export *export, struct error *err) {
     char path[4096];
-    enum status st = make_folder(folder, err);
+    enum status st = paths_make_folder(folder, err);
     for (uint32_t i = 0; i < export->n_files && !st; i++) {
         const size_t n = strlen(folder);
         snprintf(path, sizeof path, "%s%s%s", folder, n && folder[n - 1] == '/' ? "" : "/", export->files[i].name);
@@ -171,7 +164,7 @@ static enum status export_all(const struct words *words, const struct subject *s
         return error_set(err, ST_USAGE, "--to all writes many files: give --out DIR");
     if (words->strict)
         return error_set(err, ST_USAGE, "--strict is for one form; what each cannot say is in summary.json");
-    enum status st = make_folder(words->out, err);
+    enum status st = paths_make_folder(words->out, err);
     if (st)
         return st;
     cJSON *summary = cJSON_CreateObject(), *list = cJSON_AddArrayToObject(summary, "exports");

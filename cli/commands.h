@@ -27,7 +27,8 @@ void commands_walk(command_visitor *visit, void *context);
 
 command_function cmd_tune, cmd_simulate, cmd_compare, cmd_trial, cmd_baselines, cmd_strategy, cmd_bench, cmd_lab,
     cmd_dataset, cmd_doctor, cmd_collect, cmd_train_ranker, cmd_rank, cmd_report, cmd_serve, cmd_agent, cmd_models,
-    cmd_clusters, cmd_session, cmd_sessions, cmd_completion, cmd_manual, cmd_import, cmd_explain, cmd_weather;
+    cmd_clusters, cmd_session, cmd_sessions, cmd_completion, cmd_manual, cmd_import, cmd_explain, cmd_weather,
+    cmd_advise;
 command_function dataset_import, dataset_merge; /* rows of cmd_dataset */
 command_function strategy_export;               /* a row of cmd_strategy */
 

@@ -9,4 +9,7 @@
 /* Can a file of this path be written? To be asked before long work whose result goes there. Fails: ST_ENVIRONMENT. */
 enum status output_check(const char *path, struct error *err);
 
+/* Make this folder, unless it is there. Fails: ST_ENVIRONMENT. */
+enum status paths_make_folder(const char *path, struct error *err);
+
 #endif

@@ -132,6 +132,18 @@ enum status fsdp_optimal_within(const struct model *model, const struct cost *co
     return st;
 }
 
+enum status fsdp_least_memory(const struct model *model, const struct cost *cost, struct strategy *out,
+                              struct error *err) {
+    struct site site = {.model = model, .cost = cost, .costs = layers_cost(cost)};
+    struct wrapping wrapping;
+    uint64_t peak;
+    enum status st = layers_list(model, cost, &site.arena, &site.layers, err);
+    if (!st)
+        st = build(&site, wrapping_least_peak(&site.layers.chain), out, &wrapping, &peak, err);
+    arena_release(&site.arena);
+    return st;
+}
+
 enum status baseline_fsdp_optimal(const struct model *model, const struct cost *cost, struct strategy *out,
                                   struct error *err) {
     return fsdp_optimal_within(model, cost, memory_of_devices(cost->cluster), out, err);

@@ -14,4 +14,8 @@
 enum status fsdp_optimal_within(const struct model *model, const struct cost *cost, uint64_t budget_bytes,
                                 struct strategy *out, struct error *err);
 
+/* Every layer in a group of its own: what needs the least memory. Fails: ST_NO_MEMORY. */
+enum status fsdp_least_memory(const struct model *model, const struct cost *cost, struct strategy *out,
+                              struct error *err);
+
 #endif
