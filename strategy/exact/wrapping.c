@@ -5,9 +5,9 @@
  *   y, z   what it still takes from the gather of the last group on: z with its computation, y with its sum
  *   c      and from its computation on
  * Both passes are longest paths, so each of these, the bytes of the last group and what the budget leaves for the next
- * one (slack) only ever hurt in one direction: a label that is no better in any of them than another label of the same i
- * is dropped. So is one whose lower bound reaches the best value known. That comes from a first run which keeps few
- * labels. */
+ * one (slack) only ever hurt in one direction: a label that is no better in any of them than another label of the same
+ * i is dropped. So is one whose lower bound reaches the best value known. That comes from cuts into groups of equal
+ * bytes, and then from a first run which keeps few labels. */
 #include "strategy/exact/wrapping.h"
 
 #include <math.h>
@@ -36,8 +36,8 @@ struct search {
     double *forward_us, *backward_us; /* by unit: those before it */
     uint64_t *bytes, *kept;
     uint32_t *pieces;
-    struct front *fronts; /* by unit */
-    size_t most;          /* labels at a unit */
+    struct front *fronts;       /* by unit */
+    size_t most;                /* labels at a unit */
     double best_us, dropped_us; /* dropped_us: nothing that begins as a label that was dropped is faster */
     struct label best;          /* of all units */
     bool found, no_memory;
@@ -93,8 +93,10 @@ static double whole_us(const struct label *label) {
     return label->e + fmax(label->y, label->z);
 }
 
-static double floor_us(const struct cost_line *floor, uint64_t bytes) {
-    return floor->startup_us + floor->per_byte_us * (double)bytes;
+/* Of groups with so many bytes together, as few as the budget allows. */
+static double floor_us(const struct search *s, const struct cost_line *floor, uint64_t bytes) {
+    const double most = (double)s->chain->budget / 2;
+    return floor->startup_us * fmax(ceil((double)bytes / most), 1) + floor->per_byte_us * (double)bytes;
 }
 
 /* The units from `end` on compute, gather and sum before the backward pass comes to the last group of the label. */
@@ -102,11 +104,11 @@ static double least_us(const struct search *s, const struct label *label, uint32
     const uint32_t n = s->chain->n;
     const struct wrapping_unit *final = &s->chain->units[n - 1];
     const uint64_t rest = s->bytes[n] - s->bytes[end];
-    const double gathers = floor_us(&s->cost->gather_floor, rest), sums = floor_us(&s->cost->sum_floor, rest);
+    const double gathers = floor_us(s, &s->cost->gather_floor, rest), sums = floor_us(s, &s->cost->sum_floor, rest);
     const double forward =
         fmax(label->e + s->forward_us[n] - s->forward_us[end], label->r + gathers + final->forward_us);
     const double computes =
-        floor_us(&s->cost->gather_floor, final->bytes) + s->backward_us[n] - s->backward_us[end] + label->c;
+        floor_us(s, &s->cost->gather_floor, final->bytes) + s->backward_us[n] - s->backward_us[end] + label->c;
     return forward + fmax(computes, gathers + sums + label->y);
 }
 
@@ -114,8 +116,7 @@ static double least_us(const struct search *s, const struct label *label, uint32
 
 static bool is_no_better(const struct search *s, const struct label *a, const struct label *than) {
     return a->e >= than->e && a->r >= than->r && a->y >= than->y && a->z >= than->z && a->c >= than->c &&
-           a->p >= than->p &&
-           (s->chain->budget == UINT64_MAX || (a->bytes >= than->bytes && a->slack <= than->slack));
+           a->p >= than->p && (s->chain->budget == UINT64_MAX || (a->bytes >= than->bytes && a->slack <= than->slack));
 }
 
 /* Where the front is full: in place of the label that promises least, if this one promises more. */
@@ -160,8 +161,8 @@ static bool leaves(const struct search *s, uint64_t before, uint32_t begin, uint
 }
 
 /* Add the group of units begin .. end - 1 to a label that ends where it begins, or to nothing (NULL). */
-static void extend(struct search *s, const struct label *from, uint32_t index, const struct group_us *g,
-                   uint32_t begin, uint32_t end) {
+static void extend(struct search *s, const struct label *from, uint32_t index, const struct group_us *g, uint32_t begin,
+                   uint32_t end) {
     uint64_t slack;
     if ((from && g->bytes > from->slack) || !leaves(s, from ? from->bytes : 0, begin, end, &slack))
         return;
@@ -198,6 +199,53 @@ static void extend_all(struct search *s, uint32_t begin) {
             extend(s, from, (uint32_t)i, &g, begin, end);
         }
     }
+}
+
+/* ---- cuts into groups of equal bytes ---- */
+
+/* Where the k-th of n_groups groups ends, after one that ended at `begin`. */
+static uint32_t equal_end(const struct search *s, uint32_t n_groups, uint32_t k, uint32_t begin) {
+    const uint32_t n = s->chain->n;
+    const double until = (double)s->bytes[n] * (k + 1) / n_groups;
+    uint32_t end = begin + 1;
+    while (end < n && (double)s->bytes[end] < until)
+        end++;
+    return k + 1 == n_groups ? n : end;
+}
+
+static void try_equal(struct search *s, uint32_t n_groups, uint32_t *ends, uint32_t *best_ends, struct wrapping *out) {
+    struct label label = {0};
+    uint32_t n = 0;
+    for (uint32_t begin = 0; begin < s->chain->n; n++) {
+        uint64_t slack;
+        const uint32_t end = equal_end(s, n_groups, n, begin);
+        const struct group_us g = group_of(s, begin, end);
+        if ((n && g.bytes > label.slack) || !leaves(s, n ? label.bytes : 0, begin, end, &slack))
+            return;
+        label = n ? next_label(&label, &g) : first_label(s, &g);
+        label.slack = slack;
+        ends[n] = begin = end;
+    }
+    const double us = whole_us(&label);
+    if (s->found && us >= s->best_us)
+        return;
+    s->found = true;
+    s->best_us = out->value_us = us;
+    memcpy(best_ends, ends, n * sizeof *ends);
+    out->n_groups = n;
+    out->ends = best_ends;
+}
+
+/* One group, two, and so on, more sparsely the more there are, and every unit alone. */
+static enum status try_equal_cuts(struct search *s, struct arena *arena, struct wrapping *out, struct error *err) {
+    const uint32_t n = s->chain->n;
+    uint32_t *ends = arena_alloc(arena, n, sizeof *ends), *best_ends = arena_alloc(arena, n, sizeof *best_ends);
+    if (!ends || !best_ends)
+        return error_no_memory(err);
+    for (uint32_t groups = 1; groups < n; groups += 1 + groups / 16)
+        try_equal(s, groups, ends, best_ends, out);
+    try_equal(s, n, ends, best_ends, out);
+    return ST_OK;
 }
 
 /* ---- the whole ---- */
@@ -278,6 +326,8 @@ enum status wrapping_best(const struct wrapping_chain *chain, const struct wrapp
         return error_set(err, ST_INFEASIBLE, "the smallest peak is %llu bytes, with every layer in a group of its own",
                          (unsigned long long)least);
     enum status st = open(&s, arena, err);
+    if (!st)
+        st = try_equal_cuts(&s, arena, &best, err);
     if (!st)
         st = run(&s, labels < WRAPPING_FEW_LABELS ? labels : WRAPPING_FEW_LABELS, arena, &best, err);
     if (!st && isfinite(s.dropped_us) && labels > WRAPPING_FEW_LABELS)

@@ -1,5 +1,5 @@
-/* How fast the timeline is: one BERT-large plan, whole strategies a second with lowering, growth with the number of
- * variables, parameter servers on few and many nodes, and that a run allocates nothing. Medians of repeated runs on one
+/* How fast the timeline is: one BERT-large plan, whole strategies a second with lowering, the same with sharded
+ * parameters, growth with the number of variables, parameter servers on few and many nodes, and that a run allocates nothing. Medians of repeated runs on one
  * core. argv[1] is the model. */
 #include <stdio.h>
 #include <stdlib.h>
@@ -192,6 +192,28 @@ static void bench_model(struct timeline *tl, const char *path, bool server) {
     release_subject(&s);
 }
 
+/* All parameters sharded, every layer gathered alone: three messages a layer. */
+static void bench_sharded(struct timeline *tl, const char *path) {
+    struct error err;
+    struct prediction p;
+    struct subject s = {0};
+    bench_check(model_read_file(path, &s.model, &err), &err);
+    read_cluster(&s.cluster, 16, 1, 10, 0);
+    bench_check(strategy_init(&s.strategy, "sharded", &s.model, s.model.n_variables, &err), &err);
+    s.strategy.credit_bytes = 0;
+    for (uint32_t v = 0; v < s.model.n_variables; v++) {
+        s.strategy.variables[v].group = v;
+        s.strategy.groups[v].sharded = SHARDED_parameters;
+    }
+    bench_check(strategy_seal(&s.strategy, &s.model, &s.cluster, &err), &err);
+    finish_subject(&s);
+    double us = timeline_us(tl, &s, REPEATS, &p);
+    report("sharded parameters", &s, us, &p);
+    double whole = lowered_us(tl, &s);
+    printf("sharded strategies a second, lowering and timeline: %.0f (%.1f us each)\n", 1e6 / whole, whole);
+    release_subject(&s);
+}
+
 static void bench_growth(struct timeline *tl) {
     for (uint32_t n = 10; n <= 10000; n *= 10) {
         struct subject s = {0};
@@ -253,6 +275,7 @@ int main(int argc, char **argv) {
         return 2;
     bench_model(tl, argv[1], false);
     bench_model(tl, argv[1], true);
+    bench_sharded(tl, argv[1]);
     bench_growth(tl);
     bench_servers(tl, argv[1]);
     printf("allocations inside a run: 0\n");

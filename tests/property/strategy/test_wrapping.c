@@ -1,5 +1,5 @@
-/* The best wrapping against brute force over all cuts, each valued by the recurrences of the header as they stand there,
- * with and without a budget; and the same cuts, lowered to plans, against the timeline. */
+/* The best wrapping against brute force over all cuts, each valued by the recurrences of the header as they stand
+ * there, with and without a budget; and the same cuts, lowered to plans, against the timeline. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -57,11 +57,10 @@ static void random_chain(struct rng *rng, uint32_t n, struct chain *out) {
     if (chance(rng, 0.5))
         out->copy_per_byte_us = copies * line.per_byte_us;
     for (uint32_t i = 0; i < n; i++)
-        out->units[i] = (struct wrapping_unit){us * rng_log_between(rng, 1, spread + 1e-9),
-                                               2 * us * rng_log_between(rng, 1, spread + 1e-9),
-                                               (uint64_t)(bytes * rng_log_between(rng, 1, spread + 1e-9)) + 1,
-                                               chance(rng, 0.5) ? (uint64_t)(bytes * rng_uniform(rng)) : 0,
-                                               1 + (uint32_t)rng_below(rng, 2)};
+        out->units[i] = (struct wrapping_unit){
+            us * rng_log_between(rng, 1, spread + 1e-9), 2 * us * rng_log_between(rng, 1, spread + 1e-9),
+            (uint64_t)(bytes * rng_log_between(rng, 1, spread + 1e-9)) + 1,
+            chance(rng, 0.5) ? (uint64_t)(bytes * rng_uniform(rng)) : 0, 1 + (uint32_t)rng_below(rng, 2)};
     out->chain = (struct wrapping_chain){.n = n,
                                          .units = out->units,
                                          .head_us = chance(rng, 0.3) ? us : 0,
@@ -74,7 +73,8 @@ struct run_of_units {
     uint64_t bytes, kept;
 };
 
-static uint32_t list_groups(const struct chain *c, uint32_t n_groups, const uint32_t *ends, struct run_of_units *groups) {
+static uint32_t list_groups(const struct chain *c, uint32_t n_groups, const uint32_t *ends,
+                            struct run_of_units *groups) {
     for (uint32_t g = 0, i = 0; g < n_groups; g++) {
         uint32_t pieces = 0;
         groups[g] = (struct run_of_units){.kept = g ? groups[g - 1].kept : 0};
