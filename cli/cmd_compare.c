@@ -76,6 +76,12 @@ static void print_cell(struct table *table, double us, bool fastest) {
 
 /* In weather a model has two columns: what to expect there, and what the quiet network takes. */
 static void print_cells(struct table *table, const struct comparison *c, size_t row) {
+    if (c->rows[row].over) {
+        table_cell(table, "over");
+        if (c->in_weather)
+            table_cell(table, "over");
+        return;
+    }
     print_cell(table, comparison_us(c, row), c->fastest == row);
     if (c->in_weather)
         print_cell(table, c->rows[row].has_updates ? NAN : c->rows[row].iteration_us, false);
@@ -129,7 +135,11 @@ static void print_block(const struct column *columns, size_t n) {
     for (size_t c = 0; c < n; c++) {
         if (columns[c].comparison.in_weather)
             table_cell(&table, "%s", "");
-        table_cell(&table, "%.1f%%", fmax(comparison_gap(&columns[c].comparison), 0) * 100);
+        const double gap = comparison_gap(&columns[c].comparison);
+        if (isnan(gap))
+            table_cell(&table, "-");
+        else
+            table_cell(&table, "%.1f%%", fmax(gap, 0) * 100);
     }
     table_print(&table, stdout);
     table_release(&table);
@@ -174,6 +184,40 @@ static void print_updates(const struct column *columns, size_t n) {
     table_release(&table);
 }
 
+/* The row that needs least memory; c->n where none is known. */
+static size_t least_memory(const struct comparison *c) {
+    size_t least = c->n;
+    for (size_t r = 0; r < c->n; r++)
+        if (c->rows[r].peak_bytes > 0 && (least == c->n || c->rows[r].peak_bytes < c->rows[least].peak_bytes))
+            least = r;
+    return least;
+}
+
+static void print_memory(const struct column *columns, size_t n) {
+    struct table table;
+    char have[32], need[32];
+    if (!columns[0].comparison.memory_bytes)
+        return;
+    table_init(&table, (const char *const[]){"MEMORY", ">OVER", ">LEAST", "OF", NULL});
+    for (size_t i = 0; i < n; i++) {
+        const struct comparison *c = &columns[i].comparison;
+        const size_t least = least_memory(c);
+        size_t over = 0;
+        for (size_t r = 0; r < c->n; r++)
+            over += c->rows[r].over;
+        table_cell(&table, "%s", columns[i].model);
+        table_cell(&table, "%zu of %zu", over, c->n);
+        table_cell(&table, "%s", least < c->n ? units_format_bytes(c->rows[least].peak_bytes, need, sizeof need) : "-");
+        table_cell(&table, "%s", least < c->n ? c->rows[least].name : "");
+    }
+    table_print(&table, stdout);
+    table_release(&table);
+    text_print(stdout,
+               "\n\"over\" needs more than the %s that a device may have, at its peak (syncopate simulate tells "
+               "of what), or more for a\nserver than its node has. LEAST: what some strategy can do with.\n\n",
+               units_format_bytes(columns[0].comparison.memory_bytes, have, sizeof have));
+}
+
 /* ---- for programs ---- */
 
 static bool add_updates(cJSON *to, const struct updates_prediction *u) {
@@ -185,6 +229,9 @@ static bool add_row(cJSON *to, const struct comparison *c, size_t r) {
     const struct comparison_row *row = &c->rows[r];
     const bool exact = kind_of(row) == EXACT;
     if (!cJSON_AddStringToObject(to, "name", row->name) || !cJSON_AddBoolToObject(to, "exact", exact))
+        return false;
+    if (row->peak_bytes > 0 && (!cJSON_AddNumberToObject(to, "peak_bytes", (double)row->peak_bytes) ||
+                                !cJSON_AddBoolToObject(to, "fits", !row->over)))
         return false;
     if (isnan(row->iteration_us))
         return cJSON_AddNullToObject(to, "iteration_us") != NULL;
@@ -199,6 +246,7 @@ static enum status print_json(const struct column *column, struct error *err) {
     bool ok = root && cJSON_AddStringToObject(root, "schema", "syncopate.comparison/1") &&
               cJSON_AddStringToObject(root, "model", column->model) &&
               cJSON_AddStringToObject(root, "cluster", column->cluster) &&
+              (!c->memory_bytes || cJSON_AddNumberToObject(root, "memory_bytes", (double)c->memory_bytes)) &&
               (rows = cJSON_AddArrayToObject(root, "baselines"));
     for (size_t r = 0; r < c->n && ok; r++) {
         cJSON *row = cJSON_CreateObject();
@@ -220,6 +268,7 @@ static void print_cluster(const struct column *columns, size_t n) {
                columns[0].comparison.in_weather ? "; expected in weather, mean over the same seeds for all" : "");
     for (size_t at = 0; at < n; at += most)
         print_block(columns + at, n - at < most ? n - at : most);
+    print_memory(columns, n);
     print_updates(columns, n);
     if (columns[0].n_measured)
         compare_trials_print(columns[0].n_measured, columns[0].measured);
@@ -228,7 +277,7 @@ static void print_cluster(const struct column *columns, size_t n) {
 /* What is asked for. */
 struct request {
     struct words models, clusters, with;
-    uint64_t trials;
+    uint64_t trials, memory_bytes;
     struct runner_options launch;
     bool json;
 };
@@ -277,7 +326,8 @@ static enum status compare_here(const struct request *request, const struct inpu
         return error_no_memory(err);
     enum status st = named_build(&request->with, inputs, false, more, err);
     if (!st)
-        st = comparison_run(&inputs->model, &inputs->cluster, more->n, more->strategies, out, err);
+        st = comparison_run(&inputs->model, &inputs->cluster, more->n, more->strategies, request->memory_bytes, out,
+                            err);
     named_release(more);
     free(more);
     return st;
@@ -355,6 +405,21 @@ static enum status measure(const struct request *request, struct column *column,
     return st;
 }
 
+/* Where every row of all columns is over. */
+static enum status check_any_fits(const struct column *columns, size_t n, struct error *err) {
+    uint64_t least = 0;
+    char text[32];
+    for (size_t i = 0; i < n; i++) {
+        const struct comparison *c = &columns[i].comparison;
+        const size_t row = least_memory(c);
+        if (c->fastest != SIZE_MAX || row == c->n)
+            return ST_OK;
+        least = least == 0 || c->rows[row].peak_bytes < least ? c->rows[row].peak_bytes : least;
+    }
+    return error_set(err, ST_INFEASIBLE, "nothing fits: the least that any strategy needs is %s on a device",
+                     units_format_bytes(least, text, sizeof text));
+}
+
 static enum status compare(const struct request *request, struct error *err) {
     const size_t n = request->models.n * request->clusters.n;
     struct work work = {request, calloc(n, sizeof *work.columns), 0};
@@ -367,6 +432,8 @@ static enum status compare(const struct request *request, struct error *err) {
         fill_all(&work);
     for (size_t i = 0; i < n && !st; i += request->models.n)
         st = show(work.columns + i, request->models.n, request->json, err);
+    if (!st)
+        st = check_any_fits(work.columns, n, err);
     for (size_t i = 0; i < n; i++) {
         comparison_release(&work.columns[i].comparison);
         free(work.columns[i].measured);
@@ -395,6 +462,8 @@ enum status cmd_compare(int argc, char **argv, struct error *err) {
          "run each strategy of --with for real too, N times, of any baselines; for one model on one cluster"},
         {"runner", OPTION_TEXT, &r.launch.runner, RUNNER_NAMES, "where --measure runs them (default lab)"},
         RUNNER_OPTIONS(r.launch),
+        {"memory", OPTION_BYTES, &r.memory_bytes, "SIZE",
+         "pass over what needs more memory of a device: 80GB, 24GiB (default: what a cluster says its devices have)"},
         {"json", OPTION_FLAG, &r.json, NULL, "print one syncopate.comparison/1 object a model and cluster"},
         {0}};
     const struct command_line line = {
@@ -408,11 +477,15 @@ enum status cmd_compare(int argc, char **argv, struct error *err) {
             "Strategies of updates (a \"consistency\": async-ps, ssp, mlfabric-a, mlfabric-s) are compared where "
             "--with\n"
             "names them: their time is that of a round of updates, with delays and what is dropped below.\n\n"
+            "Under --memory, or where a cluster says what memory its devices have, strategies that need more are "
+            "\"over\";\n"
+            "if all are the exit status is 3.\n\n"
             "* marks the fastest of a column. \"all-reduce at best\" is what no schedule of dense all-reduces can "
             "beat,\n"
             "\"lower bound\" what no strategy at all can.",
         .examples = "  syncopate compare resnet50,vgg16 v100-16x10g\n"
                     "  syncopate compare all h100-64x8\n"
+                    "  syncopate compare bert-large v100-16x10g --memory 4GB\n"
                     "  syncopate compare cnn-small,resnet18 lab-4x1g,lab-4x1g-weather\n"
                     "  syncopate compare mlp-small lab-4x1g --with async-ps,ssp,mlfabric-a,tree-reduce\n"
                     "  syncopate compare mlp-small lab-4x1g --with pytorch-ddp,async-ps --measure 3",

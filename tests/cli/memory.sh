@@ -78,3 +78,9 @@ verdict and_counts_as_unknown $? "$(columns)"
 check of_updates_none_is_known 0 "Of async-ps no memory is known" "$syncopate" simulate mlp-small lab-4x1g --baseline async-ps --memory 1GB
 check a_size_that_is_none 2 'memory' "$syncopate" simulate model.json four.json --memory lots
 check a_sweep_has_no_budget 2 '--memory is about one size' "$syncopate" simulate mlp-small lab-4x1g --sweep workers=2,4 --memory 1GB
+
+# ---- compare ----
+
+check compare_passes_over_what_does_not_fit 0 "35.3 KiB" "$syncopate" compare model.json four.json --memory 33000
+grep -q '^single  *over$' out && grep -qE '^wfbp  *\*?[0-9.]+$' out && ! grep -qE '^single.*\*' out
+verdict the_fastest_is_one_that_fits $? "$(cat out)"

@@ -47,8 +47,11 @@ static enum status add_row(struct predictor *p, const struct baseline *baseline,
     *row = (struct comparison_row){.baseline = baseline, .iteration_us = NAN};
     snprintf(row->name, sizeof row->name, "%s", baseline ? baseline->name : given->name);
     enum status st = baseline ? tuned_build(baseline, p->model, p->cluster, &built, err) : ST_OK;
-    if (!st)
+    if (!st) {
         st = predict(p, baseline ? &built : given, row, err);
+        row->peak_bytes = p->peak_bytes;
+        row->over = p->over;
+    }
     strategy_release(&built);
     if (!st && !row->has_updates && (c->fastest == SIZE_MAX || comparison_us(c, c->n) < comparison_us(c, c->fastest)))
         c->fastest = c->n;
@@ -93,7 +96,8 @@ static enum status all_reduce_floor(const struct model *model, const struct cost
 }
 
 enum status comparison_run(const struct model *model, const struct cluster *cluster, size_t n_more,
-                           const struct strategy *more, struct comparison *out, struct error *err) {
+                           const struct strategy *more, uint64_t memory_bytes, struct comparison *out,
+                           struct error *err) {
     size_t n;
     struct predictor predictor;
     struct bound bound;
@@ -108,6 +112,8 @@ enum status comparison_run(const struct model *model, const struct cluster *clus
         free(c.rows);
         return st;
     }
+    predictor_set_memory(&predictor, memory_bytes);
+    c.memory_bytes = predictor.memory_bytes;
     st = fill_rows(&predictor, n_more, more, &c, err);
     if (!st)
         st = bound_iteration(model, &predictor.cost, false, &bound, err);

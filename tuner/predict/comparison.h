@@ -16,7 +16,9 @@
 struct comparison_row {
     const struct baseline *baseline; /* NULL: a strategy that was given */
     char name[64];
-    double iteration_us;         /* NaN: impossible on this model and cluster, or too large to predict */
+    double iteration_us; /* NaN: impossible on this model and cluster, too large to predict, or over the memory */
+    uint64_t peak_bytes; /* with a budget of memory: needed on a device; 0: not known */
+    bool over;           /* that, or what its server needs, is more than there is */
     struct expectation expected; /* where the cluster has weather; zeros elsewhere, and where impossible */
     bool has_updates; /* it has a consistency: iteration_us is that of a round, in weather the expected one */
     struct updates_prediction updates;
@@ -26,16 +28,19 @@ struct comparison {
     size_t n;
     struct comparison_row *rows; /* a row for each of baselines_list, in its order, and each given strategy; malloc'd */
     bool in_weather;             /* the cluster has weather: rows say what to expect in it, and `fastest` is in it */
+    uint64_t memory_bytes;       /* that a device may have; 0: no budget */
     size_t fastest;              /* row without updates; SIZE_MAX when none could be predicted */
     /* No schedule of dense all-reduces is faster: one machine, preemption, no start-up, no copies. */
     double all_reduce_us;
     double lower_bound_us; /* no strategy is faster (simulator/bound.h) */
 };
 
-/* `more`: n_more strategies of this model and cluster beside the baselines. Fails: ST_NO_MEMORY, and as baselines and
+/* `more`: n_more strategies of this model and cluster beside the baselines. memory_bytes: what a device may have; 0:
+ * what the cluster says, and no budget if it says nothing. Fails: ST_NO_MEMORY, and as baselines and
  * predictions do, except where one is impossible here (its row is NaN). */
 enum status comparison_run(const struct model *model, const struct cluster *cluster, size_t n_more,
-                           const struct strategy *more, struct comparison *out, struct error *err);
+                           const struct strategy *more, uint64_t memory_bytes, struct comparison *out,
+                           struct error *err);
 void comparison_release(struct comparison *comparison);
 
 /* What counts of a row: the time to expect in weather, or without weather the iteration time; NaN: impossible. */

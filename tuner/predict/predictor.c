@@ -5,8 +5,10 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/units.h"
 #include "base/work.h"
 #include "simulator/bound.h"
+#include "strategy/memory.h"
 
 enum { FIT_LEVELS = 4, BRIEF_PASSES = 3 };
 
@@ -161,12 +163,41 @@ size_t predictor_bytes(const struct predictor *p) {
     return arena_bytes(&p->arena) + arena_bytes(&p->trace) + arena_bytes(&p->plan.arena) + timeline_bytes(p->timeline);
 }
 
-/* Lower the strategy, unless this is no time to, or the limits forbid it. */
+void predictor_set_memory(struct predictor *p, uint64_t memory_bytes) {
+    p->memory_bytes = memory_bytes > 0 ? memory_bytes : memory_of_devices(p->cluster);
+}
+
+enum status predictor_nothing_fits(const struct predictor *p, struct error *err) {
+    char have[32], least[32];
+    return error_set(err, ST_INFEASIBLE, "nothing fits into %s on a device: the least that any needs is %s",
+                     units_format_bytes(p->memory_bytes, have, sizeof have),
+                     units_format_bytes(p->least_bytes, least, sizeof least));
+}
+
+/* Of the plan that was lowered. */
+static enum status check_memory(struct predictor *p, struct error *err) {
+    struct memory memory;
+    enum status st = memory_of_plan(&p->plan, &memory, err);
+    if (st)
+        return st;
+    st = memory_check(&memory, p->cluster, p->memory_bytes, err);
+    p->peak_bytes = memory.peak_bytes;
+    p->over = st;
+    if (p->over && (p->least_bytes == 0 || memory.peak_bytes < p->least_bytes))
+        p->least_bytes = memory.peak_bytes;
+    return st;
+}
+
+/* Lower the strategy, unless this is no time to, or limits or memory forbid it. */
 static enum status lower(struct predictor *p, const struct strategy *strategy, struct error *err) {
     enum status st = work_check(err); /* before lowering, since a search makes thousands of predictions */
+    p->peak_bytes = 0;
+    p->over = false;
     if (!st && p->limits)
         st = export_limits_check(p->limits, strategy, p->model, p->cluster, err);
-    return st ? st : plan_relower(&p->plan, p->model, &p->corrected, strategy, err);
+    if (!st)
+        st = plan_relower(&p->plan, p->model, &p->corrected, strategy, err);
+    return st || !p->memory_bytes || !consistency_is_plain(&strategy->consistency) ? st : check_memory(p, err);
 }
 
 static enum status run_quiet(struct predictor *p, struct prediction *out, struct error *err) {

@@ -46,10 +46,16 @@ struct predictor {
     struct plan plan;                   /* of the last prediction */
     struct predictions known;           /* predictions of earlier fits */
     const struct export_limits *limits; /* what these forms cannot say is infeasible; borrowed; NULL: none */
-    bool brief;                         /* few passes of the timeline: to rank many strategies, not to report a time */
-    bool glance;                        /* in weather, with `brief`: fewer still */
-    uint64_t weather;                   /* the first seed of the weather in which times are expected; 0: none */
-    struct variability hurried;         /* the weather of brief predictions; its changes are in `trace` */
+    uint64_t memory_bytes; /* a strategy that needs more on a device is infeasible (strategy/memory.h); 0: no budget. Of
+                              strategies with a "consistency" nothing is known */
+    /* With such a budget: what the last strategy that was lowered needs (0: not known), whether that is too much for it
+     * or for its server, and the least that any needed which was too much (0: none was). */
+    uint64_t peak_bytes, least_bytes;
+    bool over;
+    bool brief;                 /* few passes of the timeline: to rank many strategies, not to report a time */
+    bool glance;                /* in weather, with `brief`: fewer still */
+    uint64_t weather;           /* the first seed of the weather in which times are expected; 0: none */
+    struct variability hurried; /* the weather of brief predictions; its changes are in `trace` */
     struct arena trace;
     double enough_us; /* as in struct timeline_options, as the next: how far to go into a run */
     uint64_t most_events;
@@ -67,10 +73,17 @@ enum status predictor_init_in_weather(struct predictor *out, const struct model 
                                       uint64_t weather, struct error *err);
 void predictor_release(struct predictor *predictor);
 
+/* Set the budget: memory_bytes, or where that is 0 what the cluster says of its devices. */
+void predictor_set_memory(struct predictor *predictor, uint64_t memory_bytes);
+
+/* Say that nothing fits, and what is the least that would. Returns ST_INFEASIBLE. */
+enum status predictor_nothing_fits(const struct predictor *predictor, struct error *err);
+
 /* How much memory it keeps for the next prediction. */
 size_t predictor_bytes(const struct predictor *predictor);
 
-/* One prediction. Fails: as work_check, plan_lower and timeline_run, ST_INFEASIBLE (beyond the limits). */
+/* One prediction. Fails: as work_check, plan_lower and timeline_run, ST_INFEASIBLE (beyond the limits, or the memory).
+ */
 enum status predictor_run(struct predictor *predictor, const struct strategy *strategy, struct prediction *out,
                           struct error *err);
 
@@ -85,7 +98,7 @@ enum status predictor_outlook(struct predictor *predictor, const struct strategy
 
 /* What a round of a strategy with a "consistency" takes (simulator/updates.h): the mean that is expected in weather, of
  * a predictor in weather. predictor_run knows no such strategy. Fails: as plan_lower and updates_run, ST_INFEASIBLE
- * (beyond the limits). */
+ * (beyond the limits, or the memory). */
 enum status predictor_round(struct predictor *predictor, const struct strategy *strategy, struct expectation *out,
                             struct updates_prediction *updates, struct error *err);
 

@@ -236,7 +236,7 @@ static void a_comparison_in_weather_has_both_times(void **state) {
     struct error err;
     struct comparison in_weather;
     read_inputs(&s, WEATHER);
-    assert_ok(comparison_run(&s.model, &s.cluster, 0, NULL, &in_weather, &err));
+    assert_ok(comparison_run(&s.model, &s.cluster, 0, NULL, 0, &in_weather, &err));
     assert_true(in_weather.in_weather);
     for (size_t i = 0; i < in_weather.n; i++) {
         if (isnan(in_weather.rows[i].iteration_us))
