@@ -110,6 +110,15 @@ static inline bool ref_is_server(const struct ref *r, int m) {
     return r->plan->messages[m].kind == SYNC_PARAMETER_SERVER;
 }
 
+/* Of two halves the first opens no gate and no step makes the second ready. Halves without another do both. */
+static inline bool ref_is_first_half(const struct ref *r, int m) {
+    return r->plan->messages[m].half == HALF_scatter && r->plan->messages[m].other != NO_MESSAGE;
+}
+
+static inline bool ref_is_second_half(const struct ref *r, int m) {
+    return r->plan->messages[m].half == HALF_gather && r->plan->messages[m].other != NO_MESSAGE;
+}
+
 static inline bool ref_comes_back(enum ref_part part) {
     return part == REF_PULL || part == REF_PULL_REST || part == REF_TAKEN;
 }
@@ -305,7 +314,7 @@ static inline double ref_pack_us(const struct ref *r, int m) {
 static inline void ref_usable(struct ref *r, int c, int m, double time_us) {
     uint32_t gate = r->plan->messages[m].gate;
     r->at[m][c].stage = REF_IDLE;
-    if (r->plan->messages[m].half == HALF_scatter)
+    if (ref_is_first_half(r, m))
         return;
     r->missing[c][gate]--;
     r->usable_us[c][gate] = fmax(r->usable_us[c][gate], time_us);
@@ -346,9 +355,10 @@ static inline void ref_all_reduce_done(struct ref *r, int m) {
     for (int c = 0; c < r->n_nodes; c++) {
         r->in_flight[c]--;
         r->in_flight_bytes[c] -= r->plan->messages[m].bytes;
-        ref_usable(r, c, m, r->now_us + ref_pack_us(r, m));
+        double unpack_us = r->plan->messages[m].half == HALF_scatter ? 0 : ref_pack_us(r, m);
+        ref_usable(r, c, m, r->now_us + unpack_us);
     }
-    if (r->plan->messages[m].half == HALF_scatter)
+    if (ref_is_first_half(r, m))
         for (int c = 0; c < (r->plan->policy == POLICY_priority ? 1 : r->n_nodes); c++)
             r->at[r->plan->messages[m].other][c].stage = REF_READY;
 }
@@ -648,7 +658,7 @@ static inline void ref_serve(struct ref *r, int c) {
 static inline void ref_step_done(struct ref *r, int c) {
     int step = r->step[c];
     for (int m = 0; m < (int)r->plan->n_messages; m++) {
-        if ((int)r->plan->messages[m].ready != step || r->plan->messages[m].half == HALF_gather)
+        if ((int)r->plan->messages[m].ready != step || ref_is_second_half(r, m))
             continue;
         bool everywhere = true;
         r->has[m][c] = true;
@@ -672,7 +682,7 @@ static inline bool ref_begin_step(struct ref *r, int c, int home) {
     if (r->running[c] || r->missing[c][step] > 0 || r->usable_us[c][step] > r->now_us)
         return false;
     for (int m = 0; m < (int)r->plan->n_messages; m++)
-        r->missing[c][step] += (int)r->plan->messages[m].gate == step && r->plan->messages[m].half != HALF_scatter;
+        r->missing[c][step] += (int)r->plan->messages[m].gate == step && !ref_is_first_half(r, m);
     if (step == home && r->iteration[c] <= REF_ITERATIONS)
         r->started_us[c][r->iteration[c]++] = r->now_us;
     r->running[c] = true;
@@ -846,8 +856,7 @@ static inline bool ref_run(struct ref *r, const struct plan *plan, const struct 
         r->node[c] = (int)cost->workers[c];
         r->step[c] = home;
         for (int m = 0; m < (int)plan->n_messages; m++)
-            r->missing[c][plan->messages[m].gate] +=
-                (int)plan->messages[m].gate != home && plan->messages[m].half != HALF_scatter;
+            r->missing[c][plan->messages[m].gate] += (int)plan->messages[m].gate != home && !ref_is_first_half(r, m);
     }
     for (;;) {
         bool enough = true;

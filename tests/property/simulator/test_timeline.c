@@ -135,6 +135,24 @@ static void split_some(struct rng *rng, struct fixture *f) {
                           f->messages[i].bytes + f->messages[i].unencoded_bytes - f->messages[i].encoded_bytes);
 }
 
+/* A gather or a sum by itself, of which one may be ready before any step and gate a later one. */
+static void random_half_into(struct rng *rng, struct fixture *f) {
+    const uint32_t update = f->plan.n_steps - 1, from = (uint32_t)rng_below(rng, f->plan.n_steps);
+    const uint32_t gate = from + (uint32_t)rng_below(rng, f->plan.n_steps - from);
+    struct message *m = fixture_half(f, rng_below(rng, 2) ? HALF_gather : HALF_scatter,
+                                     1 + (uint64_t)rng_log_between(rng, 1, 1e6), from > 0 ? from - 1 : update, gate);
+    m->n_pieces = 1 + (uint32_t)rng_below(rng, 2);
+}
+
+/* Sharded parameters: halves by themselves, and whatever else a plan may have, which ends before the update. */
+static void shard_parameters(struct rng *rng, struct fixture *f) {
+    const uint32_t update = fixture_update(f), n = 1 + (uint32_t)rng_below(rng, 8);
+    for (uint32_t i = 0; i < f->plan.n_messages; i++)
+        f->messages[i].gate = update;
+    for (uint32_t i = 0; i < n; i++)
+        random_half_into(rng, f);
+}
+
 static void order_pulls(struct fixture *f, uint64_t credit_bytes) {
     fixture_finish(f, POLICY_priority, credit_bytes);
     f->plan.pulls_by_priority = f->plan.any_server;
@@ -151,18 +169,24 @@ static void random_plan(struct rng *rng, struct fixture *f, enum mix mix) {
     for (uint32_t i = 0; i < n; i++)
         random_message_into(rng, f, mix);
     split_some(rng, f);
-    bool barrier = rng_below(rng, 3) == 0;
+    const bool sharded = mix != PULLS_IN_ORDER && rng_below(rng, 4) == 0;
+    if (sharded)
+        shard_parameters(rng, f);
+    bool barrier = !sharded && rng_below(rng, 3) == 0;
     for (uint32_t i = 0; barrier && i < f->plan.n_messages; i++)
         f->messages[i].gate = 0;
     uint64_t credit = rng_below(rng, 3) == 0 ? 0 : rng_below(rng, 2) ? CREDIT_UNLIMITED : rng_below(rng, 2000000);
     if (mix == PULLS_IN_ORDER)
         order_pulls(f, rng_below(rng, 2) ? 0 : rng_below(rng, 500000));
     else
-        fixture_finish(f, (enum policy)rng_below(rng, POLICY_COUNT), credit);
+        fixture_finish(f, sharded ? POLICY_fifo : (enum policy)rng_below(rng, POLICY_COUNT), credit);
 }
 
+/* The step at whose start nothing is in flight. */
 static uint32_t home_of(const struct fixture *f) {
     uint32_t home = 0;
+    if (f->plan.ends_in_update)
+        return f->plan.n_steps - 1;
     for (uint32_t m = 0; m < f->plan.n_messages; m++)
         home = f->plan.messages[m].gate > home ? f->plan.messages[m].gate : home;
     return home;
@@ -254,11 +278,11 @@ static bool any_each(const struct strategy *strategy) {
     return false;
 }
 
-static void plans_of_shards_in_several_ways_meet_a_plain_simulation(void **state) {
+static void plans_of_sharded_variables_meet_a_plain_simulation(void **state) {
     (void)state;
     struct ref *r = malloc(sizeof *r);
     struct fixture f;
-    int compared = 0;
+    int compared = 0, sharded = 0;
     assert_non_null(r);
     for (int i = 0; i < PLANS / 3; i++) {
         struct rng rng;
@@ -273,18 +297,19 @@ static void plans_of_shards_in_several_ways_meet_a_plain_simulation(void **state
         assert_ok(any_strategy(&rng, &model, &f.site.cluster, &strategy, &err));
         assert_ok(strategy_seal(&strategy, &model, &f.site.cluster, &err));
         assert_ok(plan_lower(&model, &f.site.cluster, &strategy, &plan, &err));
-        if (any_each(&strategy) && plan.n_messages <= REF_MESSAGES) {
+        if ((any_each(&strategy) || plan.ends_in_update) && plan.n_messages <= REF_MESSAGES) {
             f.plan = plan;
             compare(&f, r, (uint64_t)i);
             compared++;
+            sharded += plan.ends_in_update;
         }
         plan_release(&plan);
         strategy_release(&strategy);
         model_release(&model);
     }
     free(r);
-    printf("%d of %d plans\n", compared, PLANS / 3);
-    assert_true(compared > PLANS / 40);
+    printf("%d of %d plans, %d with sharded parameters\n", compared, PLANS / 3, sharded);
+    assert_true(compared > PLANS / 40 && sharded > PLANS / 300);
 }
 
 static void plans_whose_pulls_wait_for_their_turn_meet_a_plain_simulation(void **state) {
@@ -414,9 +439,12 @@ static void random_alike_plan(struct rng *rng, struct fixture *f) {
         random_message_into(rng, f, mix);
         f->messages[f->plan.n_messages - 1].server = first + (uint32_t)rng_below(rng, n - first);
     }
+    const bool sharded = rng_below(rng, 4) == 0;
+    if (sharded)
+        shard_parameters(rng, f);
     uint64_t credit = rng_below(rng, 3) == 0 ? 0 : rng_below(rng, 2) ? CREDIT_UNLIMITED : rng_below(rng, 2000000);
-    fixture_finish(f, rng_below(rng, 2) ? POLICY_fifo : POLICY_priority, credit);
-    if (rng_below(rng, 3) == 0)
+    fixture_finish(f, sharded || rng_below(rng, 2) ? POLICY_fifo : POLICY_priority, credit);
+    if (!sharded && rng_below(rng, 3) == 0)
         order_pulls(f, credit);
 }
 
@@ -721,7 +749,7 @@ int main(void) {
         cmocka_unit_test(all_reduce_plans_meet_a_plain_simulation_of_every_node),
         cmocka_unit_test(server_plans_meet_a_plain_simulation),
         cmocka_unit_test(mixed_plans_meet_a_plain_simulation),
-        cmocka_unit_test(plans_of_shards_in_several_ways_meet_a_plain_simulation),
+        cmocka_unit_test(plans_of_sharded_variables_meet_a_plain_simulation),
         cmocka_unit_test(plans_whose_pulls_wait_for_their_turn_meet_a_plain_simulation),
         cmocka_unit_test(plans_in_weather_meet_a_plain_simulation_of_every_flow),
         cmocka_unit_test(one_chain_and_equal_shares_agree_with_every_node_and_max_min),

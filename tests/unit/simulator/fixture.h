@@ -36,10 +36,25 @@ static inline void fixture_steps(struct fixture *f, uint32_t n_forward, uint32_t
     memcpy(f->step_us, step_us, n_steps * sizeof *step_us);
 }
 
+/* After these steps parameters are updated, which takes no time; returns the step. Before fixture_finish. */
+static inline uint32_t fixture_update(struct fixture *f) {
+    f->plan.ends_in_update = true;
+    f->step_us[f->plan.n_steps] = 0;
+    return f->plan.n_steps++;
+}
+
 static inline struct message *fixture_message(struct fixture *f, uint64_t bytes, uint32_t ready, uint32_t gate) {
     struct message *message = &f->messages[f->plan.n_messages++];
-    *message =
-        (struct message){.bytes = bytes, .ready = ready, .gate = gate, .n_pieces = 1, .algorithm = ALGORITHM_ring};
+    *message = (struct message){
+        .bytes = bytes, .ready = ready, .gate = gate, .other = NO_MESSAGE, .n_pieces = 1, .algorithm = ALGORITHM_ring};
+    return message;
+}
+
+/* An all-gather or a reduce-scatter of its own. */
+static inline struct message *fixture_half(struct fixture *f, enum half half, uint64_t bytes, uint32_t ready,
+                                           uint32_t gate) {
+    struct message *message = fixture_message(f, bytes, ready, gate);
+    message->half = half;
     return message;
 }
 
@@ -52,17 +67,27 @@ static inline void fixture_split(struct fixture *f, struct message *first, uint6
     first->other = second->other = f->plan.n_messages;
 }
 
-/* Under preemptive the order is the one in which the test adds the messages. */
-static inline bool fixture_goes_before(const struct message *a, const struct message *b, enum policy policy) {
+static inline bool fixture_is_second(const struct message *m) {
+    return m->half == HALF_gather && m->other != NO_MESSAGE;
+}
+
+/* Time is counted from where nothing is in flight: what is ready after the update comes first. */
+static inline uint32_t fixture_turn(const struct plan *plan, uint32_t ready) {
+    return plan->ends_in_update && ready == plan->n_steps - 1 ? 0 : ready + 1;
+}
+
+/* Under preemptive the order is the one in which the test adds the messages; so it is where all else is equal. */
+static inline bool fixture_goes_before(const struct plan *plan, const struct message *a, const struct message *b,
+                                       enum policy policy) {
     if (policy == POLICY_preemptive)
         return false;
     if (policy == POLICY_priority && a->gate != b->gate)
         return a->gate < b->gate;
-    if ((a->half == HALF_gather) != (b->half == HALF_gather))
-        return b->half == HALF_gather;
-    if (a->half == HALF_gather && a->gate != b->gate)
+    if (fixture_is_second(a) != fixture_is_second(b))
+        return fixture_is_second(b);
+    if (fixture_is_second(a) && a->gate != b->gate)
         return a->gate < b->gate;
-    return a->ready < b->ready;
+    return fixture_turn(plan, a->ready) < fixture_turn(plan, b->ready);
 }
 
 static inline void fixture_index(uint32_t n_steps, uint32_t n, const struct message *messages, bool gates,
@@ -72,7 +97,7 @@ static inline void fixture_index(uint32_t n_steps, uint32_t n, const struct mess
         first[k] = at;
         for (uint32_t m = 0; m < n; m++)
             if ((gates ? messages[m].gate : messages[m].ready) == k &&
-                messages[m].half != (gates ? HALF_scatter : HALF_gather))
+                (messages[m].other == NO_MESSAGE || messages[m].half == (gates ? HALF_gather : HALF_scatter)))
                 by[at++] = m;
     }
     first[n_steps] = at;
@@ -83,17 +108,17 @@ static inline void fixture_finish(struct fixture *f, enum policy policy, uint64_
     struct plan *plan = &f->plan;
     handmade_number_devices(&f->site);
     for (uint32_t i = 1; i < plan->n_messages; i++)
-        for (uint32_t j = i; j > 0 && fixture_goes_before(&f->messages[j], &f->messages[j - 1], policy); j--) {
+        for (uint32_t j = i; j > 0 && fixture_goes_before(plan, &f->messages[j], &f->messages[j - 1], policy); j--) {
             struct message swapped = f->messages[j];
             f->messages[j] = f->messages[j - 1];
             f->messages[j - 1] = swapped;
         }
     uint32_t place[FIXTURE_MESSAGES + 1][2]; /* by the number of two halves: where the first and the second are */
     for (uint32_t m = 0; m < plan->n_messages; m++)
-        if (f->messages[m].half)
+        if (f->messages[m].other != NO_MESSAGE)
             place[f->messages[m].other][f->messages[m].half == HALF_gather] = m;
     for (uint32_t m = 0; m < plan->n_messages; m++)
-        if (f->messages[m].half)
+        if (f->messages[m].other != NO_MESSAGE)
             f->messages[m].other = place[f->messages[m].other][f->messages[m].half == HALF_scatter];
     fixture_index(plan->n_steps, plan->n_messages, f->messages, false, f->first_ready, f->by_ready);
     fixture_index(plan->n_steps, plan->n_messages, f->messages, true, f->first_gate, f->by_gate);
@@ -110,7 +135,7 @@ static inline void fixture_finish(struct fixture *f, enum policy policy, uint64_
     plan->cluster = &f->site.cluster;
     plan->policy = policy;
     plan->credit_bytes = credit_bytes;
-    plan->cross_iteration = true;
+    plan->cross_iteration = !plan->ends_in_update;
     plan->step_us = f->step_us;
     plan->messages = f->messages;
     plan->pieces = f->pieces;
