@@ -10,7 +10,6 @@ Prints ok and not ok lines. SYNCOPATE_TEST_SEED sets the seed of the random stra
 import os
 import random
 import runpy
-import socket
 import sys
 import tempfile
 import time
@@ -24,6 +23,7 @@ import torch.multiprocessing
 from torch.nn.parallel import DistributedDataParallel
 
 import syncopate_torch
+from gloo_ranks import free_port, verdict
 from syncopate_torch import lanes
 from syncopate_torch.description import check_writable, read, words
 from syncopate_torch.hook import distribute
@@ -702,19 +702,6 @@ def check(name, test):
         verdict(name, "")
     except Exception as error:  # each test says what went wrong and lets the others run
         verdict(name, f"{type(error).__name__} {error}")
-
-
-def verdict(name, why):
-    if why.startswith("skip: "):
-        print(f"skip {name}: {why[6:]}")
-        return
-    print(f"ok {name}" if not why else f"not ok {name}: {why}".replace("\n", " "))
-
-
-def free_port():
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        return free.getsockname()[1]
 
 
 def fork(function, arguments, join=True):

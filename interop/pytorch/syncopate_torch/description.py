@@ -25,6 +25,18 @@ def read(path):
             raise ValueError(f"{path}: {problem}") from problem
 
 
+def read_groups(strategy, form):
+    """A strategy and what to call it. It is a path, or has been parsed; `form` is the one that it was exported to."""
+    name = "the strategy"
+    if not isinstance(strategy, dict):
+        name = strategy
+        strategy = read(strategy)
+    groups = strategy.get("groups") if isinstance(strategy, dict) else None
+    if not isinstance(groups, list) or not all(isinstance(g, dict) and g.get("variables") for g in groups):
+        raise ValueError(f"{name}: no groups of variables; syncopate strategy export --to {form} writes them")
+    return strategy, name
+
+
 def check_writable(path):
     """Before much is measured for it. Raises OSError."""
     folder = os.path.dirname(path) or "."

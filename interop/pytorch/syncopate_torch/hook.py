@@ -30,7 +30,7 @@ from torch.nn.parallel import DistributedDataParallel
 
 from .clock import event_on, finish, wait_on_stream
 from .deferred import Deferred, uncompiled
-from .description import read
+from .description import read_groups
 from .lanes import lanes_of
 from .layout import ENCODINGS, Layout
 from .line import Follower, Leader, Line
@@ -95,14 +95,8 @@ def check_encodings(name, groups, allow_lossy):
 
 def checked(strategy, allow_lossy):
     """Check the strategy, after reading it if it is a path, and return it."""
-    name = "the strategy"
-    if not isinstance(strategy, dict):
-        name = strategy
-        strategy = read(strategy)
-    groups = strategy.get("groups") if isinstance(strategy, dict) else None
-    if not isinstance(groups, list) or not all(isinstance(g, dict) and g.get("variables") for g in groups):
-        raise ValueError(f"{name}: no groups of variables; syncopate strategy export --to pytorch-hook writes them")
-    check_encodings(name, groups, allow_lossy)
+    strategy, name = read_groups(strategy, "pytorch-hook")
+    check_encodings(name, strategy["groups"], allow_lossy)
     if strategy.get("policy", "fifo") not in POLICIES:
         raise ValueError(f"{name}: the policy \"{strategy['policy']}\" is none of {', '.join(POLICIES)}")
     if strategy.get("pulls", "at_once") not in PULLS:
