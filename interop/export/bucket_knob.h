@@ -2,8 +2,8 @@
 #ifndef INTEROP_EXPORT_BUCKET_KNOB_H
 #define INTEROP_EXPORT_BUCKET_KNOB_H
 
-#include "interop/export/buckets.h"
 #include "interop/export/export_internal.h"
+#include "strategy/baselines/buckets.h"
 
 struct bucket_knob {
     enum bucket_rule rule;

@@ -11,66 +11,53 @@
 #include "strategy/baselines/pytorch_ddp.h"
 
 #include "strategy/baselines/baselines.h"
+#include "strategy/baselines/buckets.h"
 #include "strategy/baselines/builder.h"
 #include "strategy/cost/transport.h"
 #include "strategy/space/ready_order.h"
 
 static const uint64_t FIRST_BUCKET_BYTES = UINT64_C(1) << 20, BUCKET_BYTES = UINT64_C(25) << 20;
 
-struct bucket {
-    uint32_t group;
-    uint64_t bytes, cap;
-    bool open;
-};
-
-struct caps {
-    uint64_t first, rest;
-};
-
-static void fill_buckets(const struct model *model, const uint32_t *ready, struct caps caps, bool gathers,
-                         struct strategy *s) {
-    struct bucket buckets[DTYPE_COUNT] = {0};
-    uint32_t n_groups = 0;
+/* Gathered gradients are no items of buckets: each has a group of its own, behind those of the buckets. */
+static void fill_buckets(const struct model *model, const uint32_t *ready, const uint64_t caps[2], bool gathers,
+                         struct bucket_item *items, struct strategy *s) {
+    uint32_t n_items = 0, n_groups;
     for (uint32_t i = 0; i < s->n_variables; i++) {
         const struct variable *v = &model->variables[ready[i]];
-        struct bucket *bucket = &buckets[v->dtype];
-        if (gathers && v->sparse_rows) {
-            s->groups[n_groups].algorithm = ALGORITHM_all_gather;
-            s->variables[ready[i]].group = n_groups++;
-            continue;
-        }
-        if (!bucket->open) {
-            bucket->cap = bucket->cap ? caps.rest : caps.first;
-            bucket->open = true;
-            bucket->bytes = 0;
-            bucket->group = n_groups++;
-        }
-        s->variables[ready[i]].group = bucket->group;
-        bucket->bytes += v->bytes;
-        bucket->open = bucket->bytes < bucket->cap;
+        if (!gathers || !v->sparse_rows)
+            items[n_items++] = (struct bucket_item){.kind = v->dtype, .size = v->bytes};
+    }
+    n_groups = buckets_fill(BUCKET_REACHED, n_items, items, 2, caps);
+    for (uint32_t i = 0, item = 0; i < s->n_variables; i++) {
+        const struct variable *v = &model->variables[ready[i]];
+        const bool gathered = gathers && v->sparse_rows;
+        s->variables[ready[i]].group = gathered ? n_groups : items[item++].label;
+        if (gathered)
+            s->groups[n_groups++].algorithm = ALGORITHM_all_gather;
     }
 }
 
-static enum status build(const struct model *model, const struct cluster *cluster, const char *name, struct caps caps,
-                         struct strategy *out, struct error *err) {
+static enum status build(const struct model *model, const struct cluster *cluster, const char *name,
+                         const uint64_t caps[2], struct strategy *out, struct error *err) {
     struct strategy s;
     enum status st = strategy_init(&s, name, model, model->n_variables, err);
     if (st)
         return st;
     uint32_t *ready = arena_alloc(&s.arena, s.n_variables, sizeof *ready);
-    st = ready ? ready_order(model, ready, err) : error_no_memory(err);
+    struct bucket_item *items = arena_alloc(&s.arena, s.n_variables, sizeof *items);
+    st = ready && items ? ready_order(model, ready, err) : error_no_memory(err);
     s.credit_bytes = 0;
     if (!st)
-        fill_buckets(model, ready, caps, transport_of(cluster) == TRANSPORT_gloo, &s);
+        fill_buckets(model, ready, caps, transport_of(cluster) == TRANSPORT_gloo, items, &s);
     return baseline_finish(st, &s, model, cluster, out, err);
 }
 
 enum status pytorch_ddp_build(const struct model *model, const struct cluster *cluster, uint64_t cap_bytes,
                               const char *name, struct strategy *out, struct error *err) {
-    return build(model, cluster, name, (struct caps){cap_bytes, cap_bytes}, out, err);
+    return build(model, cluster, name, (const uint64_t[]){cap_bytes, cap_bytes}, out, err);
 }
 
 enum status baseline_pytorch_ddp(const struct model *model, const struct cost *cost, struct strategy *out,
                                  struct error *err) {
-    return build(model, cost->cluster, "pytorch-ddp", (struct caps){FIRST_BUCKET_BYTES, BUCKET_BYTES}, out, err);
+    return build(model, cost->cluster, "pytorch-ddp", (const uint64_t[]){FIRST_BUCKET_BYTES, BUCKET_BYTES}, out, err);
 }

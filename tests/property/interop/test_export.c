@@ -5,10 +5,10 @@
 #include <string.h>
 
 #include "base/json.h"
-#include "interop/export/buckets.h"
 #include "interop/export/export.h"
 #include "interop/export/export_internal.h"
 #include "interop/export/nccl/table.h"
+#include "strategy/baselines/buckets.h"
 #include "strategy/baselines/byteps.h"
 #include "strategy/baselines/bytescheduler.h"
 #include "strategy/baselines/horovod.h"

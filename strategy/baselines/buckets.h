@@ -7,8 +7,8 @@
  *   BUCKET_BEFORE    a bucket is full before it would exceed its cap      (DeepSpeed: elements, order of readiness)
  *   BUCKET_COMBINED  the same, or once it holds BUCKET_MOST_COMBINED items; an item above the cap is alone, and the
  *                    bucket that is open stays open                       (XLA: bytes, order of readiness; one cap) */
-#ifndef INTEROP_EXPORT_BUCKETS_H
-#define INTEROP_EXPORT_BUCKETS_H
+#ifndef STRATEGY_BASELINES_BUCKETS_H
+#define STRATEGY_BASELINES_BUCKETS_H
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -1,7 +1,7 @@
 /* A bucket with given contents closes at the right item if and only if its cap lies in an interval. The interval
  * follows from three numbers: the size of the bucket, its last item, and the first item behind it. So all caps are
  * found in one pass, exactly, without search. The last bucket of a kind is still open, so it sets no upper limit. */
-#include "interop/export/buckets.h"
+#include "strategy/baselines/buckets.h"
 
 #include <string.h>
 
