@@ -24,7 +24,9 @@ enum status cmd_baselines(int argc, char **argv, struct error *err) {
             "The strategies of published systems and the defaults of frameworks. Each can be given to simulate, trial\n"
             "and strategy show as --baseline BASELINE, and tune tries them first. Of horovod-tuned and byteps-tuned\n"
             "the simulator searches the knobs; strategy export --to horovod and --to byteps say which it found.\n"
-            "The last five are MLfabric's and what it is compared with. They are built only where they are named.",
+            "Those from async-ps on are built only where they are named, and tune does not try them: MLfabric's and "
+            "what it\n"
+            "is compared with, all-reduces in halves, and sharded optimizers, gradients and parameters.",
         .examples = "  syncopate simulate resnet50 v100-16x10g --all-baselines",
         .options = options};
     struct arguments arguments;

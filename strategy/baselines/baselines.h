@@ -42,8 +42,8 @@ struct baseline {
 const struct baseline *baselines_list(size_t *n);        /* in the order in which they are shown */
 const struct baseline *baselines_find(const char *name); /* of both lists; or NULL */
 
-/* Those that are built only where they are named: with a consistency (strategy/consistency.h), a tree, or
- * all-reduces in halves or with sharded parameters. */
+/* Those that are built only where they are named: with a consistency (strategy/consistency.h), a tree, all-reduces in
+ * halves, or sharded parameters. */
 const struct baseline *baselines_by_name(size_t *n);
 
 /* Build a row that is not tuned for this model and cluster (simulator/tuned.h builds every row). Fails: as
@@ -57,7 +57,8 @@ baseline_build baseline_wfbp, baseline_single, baseline_mg_wfbp, baseline_merge_
     baseline_ps_partitioned, baseline_ps_uneven, baseline_partitioned_all_reduce,
     baseline_random_axis_partition_all_reduce, baseline_parallax, baseline_byteps, baseline_async_ps, baseline_ssp,
     baseline_mlfabric_a, baseline_mlfabric_s, baseline_tree_reduce, baseline_dear, baseline_megatron,
-    baseline_fsdp_optimal;
+    baseline_fsdp_per_block, baseline_fsdp_whole, baseline_torchtitan, baseline_zero_1, baseline_zero_2,
+    baseline_zero_3, baseline_fsdp_optimal;
 
 extern const struct baseline_grid baseline_horovod_grid, baseline_byteps_grid;
 

@@ -2,7 +2,7 @@
 # Sharded parameters ("sharded": "parameters"): refused where they cannot be, gathered and summed right over MPI, and in the
 # lab as fast as predicted. Needs OUT and, for labs, root; prints ok, not ok and skip lines (tests/README.md).
 # Alone: real trials are timed.
-# Plan: 21
+# Plan: 22
 set -u
 cd "$(dirname "$0")/../.."
 source tests/cli/trials.bash sharded
@@ -39,6 +39,8 @@ strategy kept "$one" "$sharded,\"reshard_after_forward\":false" "0 1 2 3"
 strategy late "$one,\"forward_prefetch\":0,\"backward_prefetch\":0" "$sharded" "0 1 2 3"
 strategy early "$one,\"forward_prefetch\":3,\"backward_prefetch\":2" "$sharded" "0 1 2 3"
 strategy cut "" "$sharded,\"partition_bytes\":65536" "0 0 1 1"
+# As ZeRO 3 has it, whose small variables are not sharded: their gradients are.
+sed '0,/parameters/s//gradients/' layers.json >mixed.json
 
 check simulate_knows_sharded_parameters 0 "layers" "$syncopate" simulate model.json cluster.json --strategy layers.json
 check show_says_sharded_parameters 0 "sharded parameters" "$syncopate" strategy show model.json cluster.json --strategy kept.json
@@ -54,7 +56,7 @@ refused a_tree_is_refused "whose halves are a ring's" 's/"id":0/&,"algorithm":"t
 refused what_is_not_gathered_is_not_kept '/groups/0/reshard_after_forward: it says when gathered parameters are freed' \
     '0,/parameters/s/"sharded":"parameters"/"sharded":"optimizer","reshard_after_forward":false/'
 
-for name in layers pairs whole kept late early cut; do
+for name in layers pairs whole kept late early cut mixed; do
     here $name --iterations 4 --warmup 1
     [ $? = 0 ] && grep -q '"event":"done"' out
     verdict "${name}_are_gathered_and_summed" $? "$(head -c 300 out)"
