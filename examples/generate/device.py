@@ -14,10 +14,11 @@ from dataclasses import dataclass
 @dataclass(frozen=True)
 class Device:
     name: str
-    peak_tflops: float  # vendor's fp32 figure
+    peak_tflops: float  # vendor's figure for `dtype`, dense
     bandwidth_gbyte_per_s: float  # what streaming kernels reach, not the vendor's peak
     launch_us: float  # per operator: kernel launch and framework dispatch that is not hidden
     efficiency: dict  # kind of arithmetic -> share of the peak
+    dtype: str = "f32"
 
     def time_us(self, kind, flops, nbytes):
         arithmetic = flops / (self.peak_tflops * 1e6 * self.efficiency[kind]) if flops else 0.0
@@ -32,6 +33,12 @@ DEVICES = {
     "v100": Device("v100", 15.7, 780.0, 6.0, {"winograd": 1.42, "conv": 0.74, "gemm": 0.71, "recurrent": 0.35}),
     # One GK210, half a Tesla K80: 8.74 / 2 TFLOP/s with boost, 480 / 2 GB/s (NVIDIA K80 board specification).
     "k80": Device("k80", 4.37, 150.0, 12.0, {"winograd": 0.82, "conv": 0.27, "gemm": 0.60, "recurrent": 0.25}),
+    # The same with tensor cores: 125 TFLOP/s. The efficiency is such that llama-1b-v100 computes at 39 TFLOP/s, as
+    # Megatron-LM's 1.2 billion parameters did on one (arXiv:1909.08053).
+    "v100-f16": Device("v100-f16", 125.0, 780.0, 6.0, {"gemm": 0.32}, "f16"),
+    # H100 SXM: 989.4 TFLOP/s (NVIDIA H100 data sheet). The one that torchtitan measured has 2.4 TB/s, and 500 W of 700.
+    # The efficiency was fitted to its speed, in which selective recomputation, the optimizer and the waits are.
+    "h100-bf16": Device("h100-bf16", 989.4, 2100.0, 4.0, {"gemm": 0.36}, "bf16"),
     # Not a product: a round-number slow device, so that the small models compute for 60-120 ms, as long as a 1 Gbit/s
     # link needs for their gradients. 40 GFLOP/s and 10 GB/s is about a laptop core.
     "slow": Device("slow", 0.040, 10.0, 10.0, {"winograd": 1.0, "conv": 1.0, "gemm": 1.0, "recurrent": 1.0}),

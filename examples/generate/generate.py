@@ -16,12 +16,13 @@ from math import prod
 from pathlib import Path
 
 import cnn
+import llama
 import recommender
 import recurrent
 import small
 import transformer
 from device import DEVICES
-from graph import Graph
+from graph import WIDTHS, Graph
 
 EXAMPLES = Path(__file__).resolve().parent.parent
 TORCHVISION = "torchvision model table"
@@ -48,6 +49,12 @@ MODELS = {
     "ncf-sparse": (recommender.ncf_sparse, "v100", 65536, (122e6, 123e6), "as ncf"),
     "seq2seq": (recurrent.seq2seq, "v100", 128, (67.15e6, 67.25e6), "PACE: 67.2 M in 32 tensors"),
     "transformer": (transformer.transformer, "v100", 64, (91.75e6, 91.85e6), "PACE: 91.8 M in 164 tensors"),
+    "llama-135m": (llama.llama_135m(2048), "h100-bf16", 16, 134515008, HUGGINGFACE + ": SmolLM-135M"),
+    "llama-1b": (llama.llama_1b(8192), "h100-bf16", 2, 1235814400, HUGGINGFACE + ": Llama 3.2 1B"),
+    "llama-8b": (llama.llama_8b(8192), "h100-bf16", 2, 8030261248, HUGGINGFACE + ": Llama 3 8B"),
+    "llama-135m-v100": (llama.llama_135m(2048), "v100-f16", 8, 134515008, "as llama-135m"),
+    "llama-1b-v100": (llama.llama_1b(2048), "v100-f16", 2, 1235814400, "as llama-1b"),
+    "llama-8b-v100": (llama.llama_8b(2048), "v100-f16", 1, 8030261248, "as llama-8b"),
     "mlp-small": (small.mlp_small, "slow", 640, None, "ours"),
     "cnn-small": (small.cnn_small, "slow", 16, None, "ours"),
     "transformer-small": (small.transformer_small, "slow", 4, None, "ours"),
@@ -60,6 +67,8 @@ PUBLISHED = [
     ("vgg16", "v100", 32, 215.3, "training", "apache/mxnet issue 8289, Gluon on p3.8xlarge"),
     ("bert-large", "v100", 8, 125.63, "forward", "NVIDIA DeepLearningExamples, TensorFlow BERT, 19.06, V100 16 GB"),
     ("bert-base", "v100", 8, 419.94, "forward", "NVIDIA DeepLearningExamples, TensorFlow BERT, 19.06, V100 16 GB"),
+    ("llama-8b", "h100-bf16", 2, 6667 / 8192, "training",
+     "torchtitan benchmarks, December 2024, FSDP and torch.compile, 8 H100"),
     ("resnet50", "k80", 32, 49.5, "training", "TensorFlow benchmarks page, May 2017, GCE"),
     ("resnet50", "k80", 64, 51.9, "training", "TensorFlow benchmarks page, May 2017, GCE"),
     ("resnet152", "k80", 32, 20.0, "training", "TensorFlow benchmarks page, May 2017, GCE"),
@@ -109,9 +118,9 @@ def models_table(models):
         _, device, batch, _, source = MODELS[name]
         count = parameters(model)
         forward, backward = (phase_ms(model, phase) for phase in ("forward", "backward"))
-        lines.append(f"| {name} | {device} | {batch} | {len(model['variables'])} | {count:,} | {4 * count / 1e6:.1f} "
+        lines.append(f"| {name} | {device} | {batch} | {len(model['variables'])} | {count:,} | {WIDTHS[DEVICES[device].dtype] * count / 1e6:.1f} "
                      f"| {len(model['operators'])} | {forward:.1f} | {backward:.1f} "
-                     f"| {batch / iteration_ms(model) * 1e3:,.0f} | {source} |")
+                     f"| {batch / iteration_ms(model) * 1e3:,.{0 if batch > iteration_ms(model) / 1e2 else 2}f} | {source} |")
     return lines
 
 
@@ -122,8 +131,9 @@ def published_table():
         model = build(name, device, batch)
         ms = phase_ms(model, "forward") if what == "forward" else iteration_ms(model)
         ours = batch / ms * 1e3
-        lines.append(f"| {name} | {device} | {batch} | {what} | {rate:.1f} | {ours:.1f} | {ours / rate:.2f} "
-                     f"| {source} |")
+        digits = 1 if rate >= 10 else 3
+        lines.append(f"| {name} | {device} | {batch} | {what} | {rate:.{digits}f} | {ours:.{digits}f} "
+                     f"| {ours / rate:.2f} | {source} |")
     return lines
 
 
@@ -131,7 +141,8 @@ def device_table():
     lines = ["| device | peak TFLOP/s | GB/s | launch µs | winograd | conv | gemm | recurrent |",
              "|---|---:|---:|---:|---:|---:|---:|---:|"]
     for d in DEVICES.values():
-        kinds = " | ".join(f"{d.efficiency[k]:.2f}" for k in ("winograd", "conv", "gemm", "recurrent"))
+        kinds = " | ".join(f"{d.efficiency[k]:.2f}" if k in d.efficiency else ""
+                           for k in ("winograd", "conv", "gemm", "recurrent"))
         lines.append(f"| {d.name} | {d.peak_tflops:g} | {d.bandwidth_gbyte_per_s:g} | {d.launch_us:g} | {kinds} |")
     return lines
 

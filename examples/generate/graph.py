@@ -9,13 +9,14 @@ output.
 - A value with k consumers gets k gradients, which are added: (k - 1) passes over memory, charged to its producer.
 - A variable read in several places (tied) is complete when the last contribution is: the operator that runs last in the
   backward pass produces it, after the others.
-Values are f32. Shapes are those of one sample; the batch multiplies FLOPs and bytes, never a variable.
+Values and variables have the device's dtype. Shapes are those of one sample; the batch multiplies FLOPs and bytes, never a
+variable.
 """
 
 from dataclasses import dataclass, field
 from math import prod
 
-F32 = 4
+WIDTHS = {"f32": 4, "bf16": 2, "f16": 2}
 
 
 @dataclass
@@ -39,6 +40,7 @@ class Operator:
 class Graph:
     def __init__(self, name, device, batch):
         self.name, self.device, self.batch = name, device, batch
+        self.width = WIDTHS[device.dtype]  # bytes of an element
         self.variables = {}
         self.operators = []
 
@@ -52,7 +54,7 @@ class Graph:
         return Value(tuple(shape), x.source, x.grad)
 
     def variable(self, name, *shape, sparse_rows=None):
-        entry = {"name": name, "shape": list(shape), "dtype": "f32"}
+        entry = {"name": name, "shape": list(shape), "dtype": self.device.dtype}
         if sparse_rows:
             entry["sparse_rows"] = min(sparse_rows, shape[0])
         assert self.variables.setdefault(name, entry)["shape"] == entry["shape"], name
@@ -61,14 +63,16 @@ class Graph:
     def size(self, *names):
         return sum(prod(self.variables[n]["shape"]) for n in names)
 
-    def operator(self, name, inputs, shape, reads=(), kind="memory", flops=0.0, traffic=0.0, grad_traffic=0.0, steps=1):
+    def operator(self, name, inputs, shape, reads=(), kind="memory", flops=0.0, traffic=0.0, grad_traffic=0.0, steps=1,
+                 grad_flops=None):
         """flops: of one sample, forward. traffic: bytes of the whole batch, weights included. steps: launches, one
-        after another, as in a recurrence over time."""
+        after another, as in a recurrence over time. grad_flops: of one sample, where they are not the forward ones for
+        each gradient."""
         gradients = bool(reads) + sum(v.grad for v in inputs)
-        flops *= self.batch
+        grad_flops = gradients * flops if grad_flops is None else grad_flops
         again = self.device.launch_us * (steps - 1)
-        time = self.device.time_us(kind, flops, traffic) + again
-        grad_time = self.device.time_us(kind, gradients * flops, grad_traffic) + again if gradients else None
+        time = self.device.time_us(kind, self.batch * flops, traffic) + again
+        grad_time = self.device.time_us(kind, self.batch * grad_flops, grad_traffic) + again if gradients else None
         op = Operator(name, list(inputs), list(reads), time, grad_time)
         for source in {id(v.source): v.source for v in inputs if v.source}.values():
             source.consumers.append(op)
@@ -77,7 +81,7 @@ class Graph:
         return op.output
 
     def bytes(self, *values):
-        return sum(prod(v.shape) for v in values) * F32 * self.batch
+        return sum(prod(v.shape) for v in values) * self.width * self.batch
 
     # -- operators -----------------------------------------------------------------------------------------------------
 
@@ -89,7 +93,7 @@ class Graph:
         reads = [self.variable(name + ".weight", channels, cin, *kernels)]
         if bias:
             reads.append(self.variable(name + ".bias", channels))
-        traffic = self.bytes(x, Value(out)) + self.size(*reads) * F32
+        traffic = self.bytes(x, Value(out)) + self.size(*reads) * self.width
         kind = "winograd" if kernel == 3 and stride == 1 else "conv"
         return self.operator(name, [x], out, reads, kind, 2.0 * prod(out) * cin * prod(kernels), traffic, 2 * traffic)
 
@@ -100,7 +104,7 @@ class Graph:
             if bias:
                 reads.append(self.variable(name + ".bias", width))
         out = x.shape[:-1] + (width,)
-        traffic = self.bytes(x, Value(out)) + self.size(*reads) * F32
+        traffic = self.bytes(x, Value(out)) + self.size(*reads) * self.width
         return self.operator(name, [x], out, reads, "gemm", 2.0 * prod(x.shape) * width, traffic, 2 * traffic)
 
     def matmul(self, name, a, b, shape, depth):
@@ -163,7 +167,7 @@ class Graph:
         touched = prod(tokens.shape) * self.batch
         table = table or self.variable(name + ".weight", rows, width, sparse_rows=touched if sparse else None)
         out = Value(tokens.shape + (width,))
-        dense = 0 if sparse else self.size(table) * F32
+        dense = 0 if sparse else self.size(table) * self.width
         return self.operator(name, [tokens], out.shape, [table], traffic=2 * self.bytes(out),
                              grad_traffic=dense + 3 * self.bytes(out))
 

@@ -3,7 +3,7 @@
 # second list, kept apart from the generator's own), and every description is well formed. Prints ok / not ok / skip
 # lines. With $OUT/bin/syncopate, the program must also accept each of them.
 # Computes: it waits for nothing and times nothing.
-# Plan: 64
+# Plan: 78
 cd "$(dirname "$0")/../.." || exit 1
 
 if ! command -v python3 >/dev/null; then
@@ -33,12 +33,15 @@ PUBLISHED = {
     "bert-large": (335141888, 391), "bert-3l": (45691392, 55), "inception-v3": (23834568, 284),
     "resnet101": (44549160, 314),
     "gpt2-small": (124439808, 148), "ncf": (122870601, 10), "ncf-sparse": (122870601, 10), "seq2seq": (67.2, 32),
-    "transformer": (91.8, 164), "mlp-small": (0, 8), "cnn-small": (0, 40), "transformer-small": (0, 64),
+    "transformer": (91.8, 164), "llama-135m": (134515008, 272), "llama-1b": (1235814400, 146), "llama-8b": (8030261248, 291),
+    "llama-135m-v100": (134515008, 272), "llama-1b-v100": (1235814400, 146), "llama-8b-v100": (8030261248, 291),
+    "mlp-small": (0, 8), "cnn-small": (0, 40), "transformer-small": (0, 64),
 }
 NODE = {"name", "count", "devices", "device", "nic_gbit_per_s", "nic_latency_us", "device_link_gbyte_per_s",
         "compute_scale"}
 CLUSTERS = {"lab-4x1g": (4, 4), "lab-4x1g-weather": (4, 4), "lab-8x500m": (8, 8), "lab-mixed": (6, 6), "v100-16x10g": (4, 16),
-            "autosync-a": (11, 11), "autosync-b": (4, 16), "k80-8x10g": (8, 16), "h100-64x8": (64, 512)}
+            "autosync-a": (11, 11), "autosync-b": (4, 16), "k80-8x10g": (8, 16), "h100-64x8": (64, 512),
+            "h100-64x8-bf16": (64, 512)}
 
 
 def require(condition, why):
