@@ -9,6 +9,7 @@
 #include "cli/paths.h"
 #include "cli/progress.h"
 #include "cli/runner_options.h"
+#include "strategy/encoder.h"
 #include "tuner/session/collection.h"
 #include "tuner/session/runners.h"
 
@@ -24,7 +25,7 @@ static enum status collect(const struct inputs *inputs, const struct runner_opti
         return st;
     space.algorithms = runner_algorithms(&runner);
     if (allow_lossy)
-        space.encodings = (1u << ENCODING_COUNT) - 1;
+        space.encodings = encoder_set(&inputs->cluster);
     space.min_partition_bytes = space.min_credit_bytes = 16 << 10;
     st = store_open(dataset, STORE_READ_WRITE, &store, err);
     if (!st) {

@@ -22,8 +22,8 @@ struct simulation {
     struct cost cost;
     struct timeline *timeline;
     struct expectation_options weather;
-    double bound_us, lossy_bound_us; /* bound_iteration; of strategies that encode too */
-    uint64_t memory_bytes;           /* that a device may have; 0: no budget */
+    double bound_us, lossy_bound_us[LOSSINESS_COUNT]; /* bound_iteration; by what strategies may lose */
+    uint64_t memory_bytes;                            /* that a device may have; 0: no budget */
 };
 
 enum { MAX_CONTENDERS = 48 };

@@ -59,7 +59,7 @@ static double waited(const struct survey *s, const struct message *message, doub
         const struct gradient *gradient = &s->gradients[s->place[piece->variable]];
         sum += (double)piece->bytes * fmax(0, ready_us - gradient->ready_us);
     }
-    return sum;
+    return sum * ((double)message->bytes / (double)message_piece_bytes(message));
 }
 
 /* When the gate of step k opens, as a part of the forward pass, for all messages that wait there. */

@@ -11,13 +11,14 @@
 #include "base/grow.h"
 #include "featurize/features.h"
 #include "featurize/features_internal.h"
+#include "strategy/encoder.h"
 
 /* What tells the shards of a variable apart; the first six are averaged over shards. */
 struct facts {
     double ps_transfer_us, ps_overheads, ps_constants, cc_startup_us, cc_transfer_us, cc_messages;
     double bytes, messages, log2_message_bytes, wait_us;
     double log2_server_rate, server_load, server_devices;
-    double kind, encoding, group, local_reduction, partition_bytes; /* of the shard's synchronizer */
+    double kind, encoding, figure, group, local_reduction, partition_bytes; /* of the shard's synchronizer */
 };
 enum { FACTS = sizeof(struct facts) / sizeof(double) };
 _Static_assert(FACTS * sizeof(double) == sizeof(struct facts), "facts are numbers without gaps");
@@ -70,7 +71,7 @@ static void add_piece(const struct survey *s, uint32_t place, uint32_t at, struc
     uint32_t m = s->message_of[at];
     const struct message *message = &s->plan->messages[m];
     const struct message_view *view = &s->messages[m];
-    double bytes = (double)s->plan->pieces[s->piece[at]].bytes, share = bytes / (double)message->bytes;
+    double bytes = (double)s->plan->pieces[s->piece[at]].bytes, share = bytes / (double)message_piece_bytes(message);
     facts->messages++;
     facts->log2_message_bytes += bytes * view->log2_bytes;
     facts->wait_us += bytes * fmax(0, view->ready_us - s->gradients[place].ready_us);
@@ -85,6 +86,7 @@ static void add_piece(const struct survey *s, uint32_t place, uint32_t at, struc
 static void add_sync(const struct variable_sync *sync, struct facts *facts) {
     facts->kind = sync->kind;
     facts->encoding = sync->encoding;
+    facts->figure = sync->figure;
     facts->group = sync->group;
     facts->local_reduction = sync->local_reduction;
     facts->partition_bytes = (double)sync->partition_bytes;
@@ -111,6 +113,9 @@ static void describe(const struct survey *s, uint32_t place, const struct variab
         add_piece(s, place, *at, facts);
     facts->log2_message_bytes = feature_share(facts->log2_message_bytes, facts->bytes);
     facts->wait_us = feature_share(facts->wait_us, facts->bytes);
+    if (encoding_is_encoder(sync->encoding))
+        facts->bytes = (double)encoder_bytes(sync->encoding, sync->figure,
+                                             bytes / dtype_bytes(s->plan->model->variables[v].dtype));
     if (sync->kind == SYNC_PARAMETER_SERVER)
         add_server(s, sync, k, facts);
 }
@@ -156,7 +161,8 @@ static double partition_bytes(const struct survey *s, const struct variable_sync
 
 static void write_sync(const struct survey *s, const struct variable_sync *sync, double *row) {
     SET(row, server, sync->kind == SYNC_PARAMETER_SERVER);
-    row[FEATURE_SHARD_encoding_none + (int)sync->encoding] = 1;
+    if (!encoding_is_encoder(sync->encoding))
+        row[FEATURE_SHARD_encoding_none + (int)sync->encoding] = 1;
     SET(row, log2_partition, feature_log2(partition_bytes(s, sync)));
     SET(row, log2_shards, log2(sync->shards));
     SET(row, cut_axis, sync->shards > 1 ? sync->axis + 1 : 0);

@@ -63,7 +63,8 @@ static void price(struct survey *s, uint32_t m) {
     const struct message *message = &s->plan->messages[m], *before = m ? message - 1 : NULL;
     struct message_view *view = &s->messages[m];
     if (before && before->bytes == message->bytes && before->kind == message->kind &&
-        before->algorithm == message->algorithm && before->half == message->half) {
+        before->algorithm == message->algorithm && before->half == message->half &&
+        before->encoder == message->encoder && before->unencoded_bytes == message->unencoded_bytes) {
         *view = view[-1];
     } else {
         view->log2_bytes = feature_log2((double)message->bytes);

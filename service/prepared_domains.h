@@ -19,7 +19,7 @@ struct prepared_domains; /* opaque */
 struct prepared_domain {
     const struct model *model;
     const struct cluster *cluster;
-    double lower_bound_us, lossy_bound_us; /* of strategies without encodings; with them */
+    double lower_bound_us, lossy_bound_us[LOSSINESS_COUNT]; /* of strategies without encodings; by what may be lost */
 };
 
 /* Keep at most `most` domains that nobody uses. NULL when memory is out. */

@@ -14,6 +14,7 @@ struct need {
     double ready_us, tail_us, forward_us; /* on a device of compute_scale 1 */
     double dense_bytes, served_bytes;     /* by all-reduce; by a push */
     bool sparse;                          /* may be gathered */
+    bool exchanged;                       /* may go by an encoder's all-to-all and all-gather */
 };
 
 /* The fewest bytes of a variable that one device pushes, however the variable is cut. Shards of axis 0 move each row
@@ -26,19 +27,35 @@ static double least_served_bytes(const struct variable *v, double part) {
     return (double)v->sparse_rows * (row + INDEX_BYTES);
 }
 
-/* The part of a gradient's bytes that is left when it is encoded; strategy/space/space.h says which are. */
-static double encoded_part(const struct variable *v) {
-    return v->dtype == DTYPE_f32 || v->dtype == DTYPE_f64 ? 2.0 / (double)dtype_bytes(v->dtype) : 1;
+static bool may_be_encoded(const struct variable *v) {
+    return v->dtype == DTYPE_f32 || v->dtype == DTYPE_f64;
 }
 
-static void needs_of(const struct model *model, const struct gradient *gradients, bool lossy, struct need *needs) {
+/* The time for which an encoder's all-to-all and all-gather hold the network, of that of an all-reduce of as many
+ * bytes. They add nothing on their way. */
+static double exchange_part(const struct cost *cost) {
+    const double n = cost->cluster->n_devices, moved = 2 * (n - 1) / n;
+    return fmin(1, cost->n_workers > 1
+                       ? moved / cost->limit_all_reduce_wire
+                       : moved / cost->limit_device_link_bytes_per_us / cost->limit_all_reduce_per_byte_us);
+}
+
+static void needs_of(const struct model *model, const struct gradient *gradients, const struct cost *cost,
+                     enum lossiness lossy, struct need *needs) {
+    const double exchange = exchange_part(cost);
     for (uint32_t i = 0; i < model->n_variables; i++) {
         const struct gradient *g = &gradients[i];
         const struct variable *v = &model->variables[g->variable];
-        const double part = lossy ? encoded_part(v) : 1;
-        needs[i] = (struct need){
-            g->ready_us,       g->tail_us, model->forward_us, part * (double)g->bytes, least_served_bytes(v, part),
-            v->sparse_rows > 0};
+        const double width = (double)dtype_bytes(v->dtype);
+        const bool exchanged = lossy == LOSSY_byte && may_be_encoded(v);
+        const double part = lossy && may_be_encoded(v) ? 2 / width : 1;
+        needs[i] = (struct need){g->ready_us,
+                                 g->tail_us,
+                                 model->forward_us,
+                                 (exchanged ? fmin(part, exchange / width) : part) * (double)g->bytes,
+                                 least_served_bytes(v, part),
+                                 v->sparse_rows > 0,
+                                 exchanged};
     }
 }
 
@@ -217,10 +234,12 @@ static double volume(const struct work *work, const struct shape *s) {
 /* Launch and latency before the network holds anything of a gradient, by the way that has the least: some of its shards
  * may go that way, however few. */
 static double lag_us(const struct need *need, const struct price *price, const struct cost *cost) {
-    double served = price->served_lag_us;
+    double served = price->served_lag_us, reduced = cost->limit_all_reduce_startup_us;
     if (need->sparse)
         served = fmin(served, cost->limit_gather_startup_us);
-    return cost->limit_message_us + fmin(cost->limit_all_reduce_startup_us, served);
+    if (need->exchanged)
+        reduced = fmin(reduced, 2 * cost->limit_gather_startup_us);
+    return cost->limit_message_us + fmin(reduced, served);
 }
 
 /* Of the gradients whose lag is at least lag. */
@@ -289,8 +308,8 @@ static void bound_one_node(const struct work *work, const struct cost *cost, str
     bound->barrier_windows_us = windows(work, &price, cost, true);
 }
 
-static enum status take_work(struct work *work, const struct model *model, bool lossy, struct arena *arena,
-                             struct error *err) {
+static enum status take_work(struct work *work, const struct model *model, const struct cost *cost,
+                             enum lossiness lossy, struct arena *arena, struct error *err) {
     work->n = model->n_variables;
     work->gradients = arena_alloc(arena, work->n, sizeof *work->gradients);
     work->needs = arena_alloc(arena, work->n, sizeof *work->needs);
@@ -301,16 +320,16 @@ static enum status take_work(struct work *work, const struct model *model, bool 
         return error_no_memory(err);
     enum status status = gradients_list(model, 1, work->gradients, err);
     if (!status)
-        needs_of(model, work->gradients, lossy, work->needs);
+        needs_of(model, work->gradients, cost, lossy, work->needs);
     return status;
 }
 
-enum status bound_iteration(const struct model *model, const struct cost *cost, bool lossy, struct bound *out,
+enum status bound_iteration(const struct model *model, const struct cost *cost, enum lossiness lossy, struct bound *out,
                             struct error *err) {
     struct bound bound = {0};
     struct arena arena = {0};
     struct work work;
-    enum status status = take_work(&work, model, lossy, &arena, err);
+    enum status status = take_work(&work, model, cost, lossy, &arena, err);
     if (!status) {
         bound.compute_us = (model->forward_us + model->backward_us) * cost->cluster->nodes[cost->slowest].compute_scale;
         if (cost->n_workers > 1)

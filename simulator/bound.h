@@ -1,9 +1,9 @@
 /* A lower bound on the iteration time of every strategy, so that each answer can be reported with its gap to it.
  *
  * It holds for timeline_run of every plan that strategies without encoding lower to on this model and cluster, and
- * if `lossy` of those with encodings too (every f32 and f64 then counts two bytes), whatever the architecture, servers
- * (nodes without devices too), merging, partition, policy and credit. docs/lower-bound.md has the proof. It is the
- * largest of
+ * of those with encodings that lose at most `lossy` (every f32 and f64 then counts two bytes, or one, which no server
+ * can add), whatever the architecture, servers (nodes without devices too), merging, partition, policy and credit.
+ * docs/lower-bound.md has the proof. It is the largest of
  *
  *   compute   the slowest device's operators, one after another.
  *
@@ -34,6 +34,7 @@
 #include "base/error.h"
 #include "strategy/cost/cost.h"
 #include "strategy/model.h"
+#include "strategy/strategy.h"
 
 struct bound {
     double compute_us, volume_us;
@@ -43,7 +44,7 @@ struct bound {
 };
 
 /* O((operators + variables) log variables + nodes). `cost` is the cluster's. Fails: ST_NO_MEMORY. */
-enum status bound_iteration(const struct model *model, const struct cost *cost, bool lossy, struct bound *out,
+enum status bound_iteration(const struct model *model, const struct cost *cost, enum lossiness lossy, struct bound *out,
                             struct error *err);
 
 #endif

@@ -436,8 +436,7 @@ static bool sums_in_node(const struct message *message, const struct chain *chai
 /* Bringing gradients into the message, or out of it. What is encoded is converted on the way and needs no copy. */
 static double pack_us(const struct timeline *tl, const struct message *message) {
     uint64_t copied = message->n_pieces > 1 ? message->bytes - message->encoded_bytes : 0;
-    return (double)copied / tl->cost->copy_bytes_per_us +
-           (double)message->unencoded_bytes / tl->cost->encode_bytes_per_us;
+    return (double)copied / tl->cost->copy_bytes_per_us + cost_encode_us(tl->cost, message);
 }
 
 /* Time on the device link for the node's other devices, one after another. */
@@ -464,11 +463,14 @@ static double occupy_launcher(struct timeline *tl, struct chain *chain, const st
 /* Keep the last cost: most messages of a plan are alike, and reading a measured curve takes long. */
 struct all_reduce_cost timeline_message_cost(struct timeline *tl, const struct message *message) {
     if (message->bytes != tl->last_bytes || message->algorithm != tl->last_algorithm ||
-        message->half != tl->last_half) {
+        message->half != tl->last_half || message->encoder != tl->last_encoder ||
+        message->unencoded_bytes != tl->last_unencoded) {
         tl->last_cost = cost_all_reduce(tl->cost, message);
         tl->last_bytes = message->bytes;
         tl->last_algorithm = message->algorithm;
         tl->last_half = message->half;
+        tl->last_encoder = message->encoder;
+        tl->last_unencoded = message->unencoded_bytes;
     }
     return tl->last_cost;
 }

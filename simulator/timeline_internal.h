@@ -164,6 +164,8 @@ struct timeline {
     uint64_t last_bytes;
     enum algorithm last_algorithm;
     enum half last_half;
+    enum encoding last_encoder;
+    uint64_t last_unencoded;
 };
 
 /* Whether a chain's pulls from a server are in one class with the pushes of the server's node, where the two nodes both

@@ -41,6 +41,7 @@
  *     "copy_gbyte_per_s" gathering several gradients into a message, and scattering them again
  *     "sum_gbyte_per_s"  adding one gradient to another, on a server or between devices of a node
  *     "encode_gbyte_per_s" converting a gradient to the element type that it travels in, or back: bytes before encoding
+ *     "int8_gbyte_per_s" encoding a gradient as int8 in blocks, or decoding it: bytes before encoding
  *     "goodput"          the part of the NIC's rate that a flow's bytes get, at most 1
  *     "eager_bytes"      how large a message is sent before its receiver answers. A larger one waits for the answer
  *                        to its request. The answer to a push also returns the push's credit. Where it is not known,
@@ -142,8 +143,8 @@ struct measurement {
 };
 
 struct runtime {
-    double message_us, coordination_us, push_us, copy_gbyte_per_s, sum_gbyte_per_s, encode_gbyte_per_s, goodput,
-        eager_bytes;
+    double message_us, coordination_us, push_us, copy_gbyte_per_s, sum_gbyte_per_s, encode_gbyte_per_s,
+        int8_gbyte_per_s, goodput, eager_bytes;
 };
 
 /* What computing and a message keep of their speeds while they overlap, and what a startup keeps beside bytes of other
@@ -226,7 +227,7 @@ const char *transport_name(enum transport transport); /* not of TRANSPORT_by_dev
 enum status cluster_read(const cJSON *json, const char *name, struct cluster *out, struct error *err);
 enum status cluster_read_file(const char *path, struct cluster *out, struct error *err);
 
-/* The description, expanded and with every default written out but those of eager_bytes and encode_gbyte_per_s; NULL
+/* The description, expanded and with every default written out but those of eager_bytes and of encodings; NULL
  * when memory is out. */
 cJSON *cluster_write(const struct cluster *cluster);
 

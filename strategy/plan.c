@@ -16,6 +16,8 @@
 
 #include <string.h>
 
+#include "strategy/encoder.h"
+
 enum { INDEX_BYTES = 8, CUT_ALIGNMENT = 8 };
 enum { SECOND_TO_COME = 0 }; /* of `other`, until second halves have numbers */
 
@@ -171,10 +173,20 @@ static enum status cut_steps(struct lowering *low, struct error *err) {
 
 /* ---- streams ---- */
 
+/* The open message is whole: what an encoder makes of it. */
+static void encode_message(struct message *open) {
+    if (!open->encoder)
+        return;
+    open->unencoded_bytes = open->bytes;
+    open->bytes = open->encoded_bytes =
+        encoder_bytes(open->encoder, open->figure, open->bytes / dtype_bytes(open->dtype));
+}
+
 static void close_message(struct lowering *low) {
     if (!low->open.bytes)
         return;
     low->open.n_pieces = (uint32_t)low->n_pieces - low->open.first_piece;
+    encode_message(&low->open);
     if (low->messages)
         low->messages[low->n_messages] = low->open;
     low->n_messages++;
@@ -259,6 +271,8 @@ static void stream_group(struct lowering *low, uint32_t g, enum half half) {
         const struct part *part = &low->parts[low->members[i]];
         uint64_t offset = part->offset_bytes;
         like.dtype = wire_dtype(low, part);
+        like.encoder = encoding_is_encoder(part->sync->encoding) ? part->sync->encoding : ENCODING_none;
+        like.figure = part->sync->figure;
         for (uint32_t k = part->first; k < part->end && !too_many(low); k++) {
             if (part->variable == last)
                 close_message(low);
@@ -608,7 +622,10 @@ static void sum_up(struct plan *plan) {
             plan->max_bytes = m->bytes;
         plan->any_all_reduce |= m->kind == SYNC_ALL_REDUCE;
         plan->any_server |= m->kind == SYNC_PARAMETER_SERVER;
-        plan->lossy |= m->encoded_bytes > 0;
+        const enum lossiness lossy = m->encoder         ? encoding_lossiness(m->encoder)
+                                     : m->encoded_bytes ? LOSSY_half
+                                                        : LOSSY_none;
+        plan->lossy = lossy > plan->lossy ? lossy : plan->lossy;
     }
 }
 

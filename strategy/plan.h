@@ -48,7 +48,8 @@
  *
  * Bytes are after encoding. Sparse variables under a parameter server or all_gather move only their touched rows and
  * 8 bytes of index a row; an all-reduce moves them dense. The bytes of a gathered message are those of one device.
- * A gradient that is encoded is converted as it goes into its message, and converted back as it comes out.
+ * A gradient that is encoded is converted as it goes into its message, and converted back as it comes out. Pieces of a
+ * message with an encoder count bytes before encoding.
  *
  * A new kind of message is a new enum sync_kind. `grep -rnE 'SYNC_|any_server|any_all_reduce|parameter_server'` finds
  * the code that asks for the kind, in these folders:
@@ -77,7 +78,7 @@
 /* A run of bytes of one variable's gradient inside a message. */
 struct piece {
     uint32_t variable;
-    /* Into the variable's gradient as it travels, shard after shard: encoded, and compacted if only rows travel. */
+    /* Into the variable's gradient as it travels, shard after shard: cast, and compacted if only rows travel. */
     uint64_t offset_bytes;
     uint64_t bytes;
 };
@@ -98,7 +99,9 @@ struct message {
     uint32_t other;           /* the other half; NO_MESSAGE: there is none */
     uint32_t server;          /* SYNC_PARAMETER_SERVER: node */
     bool local_reduction;     /* SYNC_PARAMETER_SERVER: one push a node instead of one a device */
-    enum dtype dtype;         /* of its elements on the wire */
+    enum dtype dtype;         /* of its elements on the wire; with an encoder of those that are encoded */
+    enum encoding encoder;    /* of all that is in it (strategy/encoder.h); ENCODING_none: it has none */
+    double figure;            /* of the encoder */
     /* Of the gradients in it that are encoded: bytes on the wire, a part of `bytes`, and bytes before encoding. */
     uint64_t encoded_bytes, unencoded_bytes;
     uint32_t fifo_rank; /* its place in the order of readiness: 0 is ready first */
@@ -125,9 +128,9 @@ struct plan {
     const uint32_t *first_ready, *by_ready; /* n_steps + 1, n_messages */
     const uint32_t *first_gate, *by_gate;
     bool any_all_reduce, any_server;
-    bool lossy;         /* some gradient travels in fewer bits than it has */
-    uint64_t bytes;     /* of all gradients: all-gathers do not count */
-    uint64_t max_bytes; /* of the largest message */
+    enum lossiness lossy; /* the most that a gradient loses on its way */
+    uint64_t bytes;       /* of all gradients: all-gathers do not count */
+    uint64_t max_bytes;   /* of the largest message */
 };
 
 /* One of two halves: the first opens no gate, the second is ready when the first has ended. */
@@ -136,6 +139,11 @@ static inline bool message_is_first_half(const struct message *message) {
 }
 static inline bool message_is_second_half(const struct message *message) {
     return message->half == HALF_gather && message->other != NO_MESSAGE;
+}
+
+/* The bytes of a message's pieces. */
+static inline uint64_t message_piece_bytes(const struct message *message) {
+    return message->encoder ? message->unencoded_bytes : message->bytes;
 }
 
 /* Lower. Fails: ST_INVALID (strategy_check), ST_INFEASIBLE (more than PLAN_MAX_MESSAGES messages), ST_NO_MEMORY.
@@ -152,12 +160,13 @@ enum status plan_relower(struct plan *plan, const struct model *model, const str
 /* Rows of shard k when `dim` rows are cut into `shards`: the first dim mod shards have one more (AutoSync §2). */
 uint64_t plan_shard_rows(uint64_t dim, uint32_t shards, uint32_t k);
 
-/* Bytes of shard k as it travels; 0 where a sparse gradient touches fewer rows than there are shards. */
+/* Bytes of shard k as it travels, before an encoder; 0 where a sparse gradient touches fewer rows than there are
+ * shards. */
 uint64_t plan_shard_bytes(const struct strategy *strategy, const struct variable *variable,
                           const struct variable_sync *sync, uint32_t k);
 
-/* Bytes of the variable's gradient as this strategy moves it: encoded, and compacted if only touched rows travel; and
- * those of its part k alone (sync_part). `sync` is the variable's, not a part's. */
+/* Bytes of the variable's gradient as this strategy moves it: cast (not encoded by an encoder), and compacted if only
+ * touched rows travel; and those of its part k alone (sync_part). `sync` is the variable's, not a part's. */
 uint64_t plan_gradient_bytes(const struct strategy *strategy, const struct variable *variable,
                              const struct variable_sync *sync);
 uint64_t plan_part_bytes(const struct strategy *strategy, const struct variable *variable,

@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "strategy/encoder.h"
+
 #define X(name) #name,
 static const char *const policy_names[] = {POLICY_TABLE(X)};
 static const char *const encoding_names[] = {ENCODING_TABLE(X)};
@@ -19,6 +21,10 @@ const char *encoding_name(enum encoding encoding) {
     return encoding_names[encoding];
 }
 
+enum lossiness encoding_lossiness(enum encoding encoding) {
+    return encoding == ENCODING_none ? LOSSY_none : encoding == ENCODING_int8 ? LOSSY_byte : LOSSY_half;
+}
+
 const char *sharded_name(enum sharded sharded) {
     return sharded_names[sharded];
 }
@@ -29,7 +35,7 @@ bool strategy_moves_rows(const struct strategy *strategy, const struct variable 
 }
 
 enum dtype strategy_wire_dtype(const struct variable *v, const struct variable_sync *sync) {
-    return sync->encoding == ENCODING_none ? v->dtype : sync->encoding == ENCODING_f16 ? DTYPE_f16 : DTYPE_bf16;
+    return sync->encoding == ENCODING_f16 ? DTYPE_f16 : sync->encoding == ENCODING_bf16 ? DTYPE_bf16 : v->dtype;
 }
 
 /* ---- building ---- */
@@ -177,6 +183,8 @@ static enum status renumber_pushes(struct strategy *strategy, struct error *err)
 static void clear_other_kind(struct variable_sync *sync) {
     if (sync->shards == 1)
         sync->axis = 0;
+    if (!encoding_is_encoder(sync->encoding))
+        sync->figure = 0;
     if (sync->kind == SYNC_PARAMETER_SERVER) {
         sync->group = 0;
         return;
@@ -192,8 +200,9 @@ static void clear_other_kind(struct variable_sync *sync) {
 static bool are_alike(const struct variable_sync *sync, const struct variable_sync *like) {
     for (uint32_t k = 0; k < sync->shards; k++) {
         const struct variable_sync *part = &sync->each[k];
-        if (part->kind != like->kind || part->encoding != like->encoding || part->group != like->group ||
-            part->local_reduction != like->local_reduction || part->partition_bytes != like->partition_bytes)
+        if (part->kind != like->kind || part->encoding != like->encoding || part->figure != like->figure ||
+            part->group != like->group || part->local_reduction != like->local_reduction ||
+            part->partition_bytes != like->partition_bytes)
             return false;
     }
     return true;

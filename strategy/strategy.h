@@ -41,7 +41,10 @@
  *     "partition"        default: not cut
  *       "axis"             the axis that is cut; default 0
  *       "shards"           into how many parts; the first (size mod shards) have one more row
- *     "encoding"         in which its gradient travels: none (default), f16 or bf16
+ *     "encoding"         in which its gradient travels: none (default), f16 or bf16; or an object of an encoder
+ *                        (strategy/encoder.h), whose groups have no "algorithm" and no "sharded":
+ *       "kind"             int8: 8-bit integers in blocks that share a scale
+ *       "block_size"       of int8: how many elements share a scale, 8 to 65536; default 256
  *     "sync"             "kind" is all_reduce, with "group" id of its group, or parameter_server, with
  *       "servers"          names of nodes; shard k lives on server k mod their number
  *       "local_reduction"  whether devices of a node sum first, so that one push a node is sent; default true
@@ -86,13 +89,16 @@ enum policy {
         POLICY_COUNT
 };
 
-#define ENCODING_TABLE(X) X(none) X(f16) X(bf16)
+#define ENCODING_TABLE(X) X(none) X(f16) X(bf16) X(int8)
 enum encoding {
 #define X(name) ENCODING_##name,
     ENCODING_TABLE(X)
 #undef X
         ENCODING_COUNT
 };
+
+/* How few bytes an element of a gradient travels in: as many as it has, two, or one. */
+enum lossiness { LOSSY_none, LOSSY_half, LOSSY_byte, LOSSINESS_COUNT };
 
 #define SHARDED_TABLE(X) X(none) X(optimizer) X(gradients) X(parameters)
 enum sharded {
@@ -133,6 +139,7 @@ struct variable_sync {
                                  * sealed, and the ways of all are here: `shards` entries */
     enum sync_kind kind;
     enum encoding encoding;
+    double figure;  /* of an encoder (strategy/encoder.h); else 0 */
     uint32_t group; /* SYNC_ALL_REDUCE: position in groups[] */
     /* SYNC_PARAMETER_SERVER: shard k lives on servers[k mod n_servers] (positions in the cluster's nodes). */
     uint32_t n_servers;
@@ -171,6 +178,7 @@ static inline struct variable_sync *sync_edit_part(struct variable_sync *sync, u
 
 const char *policy_name(enum policy policy);
 const char *encoding_name(enum encoding encoding);
+enum lossiness encoding_lossiness(enum encoding encoding);
 const char *sharded_name(enum sharded sharded);
 
 /* Whether a gradient, or this part of it, travels as its touched rows: sparse, and under a server or gathered. */
@@ -183,7 +191,8 @@ uint32_t strategy_sharded_parameters(const struct strategy *strategy);
 /* Whether pulls wait for their turn: pulls_by_priority, and policy, credit and servers are such that it matters. */
 bool strategy_orders_pulls(const struct strategy *strategy);
 
-/* The dtype in which this part of a variable's gradient travels. */
+/* The dtype in which this part of a variable's gradient travels; with an encoder that in which it is encoded: its own.
+ */
 enum dtype strategy_wire_dtype(const struct variable *variable, const struct variable_sync *sync);
 
 /* Read a description for this model and cluster: every variable of the model exactly once, servers that the cluster

@@ -2,6 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "strategy/encoder.h"
 #include "strategy/slices.h"
 #include "strategy/strategy.h"
 
@@ -93,8 +94,12 @@ static enum status check_part(const struct strategy *strategy, const struct vari
     enum status st = check_encoding(v, sync, err);
     if (!st && sync->kind == SYNC_ALL_REDUCE) {
         st = check_sharded(strategy, v, sync, err);
-        return st ? st : check_gathered(strategy, v, sync, err);
+        if (!st)
+            st = check_gathered(strategy, v, sync, err);
+        return st ? st : encoder_check(strategy, v, sync, err);
     }
+    if (!st)
+        st = encoder_check(strategy, v, sync, err);
     if (st)
         return st;
     st = check_partition_bytes(sync->partition_bytes, err);
@@ -278,6 +283,8 @@ enum status strategy_check(const struct strategy *strategy, const struct model *
             st = strategy_check_push(strategy, model, i, first + strategy->n_groups, err);
     }
     free(first);
+    if (!st)
+        st = encoder_check_groups(strategy, model, err);
     if (!st)
         st = slices_check(strategy, model, err);
     return st ? st : consistency_check(strategy, model, cluster, err);

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/json.h"
+#include "strategy/encoder.h"
 #include "strategy/slices.h"
 #include "strategy/strategy.h"
 
@@ -11,7 +12,6 @@ static const char STRATEGY_SCHEMA[] = "syncopate.strategy/1";
 
 #define X(name) #name,
 static const char *const policy_words[] = {POLICY_TABLE(X) NULL};
-static const char *const encoding_words[] = {ENCODING_TABLE(X) NULL};
 static const char *const algorithm_words[] = {ALGORITHM_TABLE(X) NULL};
 static const char *const sharded_words[] = {SHARDED_TABLE(X) NULL};
 #undef X
@@ -179,8 +179,8 @@ static enum status read_sync(const struct json_at *owner, const struct strategy 
     static const char *const known[2][6] = {{"kind", "group", NULL},
                                             {"kind", "servers", "local_reduction", "partition_bytes", "push", NULL}};
     struct json_at at;
-    size_t kind = 0, encoding = ENCODING_none;
-    enum status st = json_get_word(owner, "encoding", JSON_OPTIONAL, encoding_words, &encoding, err);
+    size_t kind = 0;
+    enum status st = encoder_read(owner, out, err);
     if (!st)
         st = json_member(owner, "sync", &at, err);
     if (!st)
@@ -189,7 +189,6 @@ static enum status read_sync(const struct json_at *owner, const struct strategy 
         st = json_expect_object(&at, known[kind], err);
     if (st)
         return st;
-    out->encoding = (enum encoding)encoding;
     out->kind = (enum sync_kind)kind;
     if (out->kind == SYNC_ALL_REDUCE)
         return strategy_read_group(&at, strategy, &out->group, err);
@@ -417,7 +416,7 @@ static bool write_server_sync(const struct variable_sync *sync, const struct clu
 
 static bool write_sync(const struct strategy *strategy, const struct variable_sync *sync, const struct cluster *cluster,
                        cJSON *owner) {
-    if (sync->encoding != ENCODING_none && !cJSON_AddStringToObject(owner, "encoding", encoding_name(sync->encoding)))
+    if (!encoder_write(sync, owner))
         return false;
     cJSON *object = cJSON_AddObjectToObject(owner, "sync");
     if (sync->kind == SYNC_PARAMETER_SERVER)

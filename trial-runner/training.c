@@ -57,6 +57,9 @@ enum status training_place(enum training_task task, const struct plan *plan, uin
     if (plan->ends_in_update && task)
         return error_set(err, ST_INVALID, "no device has all sums where parameters are sharded; %s needs them",
                          training_name(task));
+    if (task && plain && plan->n_messages > 0 && plan->messages[largest].encoder)
+        return error_set(err, ST_INVALID, "the largest message travels as %s; %s is learned over f32 or f64",
+                         encoding_name(plan->messages[largest].encoder), training_name(task));
     const uint64_t bytes = training_weights(task) * (plain ? dtype_bytes(dtype) : sizeof(double));
     if (bytes > 0 && plain && dtype != DTYPE_f32 && dtype != DTYPE_f64)
         return error_set(err, ST_INVALID, "the largest message travels as %s; %s is learned over f32 or f64",

@@ -430,13 +430,17 @@ static struct all_reduce_cost at_least(double least_us, struct all_reduce_cost c
     return cost;
 }
 
-static struct all_reduce_cost gather_cost(const struct all_reduce_table *table, double bytes) {
+struct all_reduce_cost all_reduce_gather_cost(const struct all_reduce_table *table, double bytes) {
     const struct gather *gather = &table->gather;
-    struct all_reduce_cost c = table->fixed || table->any_curve
-                                   ? half_of_ring(table, gather->devices * bytes)
-                                   : cheapest_line(&table->lines[ALGORITHM_all_gather], bytes);
-    c.startup_us += gather->sum_per_byte_us * bytes;
-    return at_least(gather->least_per_byte_us * bytes, c);
+    return at_least(gather->least_per_byte_us * bytes, table->fixed || table->any_curve
+                                                           ? half_of_ring(table, gather->devices * bytes)
+                                                           : cheapest_line(&table->lines[ALGORITHM_all_gather], bytes));
+}
+
+static struct all_reduce_cost gather_and_sum_cost(const struct all_reduce_table *table, double bytes) {
+    struct all_reduce_cost c = all_reduce_gather_cost(table, bytes);
+    c.startup_us += table->gather.sum_per_byte_us * bytes;
+    return c;
 }
 
 struct all_reduce_cost all_reduce_half_cost(const struct all_reduce_table *table, uint64_t bytes) {
@@ -447,7 +451,7 @@ struct all_reduce_cost all_reduce_half_cost(const struct all_reduce_table *table
 
 struct all_reduce_cost all_reduce_cost(const struct all_reduce_table *table, enum algorithm algorithm, uint64_t bytes) {
     if (algorithm == ALGORITHM_all_gather)
-        return gather_cost(table, (double)bytes);
+        return gather_and_sum_cost(table, (double)bytes);
     if (algorithm != ALGORITHM_auto || table->curves[ALGORITHM_auto].measured.n > 0)
         return cost_of(table, algorithm, (double)bytes);
     if (!table->any_curve && bytes < table->small_bytes)

@@ -106,6 +106,9 @@ struct all_reduce_cost all_reduce_cost(const struct all_reduce_table *table, enu
  * ring was, half of `auto`; then never less than the bytes over the narrowest NIC, less the own part. */
 struct all_reduce_cost all_reduce_half_cost(const struct all_reduce_table *table, uint64_t bytes);
 
+/* An all-gather of `bytes` of each device, without adding them. */
+struct all_reduce_cost all_reduce_gather_cost(const struct all_reduce_table *table, double bytes);
+
 /* The least time a byte for which any all-reduce of any size holds the network in either direction. */
 double all_reduce_least_per_byte_us(const struct all_reduce_table *table);
 

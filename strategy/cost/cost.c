@@ -4,6 +4,7 @@
 #include <math.h>
 
 #include "base/units.h"
+#include "strategy/cost/encoded.h"
 #include "strategy/cost/transport.h"
 #include "strategy/plan.h"
 
@@ -159,6 +160,8 @@ static void find_figures(struct cost *cost) {
     cost->copy_bytes_per_us = rate_or_free(units_gbyte_per_s(cost->runtime.copy_gbyte_per_s));
     cost->sum_bytes_per_us = rate_or_free(units_gbyte_per_s(cost->runtime.sum_gbyte_per_s));
     cost->encode_bytes_per_us = rate_or_free(units_gbyte_per_s(cost->runtime.encode_gbyte_per_s));
+    cost->int8_bytes_per_us = rate_or_free(units_gbyte_per_s(cost->runtime.int8_gbyte_per_s));
+    cost->direct_per_byte_us = cost_direct_per_byte_us(cost);
     cost->push_us = measured_latency(cluster, OPERATION_push);
     cost->pull_us = measured_latency(cluster, OPERATION_pull);
     cost->burst_bytes = isfinite(cost->narrowest_bytes_per_us)
@@ -226,6 +229,8 @@ void cost_release(struct cost *cost) {
 }
 
 struct all_reduce_cost cost_all_reduce(const struct cost *cost, const struct message *message) {
+    if (message->encoder)
+        return cost_encoded(cost, message);
     if (message->half)
         return all_reduce_half_cost(&cost->all_reduce, message->bytes);
     return all_reduce_cost(&cost->all_reduce, message->algorithm, message->bytes);

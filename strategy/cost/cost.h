@@ -43,7 +43,9 @@ struct cost {
     const uint32_t *workers;       /* their positions, rising */
     const double *nic_bytes_per_us;
     const double *device_link_bytes_per_us;
-    double copy_bytes_per_us, sum_bytes_per_us, encode_bytes_per_us;
+    double copy_bytes_per_us, sum_bytes_per_us, encode_bytes_per_us, int8_bytes_per_us;
+    /* Where every device sends a part of its bytes to each other device: through the NIC that takes longest. */
+    double direct_per_byte_us;
     double push_us, pull_us; /* between nodes, NIC latency aside */
     double burst_bytes, eager_bytes;
     struct interference in_startup, in_transfer; /* shares of speed; 1 where nothing was measured */
@@ -74,7 +76,11 @@ double cost_nic_bytes_per_us(const struct cost *cost, uint32_t node, double gbit
 double cost_push_latency_us(const struct cost *cost, uint32_t worker, uint32_t server);
 double cost_pull_latency_us(const struct cost *cost, uint32_t worker, uint32_t server);
 
-/* An all-reduce of a plan, or half of one. */
+/* Bringing what is encoded of a message into it, or out of it. */
+double cost_encode_us(const struct cost *cost, const struct message *message);
+
+/* An all-reduce of a plan, or half of one, or what a message with an encoder has in its place. Of that, the passes over
+ * gradients between the first and the last byte are part of startup_us, since the network is free meanwhile. */
 struct all_reduce_cost cost_all_reduce(const struct cost *cost, const struct message *message);
 
 #endif

@@ -10,12 +10,15 @@
  *             pull and one acknowledgement, so a third for each
  *   [ETH]     1448 bytes of payload in 1538 on the wire, the rest of Ethernet, IP and TCP
  *   [HBM]     NVIDIA V100 datasheet: 900 GB/s; a copy reads and writes, and reaches about three quarters of it. To
- *             encode is to read 4 bytes and write 2, to decode the reverse: 6 bytes where a copy moves 8
+ *             encode is to read 4 bytes and write 2, to decode the reverse: 6 bytes where a copy moves 8. With int8 it
+ *             is 5 bytes, the scales aside, where a block is read once
  *   [BPS]     BytePS (OSDI 2020) §4.2: summing on a server's processor is faster than its NIC; 20 GB/s is a memory
  *             channel of DDR4
  *   [LAB]     `syncopate bench` of lab-4x1g, a network of namespaces on 2 cores: typical of loaded CPU machines only
  *   [F16C]    a processor's conversions between f32 and f16 are limited by memory too: 6 bytes where a copy moves 8, so
  *             4/3 of the copy's rate. The worker's conversions were 1.3 to 2.1 times as fast as copies beside them
+ *   [INT8]    beside conversions to f16 and back, those of the worker to int8 in blocks of 256 and back were three
+ *             quarters as fast: each element is looked at twice, for the scale and for its number
  *   [GLOO]    `python3 -m syncopate_torch.bench` on the same, PyTorch 1.13: ranks share
  *             processors there, and gloo's threads wait for each other */
 #include "strategy/cost/transport.h"
@@ -44,23 +47,25 @@ static const struct transport_error MEASURED_MPI = {0.074, 0.21, "60 trials on m
 
 static const struct figures profiles[TRANSPORT_COUNT] = {
     [TRANSPORT_ideal] = {.tcp_gbit_per_s = INFINITY, .pcie = 1, .nvlink = 1},
-    [TRANSPORT_nccl] = {.runtime = {.message_us = 300,          /* [BS] */
-                                    .coordination_us = 500,     /* [HVD] */
-                                    .push_us = 100,             /* [BS] */
-                                    .copy_gbyte_per_s = 340,    /* [HBM] */
-                                    .sum_gbyte_per_s = 20,      /* [BPS] */
-                                    .encode_gbyte_per_s = 450}, /* [HBM] */
-                        .tcp_gbit_per_s = 20,                   /* [N209], [N450] */
-                        .pcie = 5.0 / 6,                        /* [NCCL] */
-                        .nvlink = 0.8,                          /* [NCCL] */
+    [TRANSPORT_nccl] = {.runtime = {.message_us = 300,         /* [BS] */
+                                    .coordination_us = 500,    /* [HVD] */
+                                    .push_us = 100,            /* [BS] */
+                                    .copy_gbyte_per_s = 340,   /* [HBM] */
+                                    .sum_gbyte_per_s = 20,     /* [BPS] */
+                                    .encode_gbyte_per_s = 450, /* [HBM] */
+                                    .int8_gbyte_per_s = 540},  /* [HBM] */
+                        .tcp_gbit_per_s = 20,                  /* [N209], [N450] */
+                        .pcie = 5.0 / 6,                       /* [NCCL] */
+                        .nvlink = 0.8,                         /* [NCCL] */
                         .error = {0.024, 0.53, "76 published throughputs of ResNet-50 on up to 32 V100"}},
     [TRANSPORT_mpi] = {.runtime = {.message_us = 60, /* [LAB], as the next four */
                                    .coordination_us = 200,
                                    .push_us = 150,
                                    .copy_gbyte_per_s = 7,
                                    .sum_gbyte_per_s = 6.5,
-                                   .encode_gbyte_per_s = 9}, /* [F16C] */
-                       .tcp_gbit_per_s = 20,                 /* [N450] */
+                                   .encode_gbyte_per_s = 9, /* [F16C] */
+                                   .int8_gbyte_per_s = 7},  /* [INT8] */
+                       .tcp_gbit_per_s = 20,                /* [N450] */
                        .pcie = 1,
                        .nvlink = 1,
                        .error = {0.083, 0.23, "48 trials in the lab that the figures are from"}},
@@ -69,7 +74,8 @@ static const struct figures profiles[TRANSPORT_COUNT] = {
                                     .push_us = 150, /* [LAB] */
                                     .copy_gbyte_per_s = 4.5,
                                     .sum_gbyte_per_s = 6.5,
-                                    .encode_gbyte_per_s = 6}, /* [F16C] */
+                                    .encode_gbyte_per_s = 6,  /* [F16C] */
+                                    .int8_gbyte_per_s = 4.5}, /* [INT8] */
                         .tcp_gbit_per_s = 20,                 /* [N450] */
                         .pcie = 1,
                         .nvlink = 1},
@@ -78,7 +84,8 @@ static const struct figures profiles[TRANSPORT_COUNT] = {
                                        .push_us = 100,
                                        .copy_gbyte_per_s = 340,
                                        .sum_gbyte_per_s = 20,
-                                       .encode_gbyte_per_s = 450},
+                                       .encode_gbyte_per_s = 450,
+                                       .int8_gbyte_per_s = 540},
                            .tcp_gbit_per_s = 20,
                            .pcie = 5.0 / 6,
                            .nvlink = 0.8},
@@ -133,6 +140,7 @@ struct runtime transport_runtime(const struct cluster *cluster) {
         .copy_gbyte_per_s = measured_or(measured->copy_gbyte_per_s, typical->copy_gbyte_per_s),
         .sum_gbyte_per_s = measured_or(measured->sum_gbyte_per_s, typical->sum_gbyte_per_s),
         .encode_gbyte_per_s = measured_or(measured->encode_gbyte_per_s, typical->encode_gbyte_per_s),
+        .int8_gbyte_per_s = measured_or(measured->int8_gbyte_per_s, typical->int8_gbyte_per_s),
         .goodput = measured->goodput,
         .eager_bytes = measured->eager_bytes,
     };

@@ -32,7 +32,7 @@ static bool is_merged(const struct variable_sync *sync) {
 
 /* Both are merged with others, and have the settings that are not the group's. */
 static bool are_alike(const struct variable_sync *x, const struct variable_sync *y) {
-    if (x->kind != y->kind || x->encoding != y->encoding || !is_merged(x) || !is_merged(y))
+    if (x->kind != y->kind || x->encoding != y->encoding || x->figure != y->figure || !is_merged(x) || !is_merged(y))
         return false;
     return x->kind == SYNC_ALL_REDUCE || (x->servers[0] == y->servers[0] && x->local_reduction == y->local_reduction &&
                                           x->partition_bytes == y->partition_bytes);

@@ -36,7 +36,9 @@ void draft_close(struct draft *d) {
 
 enum status draft_finish(struct draft *d, struct strategy *out, struct error *err) {
     shards_settle(d);
+    encoders_settle(d);
     groups_settle(d);
+    encoders_settle_groups(d);
     pushes_settle(d);
     enum status st = d->no_memory ? error_no_memory(err) : ST_OK;
     if (!st)

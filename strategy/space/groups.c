@@ -1,10 +1,11 @@
 /* Merge groups of a draft. A message has one element type on the wire, so a group may not mix types. Samplers and moves
  * merge groups without looking at types. Settling then splits the groups that mix types, in one pass: each group heads
- * a chain of the groups that were split off it, one a type. Dense gradients are also split off a group that is
- * gathered, and all-reduced by any algorithm of the space. */
+ * a chain of the groups that were split off it, one a type and encoder. Dense gradients are also split off a group that
+ * is gathered, and all-reduced by any algorithm of the space. */
 #include <stdlib.h>
 #include <string.h>
 
+#include "strategy/encoder.h"
 #include "strategy/space/space.h"
 #include "strategy/space/space_internal.h"
 
@@ -12,10 +13,16 @@ struct chain {
     uint32_t next;   /* 0 ends it: group 0 is never split off another */
     enum dtype type; /* DTYPE_COUNT: no member yet */
     bool reduced;    /* split off a gathered group */
+    enum encoding encoder;
+    double figure;
 };
 
+static bool is_like(const struct chain *a, const struct chain *b) {
+    return a->type == b->type && a->reduced == b->reduced && a->encoder == b->encoder && a->figure == b->figure;
+}
+
 enum dtype space_wire_type(const struct variable *variable, enum encoding encoding) {
-    return encoding == ENCODING_none ? variable->dtype : encoding == ENCODING_f16 ? DTYPE_f16 : DTYPE_bf16;
+    return encoding == ENCODING_f16 ? DTYPE_f16 : encoding == ENCODING_bf16 ? DTYPE_bf16 : variable->dtype;
 }
 
 uint32_t group_add(struct draft *d, struct group like) {
@@ -40,22 +47,24 @@ uint32_t group_add(struct draft *d, struct group like) {
 /* The group for the type of a part of variable v in the chain of its present group, made if it is not there. */
 static uint32_t group_of_type(struct draft *d, struct chain *chains, uint32_t v, const struct variable_sync *part) {
     const struct variable *variable = &d->space->model->variables[v];
-    enum dtype type = space_wire_type(variable, part->encoding);
     uint32_t head = part->group, g = head;
     struct group like = d->strategy.groups[head];
     bool reduced = like.algorithm == ALGORITHM_all_gather && !variable->sparse_rows;
+    const bool encoded = encoding_is_encoder(part->encoding);
+    const struct chain own = {0, space_wire_type(variable, part->encoding), reduced,
+                              encoded ? part->encoding : ENCODING_none, encoded ? part->figure : 0};
     if (chains[g].type == DTYPE_COUNT && !reduced)
-        chains[g].type = type;
-    while ((chains[g].type != type || chains[g].reduced != reduced) && chains[g].next)
+        chains[g] = (struct chain){chains[g].next, own.type, reduced, own.encoder, own.figure};
+    while (!is_like(&chains[g], &own) && chains[g].next)
         g = chains[g].next;
-    if (chains[g].type == type && chains[g].reduced == reduced)
+    if (is_like(&chains[g], &own))
         return g;
     if (reduced)
         like.algorithm = (enum algorithm)draw_bit(d->rng, space_all_reduces(&d->space->options));
     uint32_t added = group_add(d, like);
     if (d->no_memory)
         return head;
-    chains[added] = (struct chain){0, type, reduced};
+    chains[added] = own;
     chains[g].next = added;
     return added;
 }

@@ -1,6 +1,7 @@
 /* Making a space: checking its options, the order of readiness, and what a server on each node can carry. */
 #include "strategy/space/space.h"
 
+#include "strategy/encoder.h"
 #include "strategy/space/ready_order.h"
 #include "strategy/space/space_internal.h"
 
@@ -135,7 +136,9 @@ static bool allows_part(const struct space_options *o, const struct strategy *st
     if (sync->kind == SYNC_PARAMETER_SERVER)
         return o->parameter_server && partition_allowed(o, sync->partition_bytes) && (o->share_pushes || !sync->push);
     const struct group *group = &strategy->groups[sync->group];
-    return o->all_reduce && o->algorithms >> group->algorithm & 1 && partition_allowed(o, group->partition_bytes);
+    const bool own_way = encoding_is_encoder(sync->encoding); /* its group has no algorithm */
+    return o->all_reduce && (own_way || o->algorithms >> group->algorithm & 1) &&
+           partition_allowed(o, group->partition_bytes);
 }
 
 bool space_allows_variable(const struct space *space, const struct strategy *strategy, uint32_t v) {

@@ -94,10 +94,14 @@ void push_unplace(struct draft *d, uint32_t v);
 /* Groups. A new group like `like`; its position, or 0 and no_memory. */
 uint32_t group_add(struct draft *d, struct group like);
 
-/* The element type that an encoded gradient has on the wire. */
+/* The element type that a gradient has on the wire; its own under an encoder. */
 enum dtype space_wire_type(const struct variable *variable, enum encoding encoding);
 
-/* Split each group that mixes types on the wire, so that the rule of strategy_check holds. */
+/* Encoders that break a rule are taken back, before groups are settled; afterwards their groups lose "algorithm". */
+void encoders_settle(struct draft *d);
+void encoders_settle_groups(struct draft *d);
+
+/* Split each group that mixes types on the wire or encoders, so that the rule of strategy_check holds. */
 void groups_settle(struct draft *d);
 
 #endif

@@ -60,7 +60,7 @@ static void locate(const struct layout *layout, const struct plan *plan, uint32_
 }
 
 uint32_t layout_sample_count(const struct message *message) {
-    uint64_t elements = message->bytes / dtype_bytes(message->dtype);
+    uint64_t elements = message_piece_bytes(message) / dtype_bytes(message->dtype);
     return elements < LAYOUT_SAMPLES ? (uint32_t)elements : LAYOUT_SAMPLES;
 }
 
@@ -69,7 +69,7 @@ static void choose_samples(const struct layout *layout, const struct plan *plan,
     const uint64_t width = dtype_bytes(message->dtype);
     const uint32_t n = layout_sample_count(message);
     for (uint32_t k = 0; k < n; k++)
-        locate(layout, plan, m, layout_sample_element(message->bytes / width, n, k) * width, k);
+        locate(layout, plan, m, layout_sample_element(message_piece_bytes(message) / width, n, k) * width, k);
 }
 
 void layout_init(struct layout *layout, const struct plan *plan, bool wide) {

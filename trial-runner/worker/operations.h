@@ -39,6 +39,10 @@ void operations_sum(struct operations *operations, uint64_t bytes);
 /* Encode `bytes` of f32 as f16, and decode them; not called where the program does not encode. */
 void operations_encode(struct operations *operations, uint64_t bytes);
 
+/* Encode `bytes` of f32 as int8 in blocks of the usual size, and decode them; not called where the program does not
+ * encode. */
+void operations_encode_blocks(struct operations *operations, uint64_t bytes);
+
 /* What the transport between hosts sends before the receiver has answered; 0 where it is not known. */
 double operations_eager_bytes(void);
 

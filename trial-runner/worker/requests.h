@@ -9,6 +9,7 @@
 enum completion_kind {
     DONE_ALL_REDUCE,   /* a message's all-reduce, here */
     DONE_RING,         /* a send or a receive of a step of a ring */
+    DONE_ENCODED,      /* a send or a receive of a message with an encoder */
     DONE_ALL_GATHER,   /* the slices of all devices are in `buffer` */
     DONE_LOCAL_SEND,   /* this device's gradient has left for its node's leader */
     DONE_LOCAL_RECV,   /* another device's gradient is in `buffer`, at the leader */

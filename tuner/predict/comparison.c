@@ -116,7 +116,7 @@ enum status comparison_run(const struct model *model, const struct cluster *clus
     c.memory_bytes = predictor.memory_bytes;
     st = fill_rows(&predictor, n_more, more, &c, err);
     if (!st)
-        st = bound_iteration(model, &predictor.cost, false, &bound, err);
+        st = bound_iteration(model, &predictor.cost, LOSSY_none, &bound, err);
     if (!st)
         st = all_reduce_floor(model, &predictor.cost, &c.all_reduce_us, err);
     predictor_release(&predictor);

@@ -304,6 +304,10 @@ static inline void ref_rates(struct ref *r) {
 static inline double ref_pack_us(const struct ref *r, int m) {
     const struct message *message = &r->plan->messages[m];
     double us = 0;
+    if (message->encoder) {
+        us = (double)message->unencoded_bytes / r->cost->int8_bytes_per_us;
+        return message->n_pieces > 1 ? us + (double)message->unencoded_bytes / r->cost->copy_bytes_per_us : us;
+    }
     if (message->n_pieces > 1)
         us += (double)(message->bytes - message->encoded_bytes) / r->cost->copy_bytes_per_us;
     if (message->encoded_bytes > 0)
@@ -449,6 +453,8 @@ static inline void ref_part_done(struct ref *r, int c, int m, enum ref_part part
 
 static inline struct all_reduce_cost ref_cost(const struct ref *r, int m) {
     const struct message *message = &r->plan->messages[m];
+    if (message->encoder)
+        return cost_all_reduce(r->cost, message); /* tests/unit/strategy/test_encoder.c has it by hand */
     return message->half ? all_reduce_half_cost(&r->cost->all_reduce, message->bytes)
                          : all_reduce_cost(&r->cost->all_reduce, message->algorithm, message->bytes);
 }

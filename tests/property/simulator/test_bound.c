@@ -308,9 +308,10 @@ static void check_instance(struct timeline *tl, struct rng *rng, struct tally *t
     assert_ok(random_model(rng, &in.model, &err));
     draw_cluster(rng, &in.cluster);
     assert_ok(cost_init(&in.cost, &in.cluster, &err));
-    const bool lossy = rng_below(rng, 3) == 0;
-    if (lossy)
-        options.encodings = (1u << ENCODING_COUNT) - 1;
+    const enum lossiness lossy = rng_below(rng, 3) ? LOSSY_none : 1 + (enum lossiness)rng_below(rng, 2);
+    for (uint32_t e = 0; e < ENCODING_COUNT; e++)
+        if (encoding_lossiness((enum encoding)e) <= lossy)
+            options.encodings |= 1u << e;
     assert_ok(bound_iteration(&in.model, &in.cost, lossy, &in.bound, &err));
     assert_ok(space_init(&in.space, &in.model, &in.cluster, &options, &err));
     check_baselines(&in);
@@ -368,7 +369,7 @@ static struct bound bound_of(struct handmade *h) {
     read_layers(&model);
     handmade_number_devices(h);
     assert_ok(cost_init(&cost, &h->cluster, &err));
-    assert_ok(bound_iteration(&model, &cost, false, &bound, &err));
+    assert_ok(bound_iteration(&model, &cost, LOSSY_none, &bound, &err));
     cost_release(&cost);
     model_release(&model);
     return bound;

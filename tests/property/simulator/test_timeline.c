@@ -86,6 +86,7 @@ static void random_cluster_into(struct rng *rng, struct fixture *f, bool bursts)
                                                .copy_gbyte_per_s = maybe(rng, 1, 4),
                                                .sum_gbyte_per_s = maybe(rng, 1, 4),
                                                .encode_gbyte_per_s = maybe(rng, 1, 4),
+                                               .int8_gbyte_per_s = maybe(rng, 1, 4),
                                                .goodput = rng_between(rng, 0.5, 1)};
     if (rng_below(rng, 2))
         random_transport_into(rng, f, bursts && !alike);
@@ -110,6 +111,13 @@ static void random_encoding_into(struct rng *rng, struct message *m) {
     m->unencoded_bytes = m->encoded_bytes * (rng_below(rng, 2) ? 2 : 4);
 }
 
+static void random_encoder_into(struct rng *rng, struct message *m) {
+    m->encoder = ENCODING_int8;
+    m->encoded_bytes = m->bytes;
+    m->unencoded_bytes = m->bytes * (rng_below(rng, 2) ? 4 : 8);
+    m->algorithm = ALGORITHM_auto;
+}
+
 static void random_message_into(struct rng *rng, struct fixture *f, enum mix mix) {
     uint32_t forward = f->plan.n_forward_steps, backward = f->plan.n_steps - forward;
     uint64_t bytes = 1 + (uint64_t)rng_log_between(rng, 1, 1e6);
@@ -119,8 +127,11 @@ static void random_message_into(struct rng *rng, struct fixture *f, enum mix mix
     if (rng_below(rng, 3) == 0)
         random_encoding_into(rng, m);
     m->algorithm = rng_below(rng, 3) ? (enum algorithm)rng_below(rng, ALGORITHM_COUNT) : ALGORITHM_tree;
-    if (mix == ALL_REDUCE || (mix != SERVERS && rng_below(rng, mix == BOTH ? 2 : 6) == 0))
+    if (mix == ALL_REDUCE || (mix != SERVERS && rng_below(rng, mix == BOTH ? 2 : 6) == 0)) {
+        if (rng_below(rng, 4) == 0)
+            random_encoder_into(rng, m);
         return;
+    }
     m->kind = SYNC_PARAMETER_SERVER;
     m->server = (uint32_t)rng_below(rng, f->site.cluster.n_nodes);
     m->local_reduction = rng_below(rng, 2);
@@ -130,7 +141,7 @@ static void random_message_into(struct rng *rng, struct fixture *f, enum mix mix
 static void split_some(struct rng *rng, struct fixture *f) {
     const uint32_t n = rng_below(rng, 3) == 0 ? f->plan.n_messages : 0;
     for (uint32_t i = 0; i < n; i++)
-        if (f->messages[i].kind == SYNC_ALL_REDUCE && rng_below(rng, 2))
+        if (f->messages[i].kind == SYNC_ALL_REDUCE && !f->messages[i].encoder && rng_below(rng, 2))
             fixture_split(f, &f->messages[i],
                           f->messages[i].bytes + f->messages[i].unencoded_bytes - f->messages[i].encoded_bytes);
 }

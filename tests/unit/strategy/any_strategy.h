@@ -110,6 +110,33 @@ static inline enum status any_shards(struct rng *rng, const struct variable *var
     return st;
 }
 
+static inline bool is_reduced_in(const struct variable_sync *part, uint32_t g) {
+    return part->kind == SYNC_ALL_REDUCE && part->group == g;
+}
+
+/* Some groups by int8, of those without an algorithm whose members are floats that are not cast. */
+static inline void any_encoders(struct rng *rng, const struct model *model, struct strategy *s) {
+    for (uint32_t g = 0; g < s->n_groups; g++) {
+        const double block = (double)(8 + rng_below(rng, 600));
+        bool may = s->groups[g].algorithm == ALGORITHM_auto && coin(rng, 0.5);
+        for (uint32_t v = 0; v < s->n_variables; v++)
+            for (uint32_t k = 0; k < sync_parts(&s->variables[v]); k++) {
+                const enum dtype own = model->variables[v].dtype;
+                const struct variable_sync *part = sync_part(&s->variables[v], k);
+                may &= !is_reduced_in(part, g) ||
+                       (part->encoding == ENCODING_none && (own == DTYPE_f32 || own == DTYPE_f64));
+            }
+        for (uint32_t v = 0; v < s->n_variables && may; v++)
+            for (uint32_t k = 0; k < sync_parts(&s->variables[v]); k++) {
+                struct variable_sync *part = sync_edit_part(&s->variables[v], k);
+                if (is_reduced_in(part, g)) {
+                    part->encoding = ENCODING_int8;
+                    part->figure = block;
+                }
+            }
+    }
+}
+
 /* Whether the group has members, and they may be sharded. */
 static inline bool may_shard(const struct strategy *s, uint32_t g) {
     const enum algorithm algorithm = s->groups[g].algorithm;
@@ -177,6 +204,7 @@ static inline enum status any_strategy(struct rng *rng, const struct model *mode
     }
     if (!st && !parameters && coin(rng, 0.2))
         return random_slices(rng, model, out, err);
+    any_encoders(rng, model, out);
     any_sharded(rng, out, parameters);
     return st;
 }

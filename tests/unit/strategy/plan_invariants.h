@@ -169,7 +169,7 @@ static inline const char *broken_steps(const struct plan *p, const struct expect
 }
 
 static inline uint64_t expected_width(const struct variable *v, const struct variable_sync *sync) {
-    return sync->encoding == ENCODING_none ? dtype_bytes(v->dtype) : 2;
+    return sync->encoding == ENCODING_f16 || sync->encoding == ENCODING_bf16 ? 2 : dtype_bytes(v->dtype);
 }
 
 static inline bool expected_sparse(const struct strategy *s, const struct variable *v,
@@ -225,7 +225,27 @@ static inline const struct variable_sync *way_of_piece(const struct plan *p, con
 }
 
 static inline enum dtype expected_dtype(const struct variable *v, const struct variable_sync *sync) {
-    return sync->encoding == ENCODING_none ? v->dtype : sync->encoding == ENCODING_f16 ? DTYPE_f16 : DTYPE_bf16;
+    return sync->encoding == ENCODING_f16 ? DTYPE_f16 : sync->encoding == ENCODING_bf16 ? DTYPE_bf16 : v->dtype;
+}
+
+/* What blocks of a byte an element and a scale of four bytes make of so many elements. */
+static inline uint64_t expected_int8(uint64_t elements, uint64_t block) {
+    uint64_t bytes = 0;
+    for (; elements > block; elements -= block)
+        bytes += block + 4;
+    return bytes + elements + (elements ? 4 : 0);
+}
+
+/* The bytes of an encoded message, which come from those of its pieces. */
+static inline const char *broken_encoder(const struct message *m, const struct variable_sync *sync, uint64_t bytes) {
+    const uint64_t elements = bytes / dtype_bytes(m->dtype);
+    if (m->encoder != (sync->encoding == ENCODING_int8 ? ENCODING_int8 : ENCODING_none))
+        return "a message has the encoder of its variables";
+    if (!m->encoder)
+        return m->bytes == bytes ? NULL : "the bytes of a message are those of its pieces";
+    if (m->figure != sync->figure || m->unencoded_bytes != bytes || m->encoded_bytes != m->bytes)
+        return "all of a message is encoded alike";
+    return m->bytes == expected_int8(elements, (uint64_t)m->figure) ? NULL : "an encoded message has these bytes";
 }
 
 /* When a message is ready and what waits for it, by the variables in it. */
@@ -257,14 +277,14 @@ static inline const char *broken_times(const struct plan *p, const struct strate
 /* One message against the variables in it. */
 static inline const char *broken_message(const struct plan *p, const struct strategy *s, const struct expected *e,
                                          const struct message *m) {
-    uint64_t bytes = 0, partition = 0;
+    uint64_t bytes = 0, partition = 0, unused;
     if (!m->n_pieces || m->first_piece > p->n_pieces || m->n_pieces > p->n_pieces - m->first_piece)
         return "a message has pieces";
     for (uint32_t i = 0; i < m->n_pieces; i++) {
         const struct piece *piece = &p->pieces[m->first_piece + i];
         if (piece->variable >= s->n_variables || !piece->bytes)
             return "a piece is of some variable";
-        uint64_t unused, start;
+        uint64_t start;
         const struct variable_sync *other = way_of_piece(p, s, &p->pieces[m->first_piece], &unused);
         const struct variable_sync *sync = way_of_piece(p, s, piece, &start);
         if (sync->kind != m->kind || m->dtype != expected_dtype(&p->model->variables[piece->variable], sync))
@@ -284,9 +304,10 @@ static inline const char *broken_message(const struct plan *p, const struct stra
         partition = m->kind == SYNC_ALL_REDUCE ? s->groups[sync->group].partition_bytes : sync->partition_bytes;
         bytes += piece->bytes;
     }
-    if (m->bytes != bytes)
-        return "the bytes of a message are those of its pieces";
-    if (partition && m->bytes > partition)
+    const char *broken = broken_encoder(m, way_of_piece(p, s, &p->pieces[m->first_piece], &unused), bytes);
+    if (broken)
+        return broken;
+    if (partition && bytes > partition)
         return "a message is no larger than its partition";
     return broken_times(p, s, e, m);
 }
@@ -397,7 +418,7 @@ static inline const char *broken_merged(const struct plan *p, const struct strat
         if (pass_of(p, &p->messages[i]) == pass &&
             is_in(way_of_piece(p, s, &p->pieces[p->messages[i].first_piece], &start), kind, number)) {
             messages++;
-            full += p->messages[i].bytes == partition;
+            full += message_piece_bytes(&p->messages[i]) == partition;
         }
     }
     if (whole && messages != (partition ? (*bytes + partition - 1) / partition : *bytes > 0))

@@ -91,6 +91,16 @@ static inline float convert_value_of_bf16(uint16_t bits) {
     return convert_float((uint32_t)bits << 16);
 }
 
+static inline void convert_narrow(float *to, const double *from, size_t n) {
+    for (size_t i = 0; i < n; i++)
+        to[i] = (float)from[i];
+}
+
+static inline void convert_widen(double *to, const float *from, size_t n) {
+    for (size_t i = 0; i < n; i++)
+        to[i] = (double)from[i];
+}
+
 /* Encode n elements of f32 or f64 as f16 or bf16. */
 static inline void convert_encode(uint16_t *to, enum dtype to_type, const void *from, enum dtype from_type, size_t n) {
     const float *f32 = from;

@@ -174,7 +174,7 @@ static void prepare(struct exchange *x, uint32_t m) {
     transfer->buffer = gradients_in_place(place, m);
     if (transfer->buffer)
         return;
-    transfer->buffer = pool_take(&x->pool, x->plan->messages[m].bytes);
+    transfer->buffer = pool_take(&x->pool, gradients_gathered_bytes(&x->plan->messages[m]));
     if (place == &x->variables)
         sharded_pack(place, m, x->world->device, transfer->buffer);
     else
@@ -285,6 +285,22 @@ static void add_slices(struct exchange *x, uint32_t m, char *slices) {
     sum_arrived(x, m);
 }
 
+static void encoded_moved(struct exchange *x, uint32_t m) {
+    struct transfer *transfer = &x->transfers[m];
+    if (encoded_goes_on(&transfer->encoded, (float *)(void *)transfer->buffer, x->world, x->plan, m, &x->pool,
+                        &x->requests))
+        sum_arrived(x, m);
+}
+
+/* One device alone has nothing to wait for. */
+static void start_encoded(struct exchange *x, uint32_t m) {
+    struct transfer *transfer = &x->transfers[m];
+    encoded_start(&transfer->encoded, (const float *)(const void *)transfer->buffer, x->world, x->plan, m, &x->pool,
+                  &x->requests);
+    if (transfer->encoded.pending == 0)
+        encoded_moved(x, m);
+}
+
 static void half_done(struct exchange *x, uint32_t m);
 
 static void go_round(struct exchange *x, uint32_t m) {
@@ -350,6 +366,8 @@ static void start(void *context, uint32_t m) {
     prepare(x, m);
     if (message->kind == SYNC_PARAMETER_SERVER)
         push(x, m);
+    else if (message->encoder)
+        start_encoded(x, m);
     else if (message->half)
         start_half(x, m);
     else if (message->algorithm == ALGORITHM_all_gather)
@@ -396,6 +414,9 @@ static void handle(struct exchange *x, struct completion done) {
         break;
     case DONE_RING:
         ring_moved(x, done.message);
+        break;
+    case DONE_ENCODED:
+        encoded_moved(x, done.message);
         break;
     case DONE_PULL:
         pulled(x, done.message);

@@ -1,8 +1,9 @@
 /* A worker's side of every message: from gradients ready to sum in place.
  *
- * What is encoded is converted as it is gathered, and back as it is scattered.
+ * What is cast is converted as it is gathered, and back as it is scattered.
  *   all-reduce      gather -> MPI_Iallreduce -> scatter
  *   all-gather      gather -> MPI_Iallgather -> add the slices of all devices -> scatter
+ *   with an encoder gather -> encode -> parts to all -> add, encode -> sums to all -> decode -> scatter
  *   halves          gather -> a ring that adds; the other half: a ring that passes on -> scatter
  *   sharded parameters  an all-gather: this device's part -> a ring that passes on -> scatter. A reduce-scatter:
  *                   gather -> a ring that adds; each device keeps its part where it lies
@@ -25,6 +26,7 @@
 
 #include "trial-runner/worker/coordinator.h"
 #include "trial-runner/worker/mpi/descent.h"
+#include "trial-runner/worker/mpi/encoded.h"
 #include "trial-runner/worker/mpi/gradients.h"
 #include "trial-runner/worker/mpi/pool.h"
 #include "trial-runner/worker/mpi/ring.h"
@@ -42,7 +44,8 @@ struct transfer {
     bool pushed, announced, queued;
     MPI_Message sum;
     struct ring ring; /* of half an all-reduce */
-    bool has_part;    /* second half: the first is over here */
+    struct encoded encoded;
+    bool has_part; /* second half: the first is over here */
     double ready_us, start_us, end_us;
     double sum_us, pull_us; /* pulls by priority: when the sum was announced, and its receive posted */
 };

@@ -7,6 +7,7 @@
 
 #include "trial-runner/worker/elements.h"
 #include "trial-runner/worker/mpi/convert.h"
+#include "trial-runner/worker/mpi/proof.h"
 #include "trial-runner/worker/report.h"
 
 _Static_assert((int)KERNEL_f16 == (int)DTYPE_f16 && (int)KERNEL_bf16 == (int)DTYPE_bf16 &&
@@ -41,7 +42,8 @@ static uint32_t first_sample(const struct gradients *gradients, uint32_t m) {
     const uint32_t n = layout_sample_count(message);
     uint32_t k = 0;
     while (k < n && m == gradients->reserved_message &&
-           layout_sample_element(message->bytes / dtype_bytes(message->dtype), n, k) < gradients->reserved)
+           layout_sample_element(message_piece_bytes(message) / dtype_bytes(message->dtype), n, k) <
+               gradients->reserved)
         k++;
     return k;
 }
@@ -88,9 +90,23 @@ void gradients_produce(struct gradients *gradients, uint32_t m, uint32_t device,
         gradients_write_sample(gradients, m, k, gradients_value(gradients, device, iteration, m, k));
 }
 
+/* The type of elements that are gathered. */
+static enum dtype gathered_type(const struct message *message) {
+    return message->encoder ? DTYPE_f32 : message->dtype;
+}
+
+static uint64_t gathered_bytes(const struct message *message, uint64_t piece_bytes) {
+    return piece_bytes / dtype_bytes(message->dtype) * dtype_bytes(gathered_type(message));
+}
+
+uint64_t gradients_gathered_bytes(const struct message *message) {
+    return gathered_bytes(message, message_piece_bytes(message));
+}
+
 void *gradients_in_place(const struct gradients *gradients, uint32_t message) {
     const struct message *m = &gradients->plan->messages[message];
-    return m->n_pieces == 1 && m->encoded_bytes == 0 ? gradients_piece(gradients, pieces_of(gradients, message)) : NULL;
+    const bool as_is = m->encoder ? m->dtype == DTYPE_f32 : m->encoded_bytes == 0;
+    return m->n_pieces == 1 && as_is ? gradients_piece(gradients, pieces_of(gradients, message)) : NULL;
 }
 
 static enum dtype own_type(const struct gradients *gradients, const struct piece *piece) {
@@ -101,10 +117,13 @@ void gradients_gather(const struct gradients *gradients, uint32_t message, void 
     const struct piece *piece = pieces_of(gradients, message);
     const struct message *m = &gradients->plan->messages[message];
     char *to = buffer;
-    for (uint32_t i = 0; i < m->n_pieces; to += piece[i++].bytes) {
+    for (uint32_t i = 0; i < m->n_pieces; to += gathered_bytes(m, piece[i++].bytes)) {
         const enum dtype own = own_type(gradients, &piece[i]);
-        if (own == m->dtype)
+        if (own == gathered_type(m))
             memcpy(to, gradients_piece(gradients, &piece[i]), piece[i].bytes);
+        else if (m->encoder)
+            convert_narrow((float *)(void *)to, (const double *)(const void *)gradients_piece(gradients, &piece[i]),
+                           piece[i].bytes / sizeof(double));
         else
             convert_encode((uint16_t *)(void *)to, m->dtype, gradients_piece(gradients, &piece[i]), own,
                            piece[i].bytes / sizeof(uint16_t));
@@ -115,23 +134,44 @@ void gradients_scatter(struct gradients *gradients, uint32_t message, const void
     const struct piece *piece = pieces_of(gradients, message);
     const struct message *m = &gradients->plan->messages[message];
     const char *from = buffer;
-    for (uint32_t i = 0; i < m->n_pieces; from += piece[i++].bytes) {
+    for (uint32_t i = 0; i < m->n_pieces; from += gathered_bytes(m, piece[i++].bytes)) {
         const enum dtype own = own_type(gradients, &piece[i]);
-        if (own == m->dtype)
+        if (own == gathered_type(m))
             memcpy(gradients_piece(gradients, &piece[i]), from, piece[i].bytes);
+        else if (m->encoder)
+            convert_widen((double *)(void *)gradients_piece(gradients, &piece[i]), (const float *)(const void *)from,
+                          piece[i].bytes / sizeof(double));
         else
             convert_decode(gradients_piece(gradients, &piece[i]), own, (const uint16_t *)(const void *)from, m->dtype,
                            piece[i].bytes / sizeof(uint16_t));
     }
 }
 
+static bool holds_float(const char *place, enum dtype dtype, float value) {
+    const double wide = (double)value;
+    return dtype == DTYPE_f64 ? memcmp(place, &wide, sizeof wide) == 0 : memcmp(place, &value, sizeof value) == 0;
+}
+
+static enum status wrong_sum(const struct gradients *gradients, uint32_t m, uint32_t k, uint32_t iteration,
+                             struct error *err) {
+    const struct message *message = &gradients->plan->messages[m];
+    return error_set(err, ST_TRIAL, "wrong sum: message %u (%llu bytes), sample %u of %u, iteration %u", m,
+                     (unsigned long long)message->bytes, k, layout_sample_count(message), iteration);
+}
+
 enum status gradients_check(struct gradients *gradients, uint32_t m, uint32_t iteration, struct error *err) {
     const struct message *message = &gradients->plan->messages[m];
+    const uint64_t *samples = samples_of(gradients, m);
     const uint32_t n = layout_sample_count(message), first = first_sample(gradients, m);
-    for (uint32_t k = first; k < n; k++)
-        if (!gradients_sample_is(gradients, m, k, gradients_sum(gradients, iteration, m, k)))
-            return error_set(err, ST_TRIAL, "wrong sum: message %u (%llu bytes), sample %u of %u, iteration %u", m,
-                             (unsigned long long)message->bytes, k, n, iteration);
+    for (uint32_t k = first; k < n; k++) {
+        const bool right =
+            message->encoder
+                ? holds_float(gradients->data + samples[k], message->dtype,
+                              proof_of_sample(gradients->plan, m, iteration, k))
+                : gradients_sample_is(gradients, m, k, gradients_sum(gradients, iteration, m, k));
+        if (!right)
+            return wrong_sum(gradients, m, k, iteration, err);
+    }
     gradients->checked += n - first;
     return ST_OK;
 }

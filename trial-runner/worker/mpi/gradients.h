@@ -1,11 +1,12 @@
 /* One device's gradients: the bytes that messages move, and the proof that they were summed.
  *
- * Gradients lie in the element type of the model. What is encoded is converted as it is gathered, and back as it is
- * scattered.
+ * Gradients lie in the element type of the model. What is cast is converted as it is gathered, and back as it is
+ * scattered. What an encoder is to encode (mpi/encoded.h) is gathered as f32.
  *
  * All bytes are zero except at the layout's samples, where each device writes a small integer that only it, the
  * iteration, the message and the position determine. After the message the sum over all devices must be there: exact
- * in every dtype, since the values are small (trial-runner/worker/elements.h; u8 modulo its range). One message may
+ * in every dtype, since the values are small (trial-runner/worker/elements.h; u8 modulo its range). What an encoder
+ * loses of the values is known as well, since the values are (mpi/proof.h). One message may
  * have numbers of its owner at its front, of which nothing is checked here. */
 #ifndef TRIAL_RUNNER_WORKER_MPI_GRADIENTS_H
 #define TRIAL_RUNNER_WORKER_MPI_GRADIENTS_H
@@ -30,7 +31,10 @@ void gradients_init(struct gradients *gradients, const struct plan *plan);
 /* What this device computes for the message in this iteration. */
 void gradients_produce(struct gradients *gradients, uint32_t message, uint32_t device, uint32_t iteration);
 
-/* The message's bytes where they lie in one run as they travel, or NULL when they must be gathered. */
+/* The bytes of a message that is gathered. */
+uint64_t gradients_gathered_bytes(const struct message *message);
+
+/* The message's bytes where they lie in one run as they would be gathered, or NULL when they must be. */
 void *gradients_in_place(const struct gradients *gradients, uint32_t message);
 void gradients_gather(const struct gradients *gradients, uint32_t message, void *buffer);
 void gradients_scatter(struct gradients *gradients, uint32_t message, const void *buffer);

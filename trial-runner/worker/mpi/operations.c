@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "strategy/encoder.h"
+#include "trial-runner/worker/mpi/blocks.h"
 #include "trial-runner/worker/mpi/collective.h"
 #include "trial-runner/worker/mpi/convert.h"
 #include "trial-runner/worker/pause.h"
@@ -98,6 +100,12 @@ void operations_sum(struct operations *o, uint64_t bytes) {
 void operations_encode(struct operations *o, uint64_t bytes) {
     convert_encode((uint16_t *)(void *)o->other, DTYPE_f16, o->data, DTYPE_f32, bytes / sizeof(float));
     convert_decode(o->data, DTYPE_f32, (const uint16_t *)(const void *)o->other, DTYPE_f16, bytes / sizeof(float));
+}
+
+void operations_encode_blocks(struct operations *o, uint64_t bytes) {
+    const size_t block = (size_t)encoder_figure(ENCODING_int8)->usual;
+    blocks_encode(o->other, (const float *)(const void *)o->data, bytes / sizeof(float), block);
+    blocks_decode((float *)(void *)o->data, o->other, bytes / sizeof(float), block);
 }
 
 /* sizeof(mca_pml_ob1_hdr_t) in Open MPI 4.1, whose ob1 takes it off the setting: an MPI_Isend of 65,480 bytes over TCP

@@ -43,6 +43,10 @@ enum status backend_open(struct error *err) {
 
 static enum status check_message(const struct plan *plan, uint32_t i, struct error *err) {
     const struct message *message = &plan->messages[i];
+    if (message->encoder)
+        return error_set(err, ST_INFEASIBLE,
+                         "message %u is encoded as %s, which no all-reduce adds; the MPI worker does", i,
+                         encoding_name(message->encoder));
     if (message->half)
         return error_set(err, ST_INFEASIBLE,
                          "message %u is half an all-reduce (\"sharded\"); the MPI worker moves those", i);

@@ -1,0 +1,49 @@
+/* See encoded.h. With "collectives" that are fixed both ways are halves of an all-reduce, as they say. */
+#include "strategy/cost/encoded.h"
+
+#include <math.h>
+
+#include "strategy/cost/transport.h"
+#include "strategy/plan.h"
+
+double cost_direct_per_byte_us(const struct cost *cost) {
+    const double n = cost->cluster->n_devices;
+    double most = 0;
+    for (uint32_t i = 0; i < cost->n_workers && cost->n_workers > 1; i++) {
+        const double d = cost->cluster->nodes[cost->workers[i]].devices;
+        most = fmax(most, d * (n - d) / n / cost->nic_bytes_per_us[cost->workers[i]]);
+    }
+    return most;
+}
+
+/* One pass over all that is encoded. */
+static double pass_us(const struct cost *cost, const struct message *message) {
+    return (double)message->unencoded_bytes / (message->encoder ? cost->int8_bytes_per_us : cost->encode_bytes_per_us);
+}
+
+/* An encoder's blocks run across gradients, which are copied into one run before. A cast needs no copy. */
+double cost_encode_us(const struct cost *cost, const struct message *message) {
+    const bool copies = message->encoder && message->n_pieces > 1;
+    return pass_us(cost, message) + (copies ? (double)message->unencoded_bytes / cost->copy_bytes_per_us : 0);
+}
+
+/* All devices send a part of `bytes` to each other device. */
+static struct all_reduce_cost parts_to_all(const struct cost *cost, double bytes, bool by_ring) {
+    struct all_reduce_cost c = all_reduce_gather_cost(&cost->all_reduce, bytes / cost->cluster->n_devices);
+    const double least = cost->all_reduce.fixed || by_ring ? 0 : cost->direct_per_byte_us * bytes;
+    c.transfer_us = fmax(c.transfer_us, least);
+    c.hold_us = fmax(c.hold_us, least);
+    return c;
+}
+
+struct all_reduce_cost cost_encoded(const struct cost *cost, const struct message *message) {
+    const double n = cost->cluster->n_devices, bytes = (double)message->bytes;
+    if (n < 2)
+        return (struct all_reduce_cost){0};
+    const struct all_reduce_cost there = parts_to_all(cost, bytes, false);
+    const struct all_reduce_cost back = parts_to_all(cost, bytes, transport_of(cost->cluster) == TRANSPORT_nccl);
+    const double passes = (1 + 1 / n) * pass_us(cost, message);
+    return (struct all_reduce_cost){.startup_us = there.startup_us + back.startup_us + passes,
+                                    .transfer_us = there.transfer_us + back.transfer_us,
+                                    .hold_us = there.hold_us + back.hold_us};
+}

@@ -1,0 +1,60 @@
+/* Encoders: encodings of gradients that no all-reduce can add up.
+ *
+ * f16 and bf16 are element types: what travels in them is summed as any gradient is. What an encoder makes is no list
+ * of numbers that can be added, so its messages go another way, and devices decode and add. An encoder has a figure,
+ * which the strategy gives beside the encoder's name:
+ *   int8   block_size. Every block of so many elements is 8-bit integers and an f32 scale, its largest size over 127
+ *          (Dettmers, 8-Bit Approximations for Parallelism in Deep Learning, 2016). An all-to-all brings each device
+ * its part of all gradients, encoded. The device decodes and adds them in f32, and encodes the sum. An all-gather
+ *          brings all parts to all devices (Wang et al., ZeRO++, 2023, section 3.3). On n devices (n - 1) / n of the
+ *          encoded bytes go each way twice, as in a ring all-reduce.
+ *
+ * A group holds variables of one encoder with one figure. Its partition_bytes counts bytes before encoding. */
+#ifndef STRATEGY_ENCODER_H
+#define STRATEGY_ENCODER_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/json.h"
+#include "strategy/strategy.h"
+
+enum { ENCODER_SCALE_BYTES = sizeof(float) };
+
+/* What a description says of an encoder beside its name. */
+struct encoder_figure {
+    const char *name;
+    double least, most, usual; /* usual: where the description does not say it */
+    bool whole;
+};
+
+/* NULL: it is no encoder. */
+const struct encoder_figure *encoder_figure(enum encoding encoding);
+
+static inline bool encoding_is_encoder(enum encoding encoding) {
+    return encoding >= ENCODING_int8;
+}
+
+/* "int8 in blocks of 256"; `size` of 64 is enough. The name alone of what is no encoder. */
+const char *encoder_text(enum encoding encoding, double figure, char *out, size_t size);
+
+/* The bytes that `elements` elements have when they are encoded. */
+uint64_t encoder_bytes(enum encoding encoding, double figure, uint64_t elements);
+
+/* The encodings that the workers of a cluster's transport carry out, as a set of 1u << ENCODING_...: encoders by MPI
+ * alone. */
+uint32_t encoder_set(const struct cluster *cluster);
+enum lossiness encoder_set_lossiness(const struct cluster *cluster); /* of the one that loses most */
+
+/* The member "encoding" of a variable or of an entry of "each_shard": a word, or an object of an encoder. */
+enum status encoder_read(const struct json_at *owner, struct variable_sync *out, struct error *err);
+bool encoder_write(const struct variable_sync *sync, cJSON *owner); /* false when memory is out */
+
+/* The rules about an encoder of one variable, or part of one. Fails: ST_INVALID. */
+enum status encoder_check(const struct strategy *strategy, const struct variable *variable,
+                          const struct variable_sync *part, struct error *err);
+
+/* One encoder a merge group. Fails: ST_INVALID, ST_NO_MEMORY. */
+enum status encoder_check_groups(const struct strategy *strategy, const struct model *model, struct error *err);
+
+#endif

@@ -1,0 +1,266 @@
+/* Encoders: what descriptions say of them, which strategies are refused, the bytes of their messages, and what these
+ * cost, worked out by hand. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/json.h"
+#include "strategy/cost/cost.h"
+#include "strategy/encoder.h"
+#include "strategy/plan.h"
+#include "tests/support/check.h"
+#include "tests/support/strategy/handmade_cluster.h"
+#include "tests/unit/strategy/descriptions.h"
+
+#define EXACT 1e-12
+
+static const char model_text[] =
+    "{'schema':'syncopate.model/1','name':'m','variables':[{'name':'a','shape':[100,10]},{'name':'b','shape':[7]},"
+    "{'name':'d','shape':[30],'dtype':'f64'},{'name':'i','shape':[8],'dtype':'i32'}],'layers':[{'name':'l',"
+    "'forward_us':1,'backward_us':1,'variables':['a','b','d','i']}]}";
+static const char cluster_text[] =
+    "{'schema':'syncopate.cluster/1','name':'c','nodes':[{'name':'n','count':4,'nic_gbit_per_s':1}]}";
+
+#define HEAD           "{'schema':'syncopate.strategy/1','name':'s','schedule':{'policy':'fifo'},"
+#define IN(name, more) "{'name':'" name "','sync':{'kind':'all_reduce','group':0}" more "}"
+#define OWN(name, g)   "{'name':'" name "','sync':{'kind':'all_reduce','group':" g "}}"
+#define INT8           ",'encoding':{'kind':'int8','block_size':64}"
+#define GROUPS(first)  "'groups':[{'id':0" first "},{'id':1},{'id':2},{'id':3}],"
+/* a with `encoding`, in a group of its own. */
+#define A(first, encoding)                                                                                             \
+    HEAD GROUPS(first) "'variables':[" IN("a", encoding) "," OWN("b", "1") "," OWN("d", "2") "," OWN("i", "3") "]}"
+
+static const struct {
+    const char *text, *says;
+} bad_strategies[] = {
+    {A("", ",'encoding':{'kind':'int4'}"), "/variables/0/encoding/kind: \"int4\""},
+    {A("", ",'encoding':{'block_size':64}"), "/variables/0/encoding: the member \"kind\" is missing"},
+    {A("", ",'encoding':{'kind':'f16'}"), "/variables/0/encoding: f16 has no figures: write \"encoding\": \"f16\""},
+    {A("", ",'encoding':{'kind':'int8','block':64}"), "/variables/0/encoding/block: unknown member"},
+    {A("", ",'encoding':{'kind':'int8','block_size':0}"), "/variables/0/encoding/block_size: is 0"},
+    {A("", ",'encoding':{'kind':'int8','block_size':7}"), "/variables/0/encoding/block_size: is 7"},
+    {A("", ",'encoding':{'kind':'int8','block_size':65537}"), "/variables/0/encoding/block_size: is 65537"},
+    {A("", ",'encoding':{'kind':'int8','block_size':8.5}"), "/variables/0/encoding/block_size: is 8.5"},
+    {A("", ",'encoding':8"), "/variables/0/encoding: must be a string"},
+    {A(",'algorithm':'ring'", INT8),
+     "/variables/0: variable \"a\" is encoded as int8, which goes its own way, but group 0 has \"algorithm\" ring: "
+     "leave it away"},
+    {A(",'sharded':'optimizer'", INT8), "/variables/0: variable \"a\" is encoded, but group 0 has \"sharded\""},
+    {HEAD GROUPS("") "'variables':[{'name':'a','encoding':'int8','sync':{'kind':'parameter_server','servers':['n1']}}"
+                     "," OWN("b", "1") "," OWN("d", "2") "," OWN("i", "3") "]}",
+     "/variables/0: variable \"a\" is served and encoded as int8, which servers cannot add"},
+    {HEAD GROUPS("") "'variables':[" OWN("a", "1") "," OWN("b", "1") "," OWN("d", "2") "," IN("i", INT8) "]}",
+     "/variables/3: variable \"i\" is i32: only f32 and f64 can be encoded"},
+    {HEAD GROUPS("") "'variables':[" IN("a", INT8) "," IN("b", "") "," OWN("d", "2") "," OWN("i", "3") "]}",
+     "s.json: group 0 mixes \"a\" (int8 in blocks of 64) and \"b\" (none): one encoder a merge group"},
+    {HEAD GROUPS("") "'variables':[" IN("a", INT8) "," IN("b", ",'encoding':'int8'") "," OWN("d", "2") "," OWN(
+         "i", "3") "]}",
+     "s.json: group 0 mixes \"a\" (int8 in blocks of 64) and \"b\" (int8 in blocks of 256)"},
+    {"{'schema':'syncopate.strategy/1','name':'s','schedule':{'policy':'preemptive','slices':[{'group':0,'bytes':4000}"
+     "]},'groups':[{'id':0}],'variables':[" IN("a", INT8) "]}",
+     "/variables/0: variable \"a\" is encoded as int8, and policy preemptive slices bytes that can be added"},
+};
+
+struct world {
+    struct model model;
+    struct cluster cluster;
+};
+
+static int open_world(void **state) {
+    struct error err;
+    struct world *w = calloc(1, sizeof *w);
+    assert_non_null(w);
+    assert_ok(quoted_model(model_text, &w->model, &err));
+    assert_ok(quoted_cluster(cluster_text, &w->cluster, &err));
+    *state = w;
+    return 0;
+}
+
+static int close_world(void **state) {
+    struct world *w = *state;
+    model_release(&w->model);
+    cluster_release(&w->cluster);
+    free(w);
+    return 0;
+}
+
+static void bad_encoders_are_refused_with_the_place_and_the_reason(void **state) {
+    const struct world *w = *state;
+    for (size_t i = 0; i < sizeof bad_strategies / sizeof *bad_strategies; i++) {
+        struct error err = {0};
+        struct strategy s;
+        assert_fails(quoted_strategy(bad_strategies[i].text, &w->model, &w->cluster, &s, &err), ST_INVALID,
+                     bad_strategies[i].says);
+        assert_null(strchr(err.message, '\n'));
+    }
+}
+
+static void a_builder_that_gives_a_figure_outside_its_range_is_refused(void **state) {
+    struct world *w = *state;
+    const double figures[] = {0, 7, 8.5, 65537, NAN};
+    for (size_t i = 0; i < sizeof figures / sizeof *figures; i++) {
+        struct error err = {0};
+        struct strategy s;
+        assert_ok(quoted_strategy(A("", INT8), &w->model, &w->cluster, &s, &err));
+        s.variables[0].figure = figures[i];
+        assert_fails(strategy_seal(&s, &w->model, &w->cluster, &err), ST_INVALID, "\"block_size\"");
+        strategy_release(&s);
+    }
+}
+
+/* The word stands for the usual figure; the text that the id is of says the figure. What is cast stays a word. */
+static void an_encoder_is_written_with_its_figure_and_read_again(void **state) {
+    const struct world *w = *state;
+    static const char *const same[] = {A("", ",'encoding':'int8'"), A("", ",'encoding':{'kind':'int8'}"),
+                                       A("", ",'encoding':{'block_size':256,'kind':'int8'}")};
+    struct error err = {0};
+    struct strategy first, s;
+    assert_ok(quoted_strategy(same[0], &w->model, &w->cluster, &first, &err));
+    assert_int_equal(first.variables[0].encoding, ENCODING_int8);
+    assert_close(first.variables[0].figure, 256, 0);
+    for (int i = 1; i < 3; i++) {
+        assert_ok(quoted_strategy(same[i], &w->model, &w->cluster, &s, &err));
+        assert_string_equal(s.id.hex, first.id.hex);
+        strategy_release(&s);
+    }
+    assert_ok(quoted_strategy(A("", INT8), &w->model, &w->cluster, &s, &err));
+    assert_string_not_equal(s.id.hex, first.id.hex);
+    char *text = strategy_canonical(&first, &w->model, &w->cluster);
+    assert_non_null(strstr(text, "\"encoding\":{\"block_size\":256,\"kind\":\"int8\"}"));
+    free(text);
+    cJSON *json = strategy_write(&s, &w->model, &w->cluster);
+    struct strategy again;
+    assert_ok(strategy_read(json, "again", &w->model, &w->cluster, &again, &err));
+    assert_string_equal(again.id.hex, s.id.hex);
+    cJSON_Delete(json);
+    strategy_release(&again);
+    strategy_release(&s);
+    strategy_release(&first);
+}
+
+/* a and b together: 1007 elements, in blocks of 64 15 whole ones and one of 47. Cut at 1600 bytes: 400, 400, 207. */
+static void messages_have_the_bytes_of_blocks_and_scales(void **state) {
+    const struct world *w = *state;
+    static const struct {
+        const char *group;
+        uint32_t n;
+        uint64_t elements[3];
+    } cases[] = {{"", 1, {1007}}, {",'partition_bytes':1600", 3, {400, 400, 207}}};
+    for (size_t c = 0; c < 2; c++) {
+        struct error err = {0};
+        struct strategy s;
+        struct plan plan;
+        char text[1024];
+        snprintf(text, sizeof text,
+                 HEAD "'groups':[{'id':0%s},{'id':2},{'id':3}],'variables':[" IN("a", INT8) "," IN(
+                     "b", INT8) ","
+                                "{'name':'d','encoding':{'kind':'int8','block_size':8},'sync':{'kind':'all_reduce','"
+                                "group':2}}," OWN("i", "3") "]}",
+                 cases[c].group);
+        assert_ok(quoted_strategy(text, &w->model, &w->cluster, &s, &err));
+        assert_ok(plan_lower(&w->model, &w->cluster, &s, &plan, &err));
+        assert_int_equal(plan.n_messages, cases[c].n + 2);
+        assert_int_equal(plan.lossy, LOSSY_byte);
+        for (uint32_t i = 0; i < cases[c].n; i++) {
+            const struct message *m = &plan.messages[i];
+            uint64_t blocks = 0;
+            for (uint64_t at = 0; at < cases[c].elements[i]; at += 64)
+                blocks++;
+            assert_int_equal(m->encoder, ENCODING_int8);
+            assert_close(m->figure, 64, 0);
+            assert_int_equal(m->unencoded_bytes, 4 * cases[c].elements[i]);
+            assert_int_equal(m->bytes, cases[c].elements[i] + 4 * blocks);
+            assert_int_equal(m->encoded_bytes, m->bytes);
+            assert_int_equal(message_piece_bytes(m), 4 * cases[c].elements[i]);
+        }
+        const struct message *d = &plan.messages[cases[c].n]; /* 30 of f64: 8, 8, 8, 6 */
+        assert_int_equal(d->unencoded_bytes, 240);
+        assert_int_equal(d->bytes, 30 + 4 * 4);
+        assert_int_equal(plan.messages[cases[c].n + 1].encoder, ENCODING_none);
+        assert_int_equal(message_piece_bytes(&plan.messages[cases[c].n + 1]), 32);
+        plan_release(&plan);
+        strategy_release(&s);
+    }
+}
+
+static void expect(const struct handmade *f, uint64_t bytes, uint64_t unencoded, double startup_us,
+                   double transfer_us) {
+    struct error err;
+    struct cost cost;
+    const struct message message = {.bytes = bytes,
+                                    .encoder = ENCODING_int8,
+                                    .figure = 64,
+                                    .encoded_bytes = bytes,
+                                    .unencoded_bytes = unencoded,
+                                    .n_pieces = 1};
+    assert_ok(cost_init(&cost, &f->cluster, &err));
+    const struct all_reduce_cost c = cost_all_reduce(&cost, &message);
+    assert_close(c.startup_us, startup_us, EXACT);
+    assert_close(c.transfer_us, transfer_us, EXACT);
+    assert_close(c.hold_us, transfer_us, EXACT);
+    assert_close(c.back_us + c.rest_us, 0, 0);
+    cost_release(&cost);
+}
+
+/* 8 nodes, 1000 bytes a microsecond: 7/8 of the bytes each way, twice. Then a device passes over 8 parts of an eighth,
+ * and over the sum of one. */
+static void an_exchange_takes_the_bytes_of_a_ring_and_two_passes_between(void **state) {
+    (void)state;
+    struct handmade f;
+    handmade_cluster(&f, 8);
+    for (int i = 0; i < 8; i++)
+        f.nodes[i].nic_latency_us = 50;
+    handmade_number_devices(&f);
+    f.cluster.runtime.int8_gbyte_per_s = 2;
+    f.cluster.transport = TRANSPORT_ideal; /* 7 steps each way */
+    expect(&f, 800000, 3200000, 2 * 7 * 50 + 9 / 8.0 * 1600, 2 * 7 / 8.0 * 800);
+    f.cluster.transport = TRANSPORT_mpi; /* all to all at once */
+    f.cluster.runtime.goodput = 0.5;
+    expect(&f, 800000, 3200000, 2 * 50 + 9 / 8.0 * 1600, 2 * 7 / 8.0 * 1600);
+}
+
+/* 4 nodes of 2 devices: each device sends 6 of 8 parts out of its node, so the NIC has 12 eighths each way. */
+static void devices_of_a_node_send_their_parts_through_one_nic(void **state) {
+    (void)state;
+    struct handmade f;
+    handmade_cluster(&f, 4);
+    for (int i = 0; i < 4; i++) {
+        f.nodes[i].devices = 2;
+        f.nodes[i].nic_latency_us = 20;
+        f.nodes[i].device_link_gbyte_per_s = 100;
+    }
+    handmade_number_devices(&f);
+    f.cluster.runtime.int8_gbyte_per_s = 2;
+    f.cluster.transport = TRANSPORT_mpi;
+    f.cluster.runtime.goodput = 0.5;
+    expect(&f, 800000, 3200000, 2 * 20 + 9 / 8.0 * 1600, 2 * 12 / 8.0 * 1600);
+}
+
+static void fixed_collectives_hold_for_both_ways_together_and_one_device_pays_nothing(void **state) {
+    (void)state;
+    struct handmade f;
+    handmade_cluster(&f, 4);
+    handmade_number_devices(&f);
+    f.cluster.runtime.int8_gbyte_per_s = 2;
+    f.cluster.transport = TRANSPORT_mpi;
+    handmade_fix(&f, 100, 0.01);
+    expect(&f, 800000, 3200000, 100 + 5 / 4.0 * 1600, 8000);
+    handmade_cluster(&f, 1);
+    handmade_number_devices(&f);
+    expect(&f, 800000, 3200000, 0, 0);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(bad_encoders_are_refused_with_the_place_and_the_reason, open_world,
+                                        close_world),
+        cmocka_unit_test_setup_teardown(a_builder_that_gives_a_figure_outside_its_range_is_refused, open_world,
+                                        close_world),
+        cmocka_unit_test_setup_teardown(an_encoder_is_written_with_its_figure_and_read_again, open_world, close_world),
+        cmocka_unit_test_setup_teardown(messages_have_the_bytes_of_blocks_and_scales, open_world, close_world),
+        cmocka_unit_test(an_exchange_takes_the_bytes_of_a_ring_and_two_passes_between),
+        cmocka_unit_test(devices_of_a_node_send_their_parts_through_one_nic),
+        cmocka_unit_test(fixed_collectives_hold_for_both_ways_together_and_one_device_pays_nothing),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
