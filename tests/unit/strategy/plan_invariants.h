@@ -583,6 +583,8 @@ static inline const char *broken_sums(const struct plan *p, const struct strateg
             bytes += expected_shard(s, &p->model->variables[v], &s->variables[v], k);
     for (uint32_t i = 0; i < p->n_messages; i++) {
         most = p->messages[i].bytes > most ? p->messages[i].bytes : most;
+        if (p->messages[i].encoder)
+            bytes += p->messages[i].bytes - p->messages[i].unencoded_bytes;
         *(p->messages[i].kind == SYNC_ALL_REDUCE ? &all_reduce : &server) = true;
     }
     if (bytes != p->bytes || most != p->max_bytes)
