@@ -113,7 +113,7 @@ const struct player player_momentum = {.name = "momentum",
 
 /* ---- Bayesian optimization ---- */
 
-struct optimizer {
+struct bayes_player {
     struct bayes *bayes;
     double x[PLAY_TRIALS][PLAYER_KNOBS]; /* values: numbers in [0, 1], categories by their place */
     struct bayes_trial trials[PLAY_TRIALS];
@@ -122,7 +122,7 @@ struct optimizer {
 };
 
 static void bayes_ask(void *state, double *x) {
-    struct optimizer *o = state;
+    struct bayes_player *o = state;
     const struct bayes_history history = {.n = o->n, .trials = o->trials};
     struct bayes_advice advice;
     struct error err;
@@ -132,13 +132,13 @@ static void bayes_ask(void *state, double *x) {
 }
 
 static void bayes_tell(void *state, double value) {
-    struct optimizer *o = state;
+    struct bayes_player *o = state;
     o->trials[o->n] = (struct bayes_trial){.x = o->x[o->n], .y = value};
     o->n++;
 }
 
 static void bayes_close(void *state) {
-    struct optimizer *o = state;
+    struct bayes_player *o = state;
     bayes_free(o->bayes);
     free(o);
 }
@@ -148,7 +148,7 @@ static void *bayes_open(const struct player *player, struct stage *stage, uint64
     struct bayes_dimension dimensions[PLAYER_KNOBS];
     struct knob_dimension knobs[KNOB_COUNT];
     struct state *s = new_state(stage);
-    struct optimizer *o = allocate_heap(1, sizeof *o);
+    struct bayes_player *o = allocate_heap(1, sizeof *o);
     struct error err;
     (void)player;
     for (size_t k = 0; k < PLAYER_KNOBS; k++)
