@@ -29,6 +29,11 @@ static const struct way {
     {"servers", "byteps"},
     {"ZeRO-1", "dear"},
     {"ZeRO-1", "megatron-distributed-optimizer"},
+    {"ZeRO-1", "zero-1"},
+    {"ZeRO-2", "zero-2"},
+    {"ZeRO-3", "zero-3"},
+    {"FSDP", "fsdp-per-block"},
+    {"FSDP", "fsdp-whole"},
 };
 enum { WAYS = sizeof ways / sizeof ways[0], MOST_BUDGETS = 8, MOST_CANDIDATES = WAYS + MOST_BUDGETS + 1 };
 
