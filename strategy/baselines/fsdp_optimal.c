@@ -1,6 +1,6 @@
 /* The best wrapping of a model whose parameters are all sharded: which layers FSDP gathers together, so that the
- * iteration is shortest. Groups free what they gather after the forward pass. Messages go one at a time, gathered one
- * group ahead.
+ * iteration is shortest, and which keep what they gathered for the backward pass: all where memory is not limited.
+ * Messages go one at a time, gathered one group ahead.
  *
  * Best by the simulator's own costs, among all wrappings whose groups are runs of layers; where the chain is longer
  * than EXACT_MOST layers, or has element types that do not go into one message, near it. Memory is held against the
@@ -30,12 +30,13 @@ static enum status assign(const struct model *model, const struct layers *layers
     uint32_t n = 0;
     for (uint32_t v = 0; v < model->n_variables; v++) {
         uint32_t *slot = &slots[group_of[layers->layer_of[v]] * DTYPE_COUNT + model->variables[v].dtype];
-        if (!*slot)
+        if (!*slot) {
+            s->groups[n].sharded = SHARDED_parameters;
+            s->groups[n].keeps_gathered = wrapping->keeps[group_of[layers->layer_of[v]]];
             *slot = ++n;
+        }
         s->variables[v].group = *slot - 1;
     }
-    for (uint32_t g = 0; g < n; g++)
-        s->groups[g].sharded = SHARDED_parameters;
     return ST_OK;
 }
 

@@ -20,9 +20,10 @@ static const double PROOF = 1 - 1e-9;
 
 struct label {
     double e, r, p, y, z, c;
-    double least_us;        /* no cut that begins so is faster */
-    uint64_t bytes, slack;  /* of the last group; for the next one */
-    uint32_t begin, before; /* where the last group begins, and the label there that it was added to */
+    double least_us;             /* no cut that begins so is faster */
+    uint64_t ahead, held, slack; /* bytes gathered again for the last group; kept by all; left for the next one */
+    uint32_t begin, before;      /* where the last group begins, and the label there that it was added to */
+    bool keeps;                  /* the last group */
 };
 
 struct front {
@@ -66,26 +67,41 @@ static struct group_us group_of(const struct search *s, uint32_t begin, uint32_t
 /* ---- one group more ---- */
 
 /* The backward pass of what was there before needs p and b. */
-static struct label label_of(const struct group_us *g, double e, double r, double p, double b) {
+static struct label label_of(const struct group_us *g, bool keeps, double e, double r, double p, double b) {
+    const double gather = keeps ? 0 : g->gather, unpack = keeps ? 0 : g->unpack;
     return (struct label){.e = e,
                           .r = r,
                           .p = p,
-                          .y = g->gather + p,
-                          .z = g->gather + g->unpack + g->backward + b,
+                          .y = gather + p,
+                          .z = gather + unpack + g->backward + b,
                           .c = g->backward + b,
-                          .bytes = g->bytes};
+                          .keeps = keeps};
 }
 
-static struct label first_label(const struct search *s, const struct group_us *g) {
+static struct label first_label(const struct search *s, const struct group_us *g, bool keeps) {
     const double head = s->chain->head_us;
     const double ends = fmax(g->sum, s->chain->tail_us);
-    return label_of(g, fmax(head, g->gather + g->unpack) + g->forward, fmax(g->gather, head), ends, ends);
+    return label_of(g, keeps, fmax(head, g->gather + g->unpack) + g->forward, fmax(g->gather, head), ends, ends);
 }
 
-static struct label next_label(const struct label *from, const struct group_us *g) {
+static struct label next_label(const struct label *from, const struct group_us *g, bool keeps) {
     const double gathered = from->r + g->gather;
-    return label_of(g, fmax(from->e, gathered + g->unpack) + g->forward, fmax(gathered, from->e),
+    return label_of(g, keeps, fmax(from->e, gathered + g->unpack) + g->forward, fmax(gathered, from->e),
                     fmax(from->z, from->y + g->sum), fmax(from->c, from->p + g->sum));
+}
+
+/* Note the memory of a label's last group, which was added to `from` (NULL: to none) and ends before unit `end`. False
+ * when the budget does not hold it. */
+static bool fits(const struct search *s, const struct label *from, uint64_t bytes, uint32_t end, struct label *label) {
+    const uint64_t budget = s->chain->budget, held = from ? from->held : 0;
+    const uint64_t needs = 2 * bytes + (from ? from->ahead : 0) + held + s->kept[end];
+    label->slack = UINT64_MAX;
+    if (budget == UINT64_MAX)
+        return true;
+    label->ahead = label->keeps ? 0 : bytes;
+    label->held = held + (label->keeps ? bytes : 0);
+    label->slack = needs <= budget ? budget - needs : 0;
+    return needs <= budget && (!from || bytes <= from->slack);
 }
 
 /* Of a label of the whole chain. */
@@ -99,7 +115,8 @@ static double floor_us(const struct search *s, const struct cost_line *floor, ui
     return floor->startup_us * fmax(ceil((double)bytes / most), 1) + floor->per_byte_us * (double)bytes;
 }
 
-/* The units from `end` on compute, gather and sum before the backward pass comes to the last group of the label. */
+/* The units from `end` on compute and sum before the backward pass comes to the last group of the label. All of them
+ * may keep what they gathered. */
 static double least_us(const struct search *s, const struct label *label, uint32_t end) {
     const uint32_t n = s->chain->n;
     const struct wrapping_unit *final = &s->chain->units[n - 1];
@@ -107,16 +124,16 @@ static double least_us(const struct search *s, const struct label *label, uint32
     const double gathers = floor_us(s, &s->cost->gather_floor, rest), sums = floor_us(s, &s->cost->sum_floor, rest);
     const double forward =
         fmax(label->e + s->forward_us[n] - s->forward_us[end], label->r + gathers + final->forward_us);
-    const double computes =
-        floor_us(s, &s->cost->gather_floor, final->bytes) + s->backward_us[n] - s->backward_us[end] + label->c;
-    return forward + fmax(computes, gathers + sums + label->y);
+    return forward + fmax(s->backward_us[n] - s->backward_us[end] + label->c, sums + label->y);
 }
 
 /* ---- fronts ---- */
 
 static bool is_no_better(const struct search *s, const struct label *a, const struct label *than) {
     return a->e >= than->e && a->r >= than->r && a->y >= than->y && a->z >= than->z && a->c >= than->c &&
-           a->p >= than->p && (s->chain->budget == UINT64_MAX || (a->bytes >= than->bytes && a->slack <= than->slack));
+           a->p >= than->p &&
+           (s->chain->budget == UINT64_MAX ||
+            (a->ahead >= than->ahead && a->held >= than->held && a->slack <= than->slack));
 }
 
 /* Where the front is full: in place of the label that promises least, if this one promises more. */
@@ -151,23 +168,12 @@ static void keep(struct search *s, uint32_t end, const struct label *label) {
     front->labels[front->n++] = *label;
 }
 
-/* What the budget leaves for the group after one of units begin .. end - 1, after a group of `before` bytes; false when
- * it does not even hold this one. */
-static bool leaves(const struct search *s, uint64_t before, uint32_t begin, uint32_t end, uint64_t *slack) {
-    const uint64_t budget = s->chain->budget, bytes = s->bytes[end] - s->bytes[begin];
-    const uint64_t needs = 2 * bytes + before + s->kept[end];
-    *slack = budget == UINT64_MAX ? UINT64_MAX : needs <= budget ? budget - needs : 0;
-    return needs <= budget;
-}
-
 /* Add the group of units begin .. end - 1 to a label that ends where it begins, or to nothing (NULL). */
-static void extend(struct search *s, const struct label *from, uint32_t index, const struct group_us *g, uint32_t begin,
-                   uint32_t end) {
-    uint64_t slack;
-    if ((from && g->bytes > from->slack) || !leaves(s, from ? from->bytes : 0, begin, end, &slack))
+static void extend(struct search *s, const struct label *from, uint32_t index, const struct group_us *g, bool keeps,
+                   uint32_t begin, uint32_t end) {
+    struct label label = from ? next_label(from, g, keeps) : first_label(s, g, keeps);
+    if (!fits(s, from, g->bytes, end, &label))
         return;
-    struct label label = from ? next_label(from, g) : first_label(s, g);
-    label.slack = slack;
     label.begin = begin;
     label.before = index;
     if (end < s->chain->n) {
@@ -184,6 +190,14 @@ static void extend(struct search *s, const struct label *from, uint32_t index, c
     s->found = true;
 }
 
+/* Without a budget nothing speaks against keeping. */
+static void extend_both(struct search *s, const struct label *from, uint32_t index, const struct group_us *g,
+                        uint32_t begin, uint32_t end) {
+    extend(s, from, index, g, true, begin, end);
+    if (s->chain->budget != UINT64_MAX)
+        extend(s, from, index, g, false, begin, end);
+}
+
 static void extend_all(struct search *s, uint32_t begin) {
     const struct front *front = &s->fronts[begin];
     for (uint32_t end = begin + 1; end <= s->chain->n && !s->no_memory; end++) {
@@ -191,12 +205,11 @@ static void extend_all(struct search *s, uint32_t begin) {
         if (s->chain->budget != UINT64_MAX && 2 * g.bytes > s->chain->budget)
             return;
         if (begin == 0)
-            extend(s, NULL, 0, &g, begin, end);
+            extend_both(s, NULL, 0, &g, begin, end);
         for (size_t i = 0; i < front->n; i++) {
             const struct label *from = &front->labels[i];
-            if (s->found && from->least_us >= s->best_us * PROOF)
-                continue;
-            extend(s, from, (uint32_t)i, &g, begin, end);
+            if (!s->found || from->least_us < s->best_us * PROOF)
+                extend_both(s, from, (uint32_t)i, &g, begin, end);
         }
     }
 }
@@ -213,38 +226,47 @@ static uint32_t equal_end(const struct search *s, uint32_t n_groups, uint32_t k,
     return k + 1 == n_groups ? n : end;
 }
 
-static void try_equal(struct search *s, uint32_t n_groups, uint32_t *ends, uint32_t *best_ends, struct wrapping *out) {
-    struct label label = {0};
+/* The cut, in `into`, whose groups all keep what they gathered or none does; *n_groups is 0 where it does not fit. */
+static void try_equal(struct search *s, uint32_t want, bool keeps, uint32_t *into, uint32_t *n_groups) {
+    struct label last = {0};
     uint32_t n = 0;
+    *n_groups = 0;
     for (uint32_t begin = 0; begin < s->chain->n; n++) {
-        uint64_t slack;
-        const uint32_t end = equal_end(s, n_groups, n, begin);
+        const uint32_t end = equal_end(s, want, n, begin);
         const struct group_us g = group_of(s, begin, end);
-        if ((n && g.bytes > label.slack) || !leaves(s, n ? label.bytes : 0, begin, end, &slack))
+        struct label label = n ? next_label(&last, &g, keeps) : first_label(s, &g, keeps);
+        if (!fits(s, n ? &last : NULL, g.bytes, end, &label))
             return;
-        label = n ? next_label(&label, &g) : first_label(s, &g);
-        label.slack = slack;
-        ends[n] = begin = end;
+        last = label;
+        into[n] = begin = end;
     }
-    const double us = whole_us(&label);
+    const double us = whole_us(&last);
     if (s->found && us >= s->best_us)
         return;
     s->found = true;
-    s->best_us = out->value_us = us;
-    memcpy(best_ends, ends, n * sizeof *ends);
-    out->n_groups = n;
-    out->ends = best_ends;
+    s->best_us = us;
+    *n_groups = n;
 }
 
 /* One group, two, and so on, more sparsely the more there are, and every unit alone. */
 static enum status try_equal_cuts(struct search *s, struct arena *arena, struct wrapping *out, struct error *err) {
     const uint32_t n = s->chain->n;
-    uint32_t *ends = arena_alloc(arena, n, sizeof *ends), *best_ends = arena_alloc(arena, n, sizeof *best_ends);
-    if (!ends || !best_ends)
+    uint32_t *tried = arena_alloc(arena, n, sizeof *tried), *ends = arena_alloc(arena, n, sizeof *ends), n_groups;
+    bool *keeps = arena_alloc(arena, n, sizeof *keeps);
+    if (!tried || !ends || !keeps)
         return error_no_memory(err);
-    for (uint32_t groups = 1; groups < n; groups += 1 + groups / 16)
-        try_equal(s, groups, ends, best_ends, out);
-    try_equal(s, n, ends, best_ends, out);
+    for (uint32_t i = 0, want = 1, kept = 1; i < 2; want = want < n ? want + 1 + want / 16 : 1) {
+        try_equal(s, want < n ? want : n, kept, tried, &n_groups);
+        if (n_groups > 0) {
+            memcpy(ends, tried, n_groups * sizeof *ends);
+            memset(keeps, kept ? 1 : 0, n_groups * sizeof *keeps);
+            *out = (struct wrapping){.n_groups = n_groups, .ends = ends, .keeps = keeps, .value_us = s->best_us};
+        }
+        if (want >= n) {
+            kept = 0;
+            i++;
+        }
+    }
     return ST_OK;
 }
 
@@ -255,21 +277,23 @@ static void clear_fronts(struct search *s) {
         s->fronts[i].n = 0;
 }
 
-/* Follow the labels back; the ends come out last first. */
+/* Follow the labels back from the last group to the first. */
 static enum status write_ends(const struct search *s, struct arena *arena, struct wrapping *out, struct error *err) {
-    uint32_t *ends = arena_alloc(arena, s->chain->n, sizeof *ends), n = 0;
-    if (!ends)
+    uint32_t *ends = arena_alloc(arena, s->chain->n, sizeof *ends), n = 1;
+    bool *keeps = arena_alloc(arena, s->chain->n, sizeof *keeps);
+    if (!ends || !keeps)
         return error_no_memory(err);
-    ends[n++] = s->chain->n;
     for (const struct label *at = &s->best; at->begin > 0; at = &s->fronts[at->begin].labels[at->before])
-        ends[n++] = at->begin;
-    for (uint32_t i = 0; i < n / 2; i++) {
-        const uint32_t swapped = ends[i];
-        ends[i] = ends[n - 1 - i];
-        ends[n - 1 - i] = swapped;
+        n++;
+    uint32_t g = n, end = s->chain->n;
+    for (const struct label *at = &s->best; g-- > 0; at = end > 0 ? &s->fronts[end].labels[at->before] : NULL) {
+        ends[g] = end;
+        keeps[g] = at->keeps;
+        end = at->begin;
     }
     out->n_groups = n;
     out->ends = ends;
+    out->keeps = keeps;
     return ST_OK;
 }
 
@@ -336,7 +360,7 @@ enum status wrapping_best(const struct wrapping_chain *chain, const struct wrapp
         st = error_set(err, ST_INFEASIBLE, "no cut was found among those that were kept");
     if (!st) {
         best.least_us = fmin(best.value_us * PROOF, s.dropped_us);
-        best.peak = wrapping_peak(chain, best.n_groups, best.ends);
+        best.peak = wrapping_peak(chain, best.n_groups, best.ends, best.keeps);
         *out = best;
     }
     close(&s);
@@ -352,17 +376,18 @@ static uint64_t bytes_between(const struct wrapping_chain *chain, uint32_t begin
     return bytes;
 }
 
-uint64_t wrapping_peak(const struct wrapping_chain *chain, uint32_t n_groups, const uint32_t *ends) {
-    uint64_t most = 0, kept = 0, before = 0;
+uint64_t wrapping_peak(const struct wrapping_chain *chain, uint32_t n_groups, const uint32_t *ends, const bool *keeps) {
+    uint64_t most = 0, kept = 0, held = 0, ahead = 0;
     for (uint32_t g = 0, i = 0; g < n_groups; g++) {
         const uint32_t begin = g ? ends[g - 1] : 0;
         const uint64_t own = bytes_between(chain, begin, ends[g]);
         const uint64_t after = g + 1 < n_groups ? bytes_between(chain, ends[g], ends[g + 1]) : 0;
         for (; i < ends[g]; i++)
             kept += chain->units[i].kept;
-        const uint64_t peak = 2 * own + before + after + kept;
+        const uint64_t peak = 2 * own + ahead + held + after + kept;
         most = peak > most ? peak : most;
-        before = own;
+        ahead = keeps[g] ? 0 : own;
+        held += keeps[g] ? own : 0;
     }
     return most;
 }

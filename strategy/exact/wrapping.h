@@ -1,20 +1,20 @@
-/* Which layers a group of sharded parameters holds (FSDP's wrapping), exactly.
+/* Which layers a group of sharded parameters holds (FSDP's wrapping), and which groups keep what they gathered from the
+ * forward to the backward pass, exactly.
  *
- * Units stand in the order of the forward pass; a group is a run of them. The rules are those of a plan whose groups all
- * have sharded parameters and free what they gather after the forward pass, with prefetch 1 in both passes and one
- * message at a time (strategy/plan.h). Let group j, of G, compute for f and b, take a to gather, u to unpack and s to
- * sum. The forward pass, where K is the end of a gather and E that of a computation (E_0 = head_us, K_0 = 0):
- *     K_j = max(K_j-1, E_j-2) + a_j          E_j = max(E_j-1, K_j + u_j) + f_j
- * The backward pass goes the other way, from its own time 0; let j count from its first group. Messages go in the order
- * gather 1, gather 2, sum 1, gather 3, sum 2, ..., gather G, sum G-1, sum G. P is the end of the message before gather
- * j+1, and B that of a computation (P_1 = a_1, B_1 = a_1 + u_1 + b_1):
- *     B_j+1 = max(B_j, P_j + a_j+1 + u_j+1) + b_j+1          P_j+1 = max(P_j + a_j+1, B_j) + s_j
- * and it ends at max(P_G, B_G) + max(s_G, tail_us). A cut's value is the sum of both passes.
+ * Units stand in the order of the forward pass; a group is a run of them. The rules are those of a plan whose groups
+ * all have sharded parameters, with prefetch 1 in both passes and one message at a time (strategy/plan.h). Let group j,
+ * of G, compute for f and b, take a to gather, u to unpack and s to sum. The forward pass, where K is the end of a
+ * gather and E that of a computation (E_0 = head_us, K_0 = 0): K_j = max(K_j-1, E_j-2) + a_j          E_j = max(E_j-1,
+ * K_j + u_j) + f_j The backward pass goes the other way, from its own time 0; let j count from its first group.
+ * Messages go in the order gather 1, gather 2, sum 1, gather 3, sum 2, ..., gather G, sum G-1, sum G. P is the end of
+ * the message before gather j+1, and B that of a computation (P_1 = a_1, B_1 = a_1 + u_1 + b_1): B_j+1 = max(B_j, P_j +
+ * a_j+1 + u_j+1) + b_j+1          P_j+1 = max(P_j + a_j+1, B_j) + s_j where a and u are 0 for a group that keeps what
+ * it gathered, and it ends at max(P_G, B_G) + max(s_G, tail_us). A cut's value is the sum of both passes.
  *
  * Memory. While group j computes backward it holds its own parameters and gradients, the parameters of the next group
- * that computes backward, the gradients of the last one, which are being summed, and what the forward pass has kept for
- * all units up to its last: with w for the bytes of a group, 2 w_j + w_j-1 + w_j+1 + kept. No other moment of an
- * iteration holds more. The peak is the most over all groups.
+ * that computes backward and of all groups before it that keep them, the gradients of the last one, which are being
+ * summed, and what the forward pass has kept for all units up to its last. No other moment of an iteration holds more.
+ * The peak is the most over all groups.
  *
  * Units: bytes, microseconds. Threads: no state. */
 #ifndef STRATEGY_EXACT_WRAPPING_H
@@ -52,23 +52,23 @@ struct wrapping_chain {
 
 struct wrapping {
     uint32_t n_groups;
-    const uint32_t *ends; /* group g is units ends[g - 1] (or 0) to ends[g] - 1; in the caller's arena */
+    const uint32_t *ends; /* group g is units ends[g - 1] (or 0) to ends[g] - 1; in the caller's arena, both */
+    const bool *keeps;    /* by group: what it gathered */
     double value_us;
     double least_us; /* no cut within the budget has a smaller value; value_us less 1e-9 of it where that is proved */
     uint64_t peak;
 };
 
 /* The peak of a cut. O(n). */
-uint64_t wrapping_peak(const struct wrapping_chain *chain, uint32_t n_groups, const uint32_t *ends);
+uint64_t wrapping_peak(const struct wrapping_chain *chain, uint32_t n_groups, const uint32_t *ends, const bool *keeps);
 
-/* The smallest peak of any cut: that of every unit alone. */
+/* The smallest peak of any cut: that of every unit alone, of which none keeps anything. */
 uint64_t wrapping_least_peak(const struct wrapping_chain *chain);
 
-/* The best cut; n >= 1. It is the best of all as long as at most `labels` partial cuts that end at one unit must be kept
- * (WRAPPING_LABELS for a proof of up to about 60 layers). Where they are more, the least promising are dropped, and
- * least_us says how far from the best the cut can be at most.
- * Fails: ST_INFEASIBLE (nothing fits the budget; the message has the smallest peak), ST_NO_MEMORY.
- * O(n² · labels · labels). */
+/* The best cut; n >= 1. It is the best of all as long as at most `labels` partial cuts that end at one unit must be
+ * kept (WRAPPING_LABELS for a proof of up to about 60 layers). Where they are more, the least promising are dropped,
+ * and least_us says how far from the best the cut can be at most. Fails: ST_INFEASIBLE (nothing fits the budget; the
+ * message has the smallest peak), ST_NO_MEMORY. O(n² · labels · labels). */
 enum { WRAPPING_LABELS = 4096, WRAPPING_FEW_LABELS = 8 };
 enum status wrapping_best(const struct wrapping_chain *chain, const struct wrapping_cost *cost, uint32_t labels,
                           struct arena *arena, struct wrapping *out, struct error *err);

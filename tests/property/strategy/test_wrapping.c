@@ -10,7 +10,7 @@
 #include "strategy/exact/wrapping.h"
 #include "tests/support/check.h"
 
-enum { SMALL = 10, SMALL_CHAINS = 1500, LARGE = 60, LARGE_CHAINS = 40 };
+enum { SMALL = 8, SMALL_CHAINS = 1500, LARGE = 60, LARGE_CHAINS = 40 };
 
 struct chain {
     struct wrapping_chain chain;
@@ -71,13 +71,14 @@ static void random_chain(struct rng *rng, uint32_t n, struct chain *out) {
 struct run_of_units {
     double f, b, a, u, s;
     uint64_t bytes, kept;
+    bool keeps;
 };
 
-static uint32_t list_groups(const struct chain *c, uint32_t n_groups, const uint32_t *ends,
-                            struct run_of_units *groups) {
+static void list_groups(const struct chain *c, uint32_t n_groups, const uint32_t *ends, const bool *keeps,
+                        struct run_of_units *groups) {
     for (uint32_t g = 0, i = 0; g < n_groups; g++) {
         uint32_t pieces = 0;
-        groups[g] = (struct run_of_units){.kept = g ? groups[g - 1].kept : 0};
+        groups[g] = (struct run_of_units){.kept = g ? groups[g - 1].kept : 0, .keeps = keeps[g]};
         for (; i < ends[g]; i++) {
             groups[g].f += c->units[i].forward_us;
             groups[g].b += c->units[i].backward_us;
@@ -89,7 +90,14 @@ static uint32_t list_groups(const struct chain *c, uint32_t n_groups, const uint
         groups[g].u = copy_us(c, groups[g].bytes, pieces);
         groups[g].s = sum_us(c, groups[g].bytes, pieces);
     }
-    return n_groups;
+}
+
+static double again_us(const struct run_of_units *g) {
+    return g->keeps ? 0 : g->a;
+}
+
+static double unpack_again_us(const struct run_of_units *g) {
+    return g->keeps ? 0 : g->u;
 }
 
 /* The header's recurrences. */
@@ -101,11 +109,11 @@ static double plain_value_us(const struct chain *c, uint32_t n, const struct run
         e = fmax(e, k + g[j].u) + g[j].f;
     }
     const struct run_of_units *first = &g[n - 1];
-    double p = first->a, b = first->a + first->u + first->b;
+    double p = again_us(first), b = again_us(first) + unpack_again_us(first) + first->b;
     for (uint32_t j = 1; j < n; j++) {
         const struct run_of_units *next = &g[n - 1 - j], *done = &g[n - j];
-        const double gathered = p + next->a, b_before = b;
-        b = fmax(b, gathered + next->u) + next->b;
+        const double gathered = p + again_us(next), b_before = b;
+        b = fmax(b, gathered + unpack_again_us(next)) + next->b;
         p = fmax(gathered, b_before) + done->s;
     }
     return e + fmax(p, b) + fmax(g[0].s, c->chain.tail_us);
@@ -113,30 +121,36 @@ static double plain_value_us(const struct chain *c, uint32_t n, const struct run
 
 /* What lives while each group computes, forward and backward. */
 static uint64_t plain_peak(uint32_t n, const struct run_of_units *g) {
-    uint64_t most = 0;
+    uint64_t most = 0, held = 0; /* by groups before this one and the one before that */
     for (uint32_t j = 0; j < n; j++) {
         const uint64_t before = j ? g[j - 1].bytes : 0, after = j + 1 < n ? g[j + 1].bytes : 0;
-        const uint64_t forward = g[j].bytes + after + g[j].kept;
-        const uint64_t backward = g[j].bytes + before + g[j].bytes + after + g[j].kept;
+        const uint64_t forward = held + (j && g[j - 1].keeps ? before : 0) + g[j].bytes + after + g[j].kept;
+        const uint64_t backward = held + before + g[j].bytes + g[j].bytes + after + g[j].kept;
         most = forward > most ? forward : most;
         most = backward > most ? backward : most;
+        held += j && g[j - 1].keeps ? before : 0;
     }
     return most;
 }
 
-/* The best of all 2^(n-1) cuts; INFINITY when none fits. */
+/* The best of all 2 * 3^(n-1) wrappings; INFINITY when none fits. */
 static double brute_force_us(const struct chain *c) {
     const uint32_t n = c->chain.n;
     double best = INFINITY;
     for (uint32_t cuts = 0; cuts < 1U << (n - 1); cuts++) {
-        struct run_of_units groups[SMALL];
         uint32_t ends[SMALL], k = 0;
         for (uint32_t i = 1; i <= n; i++)
             if (i == n || cuts >> (i - 1) & 1)
                 ends[k++] = i;
-        list_groups(c, k, ends, groups);
-        if (plain_peak(k, groups) <= c->chain.budget)
-            best = fmin(best, plain_value_us(c, k, groups));
+        for (uint32_t kept = 0; kept < 1U << k; kept++) {
+            struct run_of_units groups[SMALL];
+            bool keeps[SMALL];
+            for (uint32_t g = 0; g < k; g++)
+                keeps[g] = kept >> g & 1;
+            list_groups(c, k, ends, keeps, groups);
+            if (plain_peak(k, groups) <= c->chain.budget)
+                best = fmin(best, plain_value_us(c, k, groups));
+        }
     }
     return best;
 }
@@ -146,7 +160,7 @@ static void check_cut(const struct chain *c, const struct wrapping *w) {
     for (uint32_t g = 1; g < w->n_groups; g++)
         assert_true(w->ends[g] > w->ends[g - 1]);
     assert_int_equal(w->ends[w->n_groups - 1], c->chain.n);
-    list_groups(c, w->n_groups, w->ends, groups);
+    list_groups(c, w->n_groups, w->ends, w->keeps, groups);
     assert_close(w->value_us, plain_value_us(c, w->n_groups, groups), 1e-12);
     assert_int_equal(w->peak, plain_peak(w->n_groups, groups));
     assert_true(w->peak <= c->chain.budget);
@@ -224,7 +238,8 @@ static void no_single_change_is_better_than_the_bound(void **state) {
         for (uint32_t at = 1; at < LARGE; at++) { /* end a group at `at`, or let it go on */
             struct run_of_units groups[LARGE];
             uint32_t ends[LARGE + 1], n = 0;
-            bool was = false;
+            bool was = false, keeps[LARGE + 1];
+            memset(keeps, 1, sizeof keeps); /* there is no budget */
             for (uint32_t g = 0; g < w.n_groups; g++)
                 was |= w.ends[g] == at;
             for (uint32_t g = 0; g < w.n_groups; g++) {
@@ -233,7 +248,7 @@ static void no_single_change_is_better_than_the_bound(void **state) {
                 if (w.ends[g] != at)
                     ends[n++] = w.ends[g];
             }
-            list_groups(&c, n, ends, groups);
+            list_groups(&c, n, ends, keeps, groups);
             assert_true(plain_value_us(&c, n, groups) >= w.least_us * (1 - 1e-9));
         }
         arena_release(&arena);
