@@ -85,7 +85,7 @@ static enum status build(struct site *site, uint64_t rule_budget, struct strateg
 static enum status search(struct site *site, uint64_t budget, uint64_t most, struct strategy *out, struct error *err) {
     enum { HALVINGS = 14 };
     struct wrapping wrapping;
-    uint64_t least = wrapping_least_peak(&site->layers.chain), peak;
+    uint64_t least = wrapping_least_peak(&site->layers.chain, &site->costs), peak;
     enum status st = build(site, least, out, &wrapping, &peak, err);
     if (st)
         return st;
@@ -140,7 +140,7 @@ enum status fsdp_least_memory(const struct model *model, const struct cost *cost
     uint64_t peak;
     enum status st = layers_list(model, cost, &site.arena, &site.layers, err);
     if (!st)
-        st = build(&site, wrapping_least_peak(&site.layers.chain), out, &wrapping, &peak, err);
+        st = build(&site, wrapping_least_peak(&site.layers.chain, &site.costs), out, &wrapping, &peak, err);
     arena_release(&site.arena);
     return st;
 }

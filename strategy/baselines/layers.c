@@ -106,7 +106,23 @@ static double sum_us(const void *context, uint64_t bytes, uint32_t n_pieces) {
     return half_us(context, HALF_scatter, bytes) + copy_us(context, bytes, n_pieces);
 }
 
+/* ---- memory, as strategy/memory.h counts it at the end of a group's backward pass ---- */
+
+static uint64_t part_of(const struct cost *cost, uint64_t bytes) {
+    return bytes / cost->cluster->n_devices;
+}
+
+/* Gathered parameters, gradients, what several gradients are packed into, and what comes in to be added. */
+static uint64_t own_bytes(const void *context, uint64_t bytes, uint32_t n_pieces) {
+    return (n_pieces > 1 ? 3 : 2) * bytes + part_of(context, bytes);
+}
+
+static uint64_t summed_bytes(const void *context, uint64_t bytes, uint32_t n_pieces) {
+    (void)n_pieces;
+    return bytes + part_of(context, bytes);
+}
+
 struct wrapping_cost layers_cost(const struct cost *cost) {
     const struct cost_line floor = cost_line_half_floor(cost);
-    return (struct wrapping_cost){gather_us, copy_us, sum_us, cost, floor, floor};
+    return (struct wrapping_cost){gather_us, copy_us, sum_us, own_bytes, summed_bytes, cost, floor, floor};
 }

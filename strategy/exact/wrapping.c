@@ -47,7 +47,7 @@ struct search {
 /* What a group costs. */
 struct group_us {
     double gather, unpack, sum, forward, backward;
-    uint64_t bytes;
+    uint64_t bytes, own, summed;
 };
 
 static struct group_us group_of(const struct search *s, uint32_t begin, uint32_t end) {
@@ -61,6 +61,8 @@ static struct group_us group_of(const struct search *s, uint32_t begin, uint32_t
         .forward = s->forward_us[end] - s->forward_us[begin],
         .backward = s->backward_us[end] - s->backward_us[begin],
         .bytes = bytes,
+        .own = cost->own_bytes(cost->context, bytes, pieces),
+        .summed = cost->summed_bytes(cost->context, bytes, pieces),
     };
 }
 
@@ -92,16 +94,17 @@ static struct label next_label(const struct label *from, const struct group_us *
 
 /* Note the memory of a label's last group, which was added to `from` (NULL: to none) and ends before unit `end`. False
  * when the budget does not hold it. */
-static bool fits(const struct search *s, const struct label *from, uint64_t bytes, uint32_t end, struct label *label) {
+static bool fits(const struct search *s, const struct label *from, const struct group_us *g, uint32_t end,
+                 struct label *label) {
     const uint64_t budget = s->chain->budget, held = from ? from->held : 0;
-    const uint64_t needs = 2 * bytes + (from ? from->ahead : 0) + held + s->kept[end];
+    const uint64_t needs = g->own + (from ? from->ahead : 0) + held + s->kept[end];
     label->slack = UINT64_MAX;
     if (budget == UINT64_MAX)
         return true;
-    label->ahead = label->keeps ? 0 : bytes;
-    label->held = held + (label->keeps ? bytes : 0);
+    label->ahead = label->keeps ? 0 : g->bytes;
+    label->held = held + (label->keeps ? g->bytes : 0);
     label->slack = needs <= budget ? budget - needs : 0;
-    return needs <= budget && (!from || bytes <= from->slack);
+    return needs <= budget && (!from || g->summed <= from->slack);
 }
 
 /* Of a label of the whole chain. */
@@ -172,7 +175,7 @@ static void keep(struct search *s, uint32_t end, const struct label *label) {
 static void extend(struct search *s, const struct label *from, uint32_t index, const struct group_us *g, bool keeps,
                    uint32_t begin, uint32_t end) {
     struct label label = from ? next_label(from, g, keeps) : first_label(s, g, keeps);
-    if (!fits(s, from, g->bytes, end, &label))
+    if (!fits(s, from, g, end, &label))
         return;
     label.begin = begin;
     label.before = index;
@@ -235,7 +238,7 @@ static void try_equal(struct search *s, uint32_t want, bool keeps, uint32_t *int
         const uint32_t end = equal_end(s, want, n, begin);
         const struct group_us g = group_of(s, begin, end);
         struct label label = n ? next_label(&last, &g, keeps) : first_label(s, &g, keeps);
-        if (!fits(s, n ? &last : NULL, g.bytes, end, &label))
+        if (!fits(s, n ? &last : NULL, &g, end, &label))
             return;
         last = label;
         into[n] = begin = end;
@@ -345,7 +348,7 @@ enum status wrapping_best(const struct wrapping_chain *chain, const struct wrapp
                           struct arena *arena, struct wrapping *out, struct error *err) {
     struct search s = {.chain = chain, .cost = cost};
     struct wrapping best = {0};
-    const uint64_t least = wrapping_least_peak(chain);
+    const uint64_t least = wrapping_least_peak(chain, cost);
     if (least > chain->budget)
         return error_set(err, ST_INFEASIBLE, "the smallest peak is %llu bytes, with every layer in a group of its own",
                          (unsigned long long)least);
@@ -360,7 +363,7 @@ enum status wrapping_best(const struct wrapping_chain *chain, const struct wrapp
         st = error_set(err, ST_INFEASIBLE, "no cut was found among those that were kept");
     if (!st) {
         best.least_us = fmin(best.value_us * PROOF, s.dropped_us);
-        best.peak = wrapping_peak(chain, best.n_groups, best.ends, best.keeps);
+        best.peak = wrapping_peak(chain, cost, best.n_groups, best.ends, best.keeps);
         *out = best;
     }
     close(&s);
@@ -369,36 +372,47 @@ enum status wrapping_best(const struct wrapping_chain *chain, const struct wrapp
 
 /* ---- one cut ---- */
 
-static uint64_t bytes_between(const struct wrapping_chain *chain, uint32_t begin, uint32_t end) {
-    uint64_t bytes = 0;
-    for (uint32_t i = begin; i < end; i++)
-        bytes += chain->units[i].bytes;
-    return bytes;
+struct span {
+    uint64_t bytes;
+    uint32_t pieces;
+};
+
+static struct span span_of(const struct wrapping_chain *chain, uint32_t begin, uint32_t end) {
+    struct span span = {0, 0};
+    for (uint32_t i = begin; i < end; i++) {
+        span.bytes += chain->units[i].bytes;
+        span.pieces += chain->units[i].n_pieces;
+    }
+    return span;
 }
 
-uint64_t wrapping_peak(const struct wrapping_chain *chain, uint32_t n_groups, const uint32_t *ends, const bool *keeps) {
+uint64_t wrapping_peak(const struct wrapping_chain *chain, const struct wrapping_cost *cost, uint32_t n_groups,
+                       const uint32_t *ends, const bool *keeps) {
     uint64_t most = 0, kept = 0, held = 0, ahead = 0;
     for (uint32_t g = 0, i = 0; g < n_groups; g++) {
-        const uint32_t begin = g ? ends[g - 1] : 0;
-        const uint64_t own = bytes_between(chain, begin, ends[g]);
-        const uint64_t after = g + 1 < n_groups ? bytes_between(chain, ends[g], ends[g + 1]) : 0;
+        const struct span own = span_of(chain, g ? ends[g - 1] : 0, ends[g]);
+        uint64_t peak = cost->own_bytes(cost->context, own.bytes, own.pieces) + ahead + held;
+        if (g + 1 < n_groups) {
+            const struct span after = span_of(chain, ends[g], ends[g + 1]);
+            peak += cost->summed_bytes(cost->context, after.bytes, after.pieces);
+        }
         for (; i < ends[g]; i++)
             kept += chain->units[i].kept;
-        const uint64_t peak = 2 * own + ahead + held + after + kept;
-        most = peak > most ? peak : most;
-        ahead = keeps[g] ? 0 : own;
-        held += keeps[g] ? own : 0;
+        most = peak + kept > most ? peak + kept : most;
+        ahead = keeps[g] ? 0 : own.bytes;
+        held += keeps[g] ? own.bytes : 0;
     }
     return most;
 }
 
-uint64_t wrapping_least_peak(const struct wrapping_chain *chain) {
+uint64_t wrapping_least_peak(const struct wrapping_chain *chain, const struct wrapping_cost *cost) {
     uint64_t most = 0, kept = 0;
     for (uint32_t i = 0; i < chain->n; i++) {
         const struct wrapping_unit *unit = &chain->units[i];
         kept += unit->kept;
-        const uint64_t peak =
-            2 * unit->bytes + (i ? unit[-1].bytes : 0) + (i + 1 < chain->n ? unit[1].bytes : 0) + kept;
+        uint64_t peak = cost->own_bytes(cost->context, unit->bytes, unit->n_pieces) + kept + (i ? unit[-1].bytes : 0);
+        if (i + 1 < chain->n)
+            peak += cost->summed_bytes(cost->context, unit[1].bytes, unit[1].n_pieces);
         most = peak > most ? peak : most;
     }
     return most;

@@ -11,10 +11,10 @@
  * a_j+1 + u_j+1) + b_j+1          P_j+1 = max(P_j + a_j+1, B_j) + s_j where a and u are 0 for a group that keeps what
  * it gathered, and it ends at max(P_G, B_G) + max(s_G, tail_us). A cut's value is the sum of both passes.
  *
- * Memory. While group j computes backward it holds its own parameters and gradients, the parameters of the next group
- * that computes backward and of all groups before it that keep them, the gradients of the last one, which are being
- * summed, and what the forward pass has kept for all units up to its last. No other moment of an iteration holds more.
- * The peak is the most over all groups.
+ * Memory. While group j computes backward, what it needs itself (own_bytes: parameters, gradients, buffers) is there,
+ * and the parameters of the next group that computes backward and of all groups before it that keep them, what is being
+ * summed of the last one (summed_bytes), and what the forward pass has kept for all units up to its last. The peak is
+ * the most over all groups.
  *
  * Units: bytes, microseconds. Threads: no state. */
 #ifndef STRATEGY_EXACT_WRAPPING_H
@@ -34,11 +34,13 @@ struct wrapping_unit {
     uint32_t n_pieces; /* variables */
 };
 
-/* Costs of one message. None falls as bytes or pieces rise. */
+/* Costs of one message, and memory. None falls as bytes or pieces rise. */
 struct wrapping_cost {
     double (*gather_us)(const void *context, uint64_t bytes, uint32_t n_pieces);
     double (*unpack_us)(const void *context, uint64_t bytes, uint32_t n_pieces); /* after a gather */
     double (*sum_us)(const void *context, uint64_t bytes, uint32_t n_pieces);
+    uint64_t (*own_bytes)(const void *context, uint64_t bytes, uint32_t n_pieces); /* at least twice `bytes` */
+    uint64_t (*summed_bytes)(const void *context, uint64_t bytes, uint32_t n_pieces);
     const void *context;
     struct cost_line gather_floor, sum_floor; /* no gather or sum of any size costs less; zeros will do */
 };
@@ -60,10 +62,11 @@ struct wrapping {
 };
 
 /* The peak of a cut. O(n). */
-uint64_t wrapping_peak(const struct wrapping_chain *chain, uint32_t n_groups, const uint32_t *ends, const bool *keeps);
+uint64_t wrapping_peak(const struct wrapping_chain *chain, const struct wrapping_cost *cost, uint32_t n_groups,
+                       const uint32_t *ends, const bool *keeps);
 
-/* The smallest peak of any cut: that of every unit alone, of which none keeps anything. */
-uint64_t wrapping_least_peak(const struct wrapping_chain *chain);
+/* The smallest peak of any cut, if it is that of every unit alone, of which none keeps anything. */
+uint64_t wrapping_least_peak(const struct wrapping_chain *chain, const struct wrapping_cost *cost);
 
 /* The best cut; n >= 1. It is the best of all as long as at most `labels` partial cuts that end at one unit must be
  * kept (WRAPPING_LABELS for a proof of up to about 60 layers). Where they are more, the least promising are dropped,

@@ -29,6 +29,16 @@ static double sum_us(const void *context, uint64_t bytes, uint32_t n_pieces) {
     return message_us(context, bytes, n_pieces) + copy_us(context, bytes, n_pieces);
 }
 
+static uint64_t own_bytes(const void *context, uint64_t bytes, uint32_t n_pieces) {
+    (void)context;
+    return (n_pieces > 1 ? 3 : 2) * bytes;
+}
+
+static uint64_t summed_bytes(const void *context, uint64_t bytes, uint32_t n_pieces) {
+    (void)context, (void)n_pieces;
+    return bytes;
+}
+
 static void fill(struct rng *rng, uint32_t n, double spread, struct wrapping_unit *units) {
     for (uint32_t i = 0; i < n; i++)
         units[i] =
@@ -47,9 +57,9 @@ static void bench(uint32_t n, double spread, double budget, uint32_t labels) {
         rng_seed(&rng, (uint64_t)i + 1);
         fill(&rng, n, spread, units);
         struct wrapping_chain chain = {.n = n, .units = units, .budget = UINT64_MAX};
-        const struct wrapping_cost cost = {message_us, copy_us, sum_us, NULL, line, line};
+        const struct wrapping_cost cost = {message_us, copy_us, sum_us, own_bytes, summed_bytes, NULL, line, line};
         if (budget > 0)
-            chain.budget = (uint64_t)(budget * (double)wrapping_least_peak(&chain));
+            chain.budget = (uint64_t)(budget * (double)wrapping_least_peak(&chain, &cost));
         const double start = clock_now_us();
         bench_check(wrapping_best(&chain, &cost, labels, &arena, &w, &err), &err);
         times[i] = clock_now_us() - start;

@@ -82,7 +82,7 @@ static double wrapping_us(struct world *w, const struct layers *layers, uint32_t
 }
 
 /* Of those within the budget. */
-static double least_of_all_wrappings(struct world *w, const struct layers *layers) {
+static double least_of_all_wrappings(struct world *w, const struct layers *layers, const struct wrapping_cost *cost) {
     const uint32_t n = layers->chain.n;
     double least = INFINITY;
     for (uint32_t cuts = 0; cuts < 1U << (n - 1); cuts++) {
@@ -94,7 +94,7 @@ static double least_of_all_wrappings(struct world *w, const struct layers *layer
             bool keeps[SMALL];
             for (uint32_t g = 0; g < k; g++)
                 keeps[g] = kept >> g & 1;
-            if (wrapping_peak(&layers->chain, k, ends, keeps) <= layers->chain.budget)
+            if (wrapping_peak(&layers->chain, cost, k, ends, keeps) <= layers->chain.budget)
                 least = fmin(least, wrapping_us(w, layers, k, ends, keeps));
         }
     }
@@ -118,7 +118,8 @@ static void the_best_wrapping_is_what_its_program_says_and_none_is_faster(void *
         if (alike && layers.chain.n <= MOST && w.cluster.n_devices > 1) {
             const struct wrapping_cost cost = layers_cost(&w.cost);
             if (rng_below(&rng, 3))
-                layers.chain.budget = (uint64_t)((double)wrapping_least_peak(&layers.chain) * (1 + rng_uniform(&rng)));
+                layers.chain.budget =
+                    (uint64_t)((double)wrapping_least_peak(&layers.chain, &cost) * (1 + rng_uniform(&rng)));
             assert_ok(wrapping_best(&layers.chain, &cost, WRAPPING_LABELS, &arena, &wrapping, &err));
             const double us = wrapping_us(&w, &layers, wrapping.n_groups, wrapping.ends, wrapping.keeps);
             assert_close(us, wrapping.value_us, 1e-9);
@@ -127,7 +128,7 @@ static void the_best_wrapping_is_what_its_program_says_and_none_is_faster(void *
             run++;
             several += wrapping.n_groups > 1;
             if (layers.chain.n <= SMALL) {
-                assert_close(us, least_of_all_wrappings(&w, &layers), 1e-9);
+                assert_close(us, least_of_all_wrappings(&w, &layers, &cost), 1e-9);
                 all++;
             }
         }

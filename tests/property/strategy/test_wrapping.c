@@ -17,6 +17,7 @@ struct chain {
     struct wrapping_unit units[LARGE];
     struct cost_line gather, sum;
     double copy_per_byte_us;
+    uint64_t packed; /* of 8: how much of what is packed lies beside it */
 };
 
 static bool chance(struct rng *rng, double p) {
@@ -41,8 +42,17 @@ static double sum_us(const void *context, uint64_t bytes, uint32_t n_pieces) {
     return message_us(&((const struct chain *)context)->sum, bytes) + copy_us(context, bytes, n_pieces);
 }
 
+static uint64_t own_bytes(const void *context, uint64_t bytes, uint32_t n_pieces) {
+    return 2 * bytes + (n_pieces > 1 ? ((const struct chain *)context)->packed * bytes / 8 : 0);
+}
+
+static uint64_t summed_bytes(const void *context, uint64_t bytes, uint32_t n_pieces) {
+    (void)n_pieces;
+    return bytes + ((const struct chain *)context)->packed * bytes / 32;
+}
+
 static struct wrapping_cost cost_of(const struct chain *c) {
-    return (struct wrapping_cost){gather_us, copy_us, sum_us, c, c->gather, c->sum};
+    return (struct wrapping_cost){gather_us, copy_us, sum_us, own_bytes, summed_bytes, c, c->gather, c->sum};
 }
 
 /* Computing and traffic are of one order; layers are alike in some chains and differ by far in others. */
@@ -54,6 +64,7 @@ static void random_chain(struct rng *rng, uint32_t n, struct chain *out) {
     *out = (struct chain){.gather = line, .sum = line};
     if (chance(rng, 0.5))
         out->sum.startup_us *= 2;
+    out->packed = rng_below(rng, 9);
     if (chance(rng, 0.5))
         out->copy_per_byte_us = copies * line.per_byte_us;
     for (uint32_t i = 0; i < n; i++)
@@ -70,7 +81,7 @@ static void random_chain(struct rng *rng, uint32_t n, struct chain *out) {
 
 struct run_of_units {
     double f, b, a, u, s;
-    uint64_t bytes, kept;
+    uint64_t bytes, kept, own, summed;
     bool keeps;
 };
 
@@ -86,6 +97,8 @@ static void list_groups(const struct chain *c, uint32_t n_groups, const uint32_t
             groups[g].kept += c->units[i].kept;
             pieces += c->units[i].n_pieces;
         }
+        groups[g].own = own_bytes(c, groups[g].bytes, pieces);
+        groups[g].summed = summed_bytes(c, groups[g].bytes, pieces);
         groups[g].a = gather_us(c, groups[g].bytes, pieces);
         groups[g].u = copy_us(c, groups[g].bytes, pieces);
         groups[g].s = sum_us(c, groups[g].bytes, pieces);
@@ -119,16 +132,14 @@ static double plain_value_us(const struct chain *c, uint32_t n, const struct run
     return e + fmax(p, b) + fmax(g[0].s, c->chain.tail_us);
 }
 
-/* What lives while each group computes, forward and backward. */
+/* What lives while each group computes backward. */
 static uint64_t plain_peak(uint32_t n, const struct run_of_units *g) {
-    uint64_t most = 0, held = 0; /* by groups before this one and the one before that */
+    uint64_t most = 0;
     for (uint32_t j = 0; j < n; j++) {
-        const uint64_t before = j ? g[j - 1].bytes : 0, after = j + 1 < n ? g[j + 1].bytes : 0;
-        const uint64_t forward = held + (j && g[j - 1].keeps ? before : 0) + g[j].bytes + after + g[j].kept;
-        const uint64_t backward = held + before + g[j].bytes + g[j].bytes + after + g[j].kept;
-        most = forward > most ? forward : most;
-        most = backward > most ? backward : most;
-        held += j && g[j - 1].keeps ? before : 0;
+        uint64_t lives = g[j].own + g[j].kept + (j + 1 < n ? g[j + 1].summed : 0);
+        for (uint32_t i = 0; i < j; i++)
+            lives += g[i].keeps || i + 1 == j ? g[i].bytes : 0;
+        most = lives > most ? lives : most;
     }
     return most;
 }
@@ -194,12 +205,12 @@ static void as_brute_force(void **state) {
         struct error err;
         rng_seed(&rng, seed * 1000003 + i);
         random_chain(&rng, 1 + (uint32_t)rng_below(&rng, SMALL), &c);
-        const uint64_t least = wrapping_least_peak(&c.chain);
+        const struct wrapping_cost cost = cost_of(&c);
+        const uint64_t least = wrapping_least_peak(&c.chain, &cost);
         if (chance(&rng, 0.6)) {
             c.chain.budget = (uint64_t)((double)least * (0.95 + rng_uniform(&rng)));
             with_budget++;
         }
-        const struct wrapping_cost cost = cost_of(&c);
         const double best = brute_force_us(&c);
         const enum status st = wrapping_best(&c.chain, &cost, WRAPPING_LABELS, &arena, &w, &err);
         assert_true(isfinite(best) == (st == ST_OK));
