@@ -2,11 +2,11 @@
  * iteration is shortest, and which keep what they gathered for the backward pass: all where memory is not limited.
  * Messages go one at a time, gathered one group ahead.
  *
- * Best by the simulator's own costs, among all wrappings whose groups are runs of layers; where the chain is longer
- * than EXACT_MOST layers, or has element types that do not go into one message, near it. Memory is held against the
- * plan's (strategy/memory.h), of which the exact program's rule knows the larger part. So its budget is searched:
- * within a budget the wrapping fits, and is the best that the rule finds, but another one may be better. Source: our
- * own exact result (strategy/exact/wrapping.h). */
+ * Best by the simulator's own costs, among all wrappings whose groups are runs of layers, or near it: neighbours of a
+ * chain of more than MOST_LAYERS are joined first, no more than LABELS partial wrappings are kept, and element types
+ * that do not go into one message go into several. Memory is held against the plan's (strategy/memory.h), of which the
+ * exact program's rule knows the larger part. So its budget is searched: within a budget the wrapping fits, and is the
+ * best that the rule finds. Source: our own exact result (strategy/exact/wrapping.h). */
 #include "strategy/baselines/fsdp_optimal.h"
 
 #include "strategy/baselines/baselines.h"
@@ -15,7 +15,7 @@
 #include "strategy/memory.h"
 #include "strategy/plan.h"
 
-enum { EXACT_MOST = 40, EXACT_LABELS = 1024 };
+enum { MOST_LAYERS = 40, LABELS = 64 };
 
 /* Each group of the wrapping is a merge group, one for each element type in it. */
 static enum status assign(const struct model *model, const struct layers *layers, const struct wrapping *wrapping,
@@ -56,10 +56,8 @@ static enum status build(struct site *site, uint64_t rule_budget, struct strateg
     struct strategy s;
     struct plan plan;
     struct memory memory;
-    const uint32_t n = site->layers.chain.n;
     site->layers.chain.budget = rule_budget;
-    enum status st = wrapping_best(&site->layers.chain, &site->costs,
-                                   n <= EXACT_MOST ? EXACT_LABELS : WRAPPING_FEW_LABELS, &site->arena, wrapping, err);
+    enum status st = wrapping_best(&site->layers.chain, &site->costs, LABELS, &site->arena, wrapping, err);
     if (!st)
         st = strategy_init(&s, "fsdp-optimal", site->model, site->model->n_variables, err);
     if (st)
@@ -83,7 +81,7 @@ static enum status build(struct site *site, uint64_t rule_budget, struct strateg
 
 /* The rule's budget is halved between one that is too large and one that is not; the best that fits is kept. */
 static enum status search(struct site *site, uint64_t budget, uint64_t most, struct strategy *out, struct error *err) {
-    enum { HALVINGS = 14 };
+    enum { HALVINGS = 10 };
     struct wrapping wrapping;
     uint64_t least = wrapping_least_peak(&site->layers.chain, &site->costs), peak;
     enum status st = build(site, least, out, &wrapping, &peak, err);
@@ -117,12 +115,15 @@ static enum status search(struct site *site, uint64_t budget, uint64_t most, str
     return ST_OK;
 }
 
-enum status fsdp_optimal_within(const struct model *model, const struct cost *cost, uint64_t budget_bytes,
-                                struct strategy *out, struct error *err) {
+/* The best of runs of layers, of which long chains have no more than MOST_LAYERS if they are `coarse`. */
+static enum status best_within(const struct model *model, const struct cost *cost, uint64_t budget_bytes, bool coarse,
+                               struct strategy *out, struct error *err) {
     struct site site = {.model = model, .cost = cost, .costs = layers_cost(cost)};
     struct wrapping wrapping;
     uint64_t peak;
     enum status st = layers_list(model, cost, &site.arena, &site.layers, err);
+    if (!st && coarse && site.layers.chain.n > MOST_LAYERS)
+        st = layers_coarsen(&site.layers, MOST_LAYERS, &site.arena, err);
     if (!st)
         st = build(&site, UINT64_MAX, out, &wrapping, &peak, err);
     if (!st && budget_bytes > 0 && peak > budget_bytes) {
@@ -131,6 +132,12 @@ enum status fsdp_optimal_within(const struct model *model, const struct cost *co
     }
     arena_release(&site.arena);
     return st;
+}
+
+enum status fsdp_optimal_within(const struct model *model, const struct cost *cost, uint64_t budget_bytes,
+                                struct strategy *out, struct error *err) {
+    const enum status st = best_within(model, cost, budget_bytes, true, out, err);
+    return st == ST_INFEASIBLE ? best_within(model, cost, budget_bytes, false, out, err) : st;
 }
 
 enum status fsdp_least_memory(const struct model *model, const struct cost *cost, struct strategy *out,

@@ -81,7 +81,40 @@ enum status layers_list(const struct model *model, const struct cost *cost, stru
         units[at].n_pieces++;
     }
     fill_units(n, layers, forward_us, backward_us, units, &out->chain);
+    out->n_variables = model->n_variables;
     out->layer_of = layer_of;
+    return ST_OK;
+}
+
+static void join(struct wrapping_unit *to, const struct wrapping_unit *unit) {
+    to->forward_us += unit->forward_us;
+    to->backward_us += unit->backward_us;
+    to->bytes += unit->bytes;
+    to->kept += unit->kept;
+    to->n_pieces += unit->n_pieces;
+}
+
+enum status layers_coarsen(struct layers *layers, uint32_t most, struct arena *arena, struct error *err) {
+    const struct wrapping_chain *chain = &layers->chain;
+    struct wrapping_unit *units = arena_alloc(arena, chain->n, sizeof *units);
+    uint32_t *joined = arena_alloc(arena, chain->n, sizeof *joined), n = 0;
+    uint64_t bytes = 0;
+    if (!units || !joined)
+        return error_no_memory(err);
+    for (uint32_t i = 0; i < chain->n; i++)
+        bytes += chain->units[i].bytes;
+    for (uint32_t i = 0; i < chain->n; i++) {
+        const uint64_t share = bytes / most;
+        const bool is_full = n > 0 && units[n - 1].bytes > share, is_large = chain->units[i].bytes > share;
+        if (n == 0 || is_full || (is_large && n < most))
+            n++;
+        join(&units[n - 1], &chain->units[i]);
+        joined[i] = n - 1;
+    }
+    for (uint32_t v = 0; v < layers->n_variables; v++)
+        layers->layer_of[v] = joined[layers->layer_of[v]];
+    layers->chain.n = n;
+    layers->chain.units = units;
     return ST_OK;
 }
 

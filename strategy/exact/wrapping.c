@@ -36,6 +36,8 @@ struct search {
     const struct wrapping_cost *cost;
     double *forward_us, *backward_us; /* by unit: those before it */
     uint64_t *bytes, *kept;
+    uint64_t *needs; /* by unit: what it needs alone, and it or one after it beside the unit before: ahead or kept */
+    uint64_t *needs_rest;
     uint32_t *pieces;
     struct front *fronts;       /* by unit */
     size_t most;                /* labels at a unit */
@@ -92,6 +94,14 @@ static struct label next_label(const struct label *from, const struct group_us *
                     fmax(from->z, from->y + g->sum), fmax(from->c, from->p + g->sum));
 }
 
+/* Whether the units from `end` on can follow, were they all alone: each needs its own, beside what is kept and the unit
+ * before it, which is kept or gathered ahead. */
+static bool can_go_on(const struct search *s, const struct label *label, uint32_t end) {
+    const uint64_t budget = s->chain->budget;
+    return end == s->chain->n ||
+           (label->held + label->ahead + s->needs[end] <= budget && label->held + s->needs_rest[end + 1] <= budget);
+}
+
 /* Note the memory of a label's last group, which was added to `from` (NULL: to none) and ends before unit `end`. False
  * when the budget does not hold it. */
 static bool fits(const struct search *s, const struct label *from, const struct group_us *g, uint32_t end,
@@ -104,7 +114,7 @@ static bool fits(const struct search *s, const struct label *from, const struct 
     label->ahead = label->keeps ? 0 : g->bytes;
     label->held = held + (label->keeps ? g->bytes : 0);
     label->slack = needs <= budget ? budget - needs : 0;
-    return needs <= budget && (!from || g->summed <= from->slack);
+    return needs <= budget && can_go_on(s, label, end) && (!from || g->summed <= from->slack);
 }
 
 /* Of a label of the whole chain. */
@@ -118,8 +128,18 @@ static double floor_us(const struct search *s, const struct cost_line *floor, ui
     return floor->startup_us * fmax(ceil((double)bytes / most), 1) + floor->per_byte_us * (double)bytes;
 }
 
-/* The units from `end` on compute and sum before the backward pass comes to the last group of the label. All of them
- * may keep what they gathered. */
+/* How many bytes of the units from `end` on must be gathered again: the last of them computes while all that is kept is
+ * there. */
+static uint64_t least_again(const struct search *s, const struct label *label, uint32_t end) {
+    const uint32_t n = s->chain->n;
+    const uint64_t budget = s->chain->budget;
+    const uint64_t last = s->needs[n - 1] - s->chain->units[n - 1].bytes;
+    const uint64_t room = budget > last ? budget - last : 0, again = s->bytes[end] - label->held;
+    return budget != UINT64_MAX && s->bytes[n] > room + again ? s->bytes[n] - room - again : 0;
+}
+
+/* The units from `end` on compute and sum, and some are gathered again, before the backward pass comes to the last
+ * group of the label. */
 static double least_us(const struct search *s, const struct label *label, uint32_t end) {
     const uint32_t n = s->chain->n;
     const struct wrapping_unit *final = &s->chain->units[n - 1];
@@ -127,7 +147,9 @@ static double least_us(const struct search *s, const struct label *label, uint32
     const double gathers = floor_us(s, &s->cost->gather_floor, rest), sums = floor_us(s, &s->cost->sum_floor, rest);
     const double forward =
         fmax(label->e + s->forward_us[n] - s->forward_us[end], label->r + gathers + final->forward_us);
-    return forward + fmax(s->backward_us[n] - s->backward_us[end] + label->c, sums + label->y);
+    const uint64_t bytes = least_again(s, label, end);
+    const double again = bytes > 0 ? floor_us(s, &s->cost->gather_floor, bytes) : 0;
+    return forward + fmax(s->backward_us[n] - s->backward_us[end] + label->c, again + sums + label->y);
 }
 
 /* ---- fronts ---- */
@@ -324,8 +346,11 @@ static enum status open(struct search *s, struct arena *arena, struct error *err
     s->bytes = arena_alloc(arena, n + 1, sizeof *s->bytes);
     s->kept = arena_alloc(arena, n + 1, sizeof *s->kept);
     s->pieces = arena_alloc(arena, n + 1, sizeof *s->pieces);
+    s->needs = arena_alloc(arena, n + 1, sizeof *s->needs);
+    s->needs_rest = arena_alloc(arena, n + 2, sizeof *s->needs_rest);
     s->fronts = calloc(n, sizeof *s->fronts);
-    if (!s->forward_us || !s->backward_us || !s->bytes || !s->kept || !s->pieces || !s->fronts)
+    if (!s->forward_us || !s->backward_us || !s->bytes || !s->kept || !s->pieces || !s->needs || !s->needs_rest ||
+        !s->fronts)
         return error_no_memory(err);
     for (uint32_t i = 0; i < n; i++) {
         const struct wrapping_unit *unit = &s->chain->units[i];
@@ -334,6 +359,15 @@ static enum status open(struct search *s, struct arena *arena, struct error *err
         s->bytes[i + 1] = s->bytes[i] + unit->bytes;
         s->kept[i + 1] = s->kept[i] + unit->kept;
         s->pieces[i + 1] = s->pieces[i] + unit->n_pieces;
+    }
+    for (uint32_t i = n; i-- > 0;) {
+        const struct wrapping_unit *unit = &s->chain->units[i];
+        uint64_t own = s->cost->own_bytes(s->cost->context, unit->bytes, unit->n_pieces) + s->kept[i + 1];
+        if (i + 1 < n)
+            own += s->cost->summed_bytes(s->cost->context, unit[1].bytes, unit[1].n_pieces);
+        s->needs[i] = own;
+        own += i > 0 ? unit[-1].bytes : 0;
+        s->needs_rest[i] = own > s->needs_rest[i + 1] ? own : s->needs_rest[i + 1];
     }
     return ST_OK;
 }
