@@ -21,7 +21,9 @@
  *             node alone has devices, these share its device link instead of NICs.
  *
  * With the barrier (cross_iteration false) every tail is the whole forward pass, which makes windows larger for such
- * strategies.
+ * strategies. Sharded parameters are an exception: they are gathered beside the forward pass, so barrier_us does not
+ * hold for them. What holds for all strategies holds for them too: of each all-reduce they move one half after the
+ * gradient, and the other half before the forward operator that reads the variable.
  *
  * Coordination, copy and summing costs count as zero. Overridden links, and device links of several nodes, count only
  * where they slow all-reduces down. If one node works and spare ones may serve, only compute counts. */
@@ -38,9 +40,9 @@
 
 struct bound {
     double compute_us, volume_us;
-    double windows_us, barrier_windows_us; /* for every strategy; for those with the barrier */
+    double windows_us, barrier_windows_us; /* for every strategy; for those of barrier_us */
     double iteration_us;                   /* no strategy is faster */
-    double barrier_us;                     /* no strategy with the barrier is faster; at least iteration_us */
+    double barrier_us; /* no strategy with the barrier is faster, without sharded parameters; at least iteration_us */
 };
 
 /* O((operators + variables) log variables + nodes). `cost` is the cluster's. Fails: ST_NO_MEMORY. */

@@ -495,7 +495,7 @@ static double lines_least_startup_us(const struct all_reduce_lines *lines) {
     return least;
 }
 
-double all_reduce_least_startup_us(const struct all_reduce_table *table) {
+static double least_whole_startup_us(const struct all_reduce_table *table) {
     double least = INFINITY;
     for (int a = 0; a < ALL_REDUCE_COUNT; a++) {
         if (table->curves[a].measured.n > 0)
@@ -506,8 +506,15 @@ double all_reduce_least_startup_us(const struct all_reduce_table *table) {
     return least;
 }
 
+double all_reduce_least_startup_us(const struct all_reduce_table *table) {
+    const double whole = least_whole_startup_us(table);
+    if (table->fixed || table->any_curve)
+        return whole / 2;
+    return fmin(whole, lines_least_startup_us(&table->lines[ALGORITHM_ring]) / 2);
+}
+
 double all_reduce_least_gather_startup_us(const struct all_reduce_table *table) {
     if (table->fixed || table->any_curve)
-        return all_reduce_least_startup_us(table) / 2;
+        return least_whole_startup_us(table) / 2;
     return lines_least_startup_us(&table->lines[ALGORITHM_all_gather]);
 }

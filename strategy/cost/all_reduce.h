@@ -112,7 +112,7 @@ struct all_reduce_cost all_reduce_gather_cost(const struct all_reduce_table *tab
 /* The least time a byte for which any all-reduce of any size holds the network in either direction. */
 double all_reduce_least_per_byte_us(const struct all_reduce_table *table);
 
-/* The least startup_us of any all-reduce of any size, and of any all-gather. */
+/* The least startup_us of any all-reduce of any size or half of one, and of any all-gather of touched rows. */
 double all_reduce_least_startup_us(const struct all_reduce_table *table);
 double all_reduce_least_gather_startup_us(const struct all_reduce_table *table);
 
