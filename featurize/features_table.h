@@ -163,7 +163,8 @@
     X(log2_devices, "log2 count", "replicas: devices of the cluster")                                                  \
     X(local_reduction, "flag", "ps: summed inside nodes first")                                                        \
     X(ready_share, "share", "part of the backward pass before its gradient is ready")                                  \
-    X(gate_share, "share", "part of the forward pass before it is needed; 0 behind the barrier")                       \
+    X(gate_share, "share",                                                                                             \
+      "part of the forward pass before it is needed; 0 behind the barrier, but for sharded parameters")                \
     X(slack_share, "share", "computation between the two moments above, of an iteration's")
 
 enum feature_kind {

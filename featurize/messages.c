@@ -85,7 +85,7 @@ static void place_messages(const struct survey *s, struct features *out) {
         ready += (double)message->bytes * ready_us;
         first_us = fmin(first_us, ready_us);
         wait += waited(s, message, ready_us);
-        last += message->ready + 1 == plan->n_steps ? (double)message->bytes : 0;
+        last += message->ready + 1 + plan->ends_in_update == plan->n_steps ? (double)message->bytes : 0;
     }
     GLOBAL(out, ready_share) = feature_share(ready, bytes * s->backward_us);
     GLOBAL(out, first_ready_share) = plan->n_messages ? feature_share(first_us, s->backward_us) : 0;

@@ -73,11 +73,13 @@ static void add_piece(const struct survey *s, uint32_t place, uint32_t at, struc
     const struct message_view *view = &s->messages[m];
     double bytes = (double)s->plan->pieces[s->piece[at]].bytes, share = bytes / (double)message_piece_bytes(message);
     facts->messages++;
-    facts->log2_message_bytes += bytes * view->log2_bytes;
-    facts->wait_us += bytes * fmax(0, view->ready_us - s->gradients[place].ready_us);
+    if (!message_gathers_parameters(message)) {
+        facts->log2_message_bytes += bytes * view->log2_bytes;
+        facts->wait_us += bytes * fmax(0, view->ready_us - s->gradients[place].ready_us);
+    }
     if (message->kind == SYNC_PARAMETER_SERVER)
         return;
-    share *= message->half ? 2 : 1; /* both halves cost the same */
+    share *= message->other != NO_MESSAGE ? 2 : 1; /* two halves have the same pieces, and cost the same */
     facts->cc_startup_us += share * view->startup_us;
     facts->cc_transfer_us += share * view->transfer_us;
     facts->cc_messages += share;
@@ -180,8 +182,11 @@ static void write_sync(const struct survey *s, const struct variable_sync *sync,
 }
 
 /* Times are summed in different orders: a difference that should be 0 may come out negative. */
-static void write_times(const struct survey *s, const struct gradient *gradient, double *row) {
-    double gate_us = s->plan->cross_iteration ? fmax(0, s->forward_us - gradient->tail_us) : 0;
+static void write_times(const struct survey *s, const struct gradient *gradient, const struct variable_sync *sync,
+                        double *row) {
+    const bool gathered =
+        sync->kind == SYNC_ALL_REDUCE && s->strategy->groups[sync->group].sharded == SHARDED_parameters;
+    double gate_us = s->plan->cross_iteration || gathered ? fmax(0, s->forward_us - gradient->tail_us) : 0;
     double slack_us = fmax(0, s->backward_us - gradient->ready_us) + gate_us;
     SET(row, ready_share, feature_share(gradient->ready_us, s->backward_us));
     SET(row, gate_share, feature_share(gate_us, s->forward_us));
@@ -215,7 +220,7 @@ static size_t write_rows(struct survey *s, const struct shard *items, size_t n, 
         if (i == 0 || sync->each) {
             write_variable(s, variable, row);
             write_sync(s, items[i].sync, row);
-            write_times(s, gradient, row);
+            write_times(s, gradient, items[i].sync, row);
         } else {
             memcpy(row, rows, FEATURE_SHARD_COUNT * sizeof *row);
         }

@@ -1,8 +1,9 @@
 /* One pass over a plan: when gradients are ready, which pieces belong to which variable, what each message costs.
  *
  * A plan stores its pieces message by message, and the pieces of one variable by rising offset, unless its shards are
- * synchronized in several ways. One stable counting sort brings those of a variable together. Partitions make many
- * consecutive messages of one size and algorithm; these are priced once. O(operators + messages + pieces). */
+ * synchronized in several ways, or its parameters are sharded and it is in up to three messages. One stable counting
+ * sort brings those of a variable together. Partitions make many consecutive messages of one size and algorithm; these
+ * are priced once. O(operators + messages + pieces). */
 #include <stdlib.h>
 
 #include "featurize/features.h"
@@ -49,7 +50,7 @@ static enum status sort_pieces(struct survey *s, struct error *err) {
     for (uint32_t i = 0; i < n; i++)
         piece[first[plan->pieces[i].variable + 1]++] = i;
     for (uint32_t v = 0; v < n_variables; v++)
-        if (s->strategy->variables[v].each)
+        if (s->strategy->variables[v].each || plan->ends_in_update)
             qsort_r(piece + first[v], first[v + 1] - first[v], sizeof *piece, by_offset, s);
     for (uint32_t at = 0; at < n; at++)
         message_of[at] = holder[piece[at]];

@@ -174,8 +174,7 @@ static const char *label_of(const struct cut *cut, const struct interval *interv
 static unsigned shade_of(const struct plan *plan, const struct interval *interval) {
     const struct message *message = &plan->messages[interval->index];
     const uint32_t forward = plan->n_forward_steps, backward = plan->n_steps - forward;
-    const bool gathered = message->half == HALF_gather && !message_is_second_half(message);
-    const uint32_t step = gathered ? message->gate : message->ready;
+    const uint32_t step = message_gathers_parameters(message) ? message->gate : message->ready;
     if (step < forward)
         return (unsigned)((uint64_t)step * CHART_SHADES / forward);
     return backward ? CHART_SHADES - 1 - (unsigned)((uint64_t)(step - forward) * CHART_SHADES / (backward + 1)) : 0;

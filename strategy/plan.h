@@ -140,6 +140,10 @@ static inline bool message_is_first_half(const struct message *message) {
 static inline bool message_is_second_half(const struct message *message) {
     return message->half == HALF_gather && message->other != NO_MESSAGE;
 }
+/* Gathers sharded parameters before a pass. */
+static inline bool message_gathers_parameters(const struct message *message) {
+    return message->half == HALF_gather && message->other == NO_MESSAGE;
+}
 
 /* The bytes of a message's pieces. */
 static inline uint64_t message_piece_bytes(const struct message *message) {

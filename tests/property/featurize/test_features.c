@@ -1,5 +1,6 @@
 /* Properties of features of any strategy at all on random models and clusters, measured and handmade ones. */
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -252,6 +253,57 @@ static void knobs_do_not_depend_on_the_numbers_of_groups(void **state) {
     }
 }
 
+static bool is_kept(const struct strategy *s, uint32_t v, bool *sharded) {
+    const struct variable_sync *sync = &s->variables[v];
+    const struct group *group = sync->kind == SYNC_ALL_REDUCE ? &s->groups[sync->group] : NULL;
+    *sharded = sync->shards == 1 && group && group->sharded == SHARDED_parameters && !group->partition_bytes;
+    return group && group->keeps_gathered;
+}
+
+/* Without partitions a variable whose parameters are sharded is in two messages, or three if it is gathered again. Its
+ * gradient waits for the others of its group as it would in an all-reduce, and it is needed when its first reader
+ * comes, as without the barrier. */
+static void sharded_parameters_are_in_three_messages(void **state) {
+    (void)state;
+    struct error err;
+    int rows = 0;
+    for (uint64_t i = 0; i < INSTANCES; i++) {
+        struct instance in;
+        instance_open(&in, i);
+        uint32_t *order = calloc(in.model.n_variables, sizeof *order);
+        assert_ok(ready_order(&in.model, order, &err));
+        struct strategy sharded = in.strategy;
+        struct features before = in.features;
+        plan_release(&in.plan);
+        assert_ok(strategy_copy(&sharded, "whole", &in.strategy, &err));
+        for (uint32_t g = 0; g < in.strategy.n_groups; g++)
+            in.strategy.groups[g].sharded = SHARDED_none;
+        in.strategy.forward_prefetch = in.strategy.backward_prefetch = 1;
+        in.strategy.cross_iteration = true;
+        describe(&in);
+        for (size_t row = 0, other = 0; row < before.n_shards; row++) {
+            bool is_sharded;
+            const bool kept = is_kept(&sharded, order[before.variable[row]], &is_sharded);
+            while (in.features.variable[other] < before.variable[row])
+                other++;
+            if (!is_sharded)
+                continue;
+            rows++;
+            assert_close(count_of(shard(&before, row, FEATURE_SHARD_log2_messages)), kept ? 2 : 3, 1e-9);
+            assert_true(shard(&before, row, FEATURE_SHARD_wait_share) >=
+                        shard(&in.features, other, FEATURE_SHARD_wait_share) - 1e-9);
+            assert_close(shard(&before, row, FEATURE_SHARD_gate_share),
+                         shard(&in.features, other, FEATURE_SHARD_gate_share), 1e-9);
+        }
+        free(order);
+        features_release(&before);
+        strategy_release(&sharded);
+        instance_close(&in);
+    }
+    printf("%d rows of sharded parameters\n", rows);
+    assert_true(rows > 3);
+}
+
 /* Every rate of the description twice as high. */
 static void double_rates(cJSON *json) {
     cJSON *item, *nic;
@@ -390,6 +442,7 @@ int main(void) {
         cmocka_unit_test(rows_add_up_to_the_plan),
         cmocka_unit_test(choices_of_one_kind_add_up),
         cmocka_unit_test(knobs_do_not_depend_on_the_numbers_of_groups),
+        cmocka_unit_test(sharded_parameters_are_in_three_messages),
         cmocka_unit_test(twice_the_rate_is_half_the_transfer_of_a_served_shard),
         cmocka_unit_test(edges_are_the_paths_between_producers),
     };
