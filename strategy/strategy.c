@@ -264,6 +264,14 @@ bool strategy_orders_pulls(const struct strategy *strategy) {
            strategy->credit_bytes != CREDIT_UNLIMITED && served;
 }
 
+/* At most as far ahead as there are groups with sharded parameters, now that those without members are dropped. */
+static void limit_prefetch(uint32_t *prefetch, uint32_t n_groups) {
+    if (n_groups == 0)
+        *prefetch = 1;
+    else if (*prefetch > n_groups)
+        *prefetch = n_groups;
+}
+
 enum status strategy_seal(struct strategy *strategy, const struct model *model, const struct cluster *cluster,
                           struct error *err) {
     enum status st = strategy_check(strategy, model, cluster, err);
@@ -278,8 +286,8 @@ enum status strategy_seal(struct strategy *strategy, const struct model *model, 
         return st;
     for (uint32_t g = 0; g < strategy->n_groups; g++)
         strategy->groups[g].keeps_gathered &= strategy->groups[g].sharded == SHARDED_parameters;
-    if (!strategy_sharded_parameters(strategy))
-        strategy->forward_prefetch = strategy->backward_prefetch = 1;
+    limit_prefetch(&strategy->forward_prefetch, strategy_sharded_parameters(strategy));
+    limit_prefetch(&strategy->backward_prefetch, strategy_sharded_parameters(strategy));
     char *text = strategy_canonical(strategy, model, cluster);
     if (!text)
         return error_no_memory(err);

@@ -14,8 +14,8 @@
  *                        priority, under policy priority alone: the worker pulls what the next forward pass needs first
  *                        first, and has at most credit_bytes of pulls in flight, beside those of pushes (ByteScheduler
  *                        theorem 1). A schedule without a limit or without servers has nothing to order: at_once
- *     "forward_prefetch", "backward_prefetch"  how many groups ahead sharded parameters are gathered in that pass; default
- *                        1, and at most as many as there are such groups. 0: when the pass comes to the group
+ *     "forward_prefetch", "backward_prefetch"  how many groups ahead sharded parameters are gathered in that pass;
+ *                        default 1, and at most as many as there are such groups. 0: when the pass comes to the group
  *     "slices"           of policy preemptive alone, which requires it: the messages in the order in which they go:
  *       "group"            id of a group
  *       "bytes"            the next so many bytes of the group's gradients, its members in the order of readiness
@@ -34,8 +34,8 @@
  *                        parameters (ZeRO-3, FSDP): each device keeps its part of the variables too. All-gathers
  *                        before the forward and the backward pass of the group bring the rest, which is freed after
  *                        them. Under policy fifo, with the barrier
- *     "reshard_after_forward"  of sharded parameters alone: true (default), or false: what is gathered before the forward
- *                        pass stays for the backward pass
+ *     "reshard_after_forward"  of sharded parameters alone: true (default), or false: what is gathered before the
+ *                        forward pass stays for the backward pass
  *   "variables"        an array, each variable of the model once, in any order:
  *     "name"             the variable's
  *     "partition"        default: not cut
@@ -156,7 +156,7 @@ struct strategy {
     enum policy policy;
     uint64_t credit_bytes;
     bool cross_iteration;
-    bool pulls_by_priority; /* "pulls"; sealed: only where it makes a difference */
+    bool pulls_by_priority;                       /* "pulls"; sealed: only where it makes a difference */
     uint32_t forward_prefetch, backward_prefetch; /* sealed: 1 where no parameters are sharded */
     struct consistency consistency;
     uint32_t n_groups, n_variables, n_slices; /* n_variables = the model's; n_slices: POLICY_preemptive only */
@@ -209,8 +209,8 @@ cJSON *strategy_write(const struct strategy *strategy, const struct model *model
 char *strategy_canonical(const struct strategy *strategy, const struct model *model, const struct cluster *cluster);
 
 /* An empty strategy for `model`: arrays of n_groups zeroed groups and the model's variables, each all-reduced whole in
- * group 0 (shards = 1); fifo, no credit limit, barrier, prefetch 1, no slices. For builders, who take the memory of slices and
- * servers from its arena; finish with strategy_seal. */
+ * group 0 (shards = 1); fifo, no credit limit, barrier, prefetch 1, no slices. For builders, who take the memory of
+ * slices and servers from its arena; finish with strategy_seal. */
 enum status strategy_init(struct strategy *out, const char *name, const struct model *model, uint32_t n_groups,
                           struct error *err);
 
@@ -223,7 +223,8 @@ bool strategy_own_sync(struct strategy *strategy, struct variable_sync *sync);
 /* Bring a built strategy into its one form and compute its id: groups without members are dropped and the rest are
  * numbered 0, 1, ... in the order of their first variable, pushes 1, 2, ... likewise, a push of one variable is 0, axis
  * is 0 where shards is 1, fields of the other kind are cleared; pulls_by_priority is false where it changes nothing
- * (without policy priority, a credit and servers), and prefetch 1 likewise; slices follow their groups and keep their order; shards that all
+ * (without policy priority, a credit and servers); prefetch is at most the number of groups with sharded parameters, or
+ * 1 without any; slices follow their groups and keep their order; shards that all
  * do what one entry can say have no entries of their own. Then strategy_check. The name is not part of the id: the id
  * says what is done, not what it is called. */
 enum status strategy_seal(struct strategy *strategy, const struct model *model, const struct cluster *cluster,

@@ -49,7 +49,8 @@ static bool has_same_members(const struct overlap *o) {
 }
 
 static bool has_same_settings(const struct group *g, const struct group *h) {
-    return g->algorithm == h->algorithm && g->partition_bytes == h->partition_bytes;
+    return g->algorithm == h->algorithm && g->partition_bytes == h->partition_bytes && g->sharded == h->sharded &&
+           g->keeps_gathered == h->keeps_gathered;
 }
 
 static void compare_members(const struct strategy *a, const struct strategy *b, struct overlap *overlaps,
@@ -165,6 +166,8 @@ static void take_schedule(const struct space *space, const struct parents *paren
     child->credit_bytes = s->credit_bytes;
     child->cross_iteration = s->cross_iteration;
     child->pulls_by_priority = s->pulls_by_priority;
+    child->forward_prefetch = s->forward_prefetch;
+    child->backward_prefetch = s->backward_prefetch;
 }
 
 static enum status build(const struct space *space, const struct parents *parents, struct rng *rng,
@@ -179,6 +182,8 @@ static enum status build(const struct space *space, const struct parents *parent
     }
     st = take_runs(space, parents, rng, child, err);
     take_schedule(space, parents, rng, child);
+    if (!st && !sharded_settle(space, child))
+        st = error_no_memory(err);
     if (!st)
         st = strategy_seal(child, space->model, space->cluster, err);
     if (st)

@@ -40,6 +40,7 @@ enum status draft_finish(struct draft *d, struct strategy *out, struct error *er
     groups_settle(d);
     encoders_settle_groups(d);
     pushes_settle(d);
+    d->no_memory = d->no_memory || !sharded_settle(d->space, &d->strategy);
     enum status st = d->no_memory ? error_no_memory(err) : ST_OK;
     if (!st)
         st = strategy_seal(&d->strategy, d->space->model, d->space->cluster, err);

@@ -1,7 +1,7 @@
 /* Merge groups of a draft. A message has one element type on the wire, so a group may not mix types. Samplers and moves
  * merge groups without looking at types. Settling then splits the groups that mix types, in one pass: each group heads
  * a chain of the groups that were split off it, one a type and encoder. Dense gradients are also split off a group that
- * is gathered, and all-reduced by any algorithm of the space. */
+ * is gathered, and all-reduced by any algorithm of the space; encoded ones are split off a group that is sharded. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -12,13 +12,13 @@
 struct chain {
     uint32_t next;   /* 0 ends it: group 0 is never split off another */
     enum dtype type; /* DTYPE_COUNT: no member yet */
-    bool reduced;    /* split off a gathered group */
+    bool apart;      /* split off a gathered or a sharded group, since it may not be that */
     enum encoding encoder;
     double figure;
 };
 
 static bool is_like(const struct chain *a, const struct chain *b) {
-    return a->type == b->type && a->reduced == b->reduced && a->encoder == b->encoder && a->figure == b->figure;
+    return a->type == b->type && a->apart == b->apart && a->encoder == b->encoder && a->figure == b->figure;
 }
 
 enum dtype space_wire_type(const struct variable *variable, enum encoding encoding) {
@@ -49,18 +49,21 @@ static uint32_t group_of_type(struct draft *d, struct chain *chains, uint32_t v,
     const struct variable *variable = &d->space->model->variables[v];
     uint32_t head = part->group, g = head;
     struct group like = d->strategy.groups[head];
-    bool reduced = like.algorithm == ALGORITHM_all_gather && !variable->sparse_rows;
+    const bool reduced = like.algorithm == ALGORITHM_all_gather && !variable->sparse_rows;
+    const bool apart = reduced || (like.sharded && part->encoding != ENCODING_none);
     const bool encoded = encoding_is_encoder(part->encoding);
-    const struct chain own = {0, space_wire_type(variable, part->encoding), reduced,
+    const struct chain own = {0, space_wire_type(variable, part->encoding), apart,
                               encoded ? part->encoding : ENCODING_none, encoded ? part->figure : 0};
-    if (chains[g].type == DTYPE_COUNT && !reduced)
-        chains[g] = (struct chain){chains[g].next, own.type, reduced, own.encoder, own.figure};
+    if (chains[g].type == DTYPE_COUNT && !apart)
+        chains[g] = (struct chain){chains[g].next, own.type, apart, own.encoder, own.figure};
     while (!is_like(&chains[g], &own) && chains[g].next)
         g = chains[g].next;
     if (is_like(&chains[g], &own))
         return g;
     if (reduced)
         like.algorithm = (enum algorithm)draw_bit(d->rng, space_all_reduces(&d->space->options));
+    if (apart)
+        like.sharded = SHARDED_none;
     uint32_t added = group_add(d, like);
     if (d->no_memory)
         return head;

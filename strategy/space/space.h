@@ -8,6 +8,10 @@
  * A strategy of policy preemptive is in no space: its slices come from an exact schedule, and slices drawn at random
  * are of no use. Its neighbours are in the space.
  *
+ * No group that is drawn is sharded. Those of a strategy that a search starts from stay so, through moves and
+ * crossover, until one gives the group an algorithm or an encoding that cannot be. Sharded parameters keep policy fifo
+ * and the barrier; in a space without fifo they are not sharded any more.
+ *
  * Every strategy that comes out is sealed and valid, and is the caller's to release. The same state of `rng` gives the
  * same strategy. Failures: ST_NO_MEMORY, and where noted.
  * Threads: a const struct space may be shared; each thread has its own rng. */

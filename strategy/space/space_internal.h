@@ -101,7 +101,11 @@ enum dtype space_wire_type(const struct variable *variable, enum encoding encodi
 void encoders_settle(struct draft *d);
 void encoders_settle_groups(struct draft *d);
 
-/* Split each group that mixes types on the wire or encoders, so that the rule of strategy_check holds. */
+/* Split each group that mixes types on the wire or encoders, and encoded gradients off sharded groups, so that the rules
+ * of strategy_check hold. */
 void groups_settle(struct draft *d);
+
+/* Make the rules about sharded groups hold (strategy/space/sharded.c). False when memory is out. */
+bool sharded_settle(const struct space *space, struct strategy *strategy);
 
 #endif

@@ -1,5 +1,6 @@
 /* Properties of crossover on random models, clusters, options and parents: the child is made of its parents and of
  * nothing else. */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -7,6 +8,8 @@
 #include "strategy/space/space.h"
 #include "tests/support/check.h"
 #include "tests/support/strategy/random_instances.h"
+#include "tests/unit/strategy/any_strategy.h"
+#include "tests/unit/strategy/plan_invariants.h"
 
 enum { INSTANCES = 2000 };
 
@@ -247,6 +250,46 @@ static void two_preemptive_parents_have_a_child_without_slices(void **state) {
     }
 }
 
+/* Sharded in any way too. A group that both have, sharded alike, is not split. */
+static void any_two_strategies_have_a_valid_child(void **state) {
+    (void)state;
+    struct error err;
+    int sharded = 0;
+    for (uint64_t i = 0; i < INSTANCES; i++) {
+        struct rng rng;
+        struct family f;
+        struct strategy child, again;
+        struct plan plan;
+        rng_split(&rng, test_seed(), 6 * (uint64_t)INSTANCES + i);
+        family_open_without_parents(&f, &rng);
+        assert_ok(any_strategy(&rng, &f.model, &f.cluster, &f.a, &err));
+        assert_ok(strategy_seal(&f.a, &f.model, &f.cluster, &err));
+        if (i % 2)
+            assert_ok(sample(&f.space, &rng, &f.b, &err));
+        else
+            assert_ok(any_strategy(&rng, &f.model, &f.cluster, &f.b, &err));
+        assert_ok(strategy_seal(&f.b, &f.model, &f.cluster, &err));
+        assert_ok(space_crossover(&f.space, &f.a, &f.b, &rng, &child, &err));
+        assert_ok(plan_lower(&f.model, &f.cluster, &child, &plan, &err));
+        const char *broken = plan_broken(&plan, &child);
+        if (broken)
+            fail_msg("%s", broken);
+        if (i % 2 || space_contains(&f.space, &f.a))
+            assert_true(space_contains(&f.space, &child));
+        sharded += plan.ends_in_update;
+        if (strategy_sharded_parameters(&f.a) && f.space.options.policies >> POLICY_fifo & 1) {
+            assert_ok(space_crossover(&f.space, &f.a, &f.a, &rng, &again, &err));
+            assert_string_equal(again.id.hex, f.a.id.hex);
+            strategy_release(&again);
+        }
+        plan_release(&plan);
+        strategy_release(&child);
+        family_close(&f);
+    }
+    printf("%d children have sharded parameters\n", sharded);
+    assert_true(sharded > INSTANCES / 100);
+}
+
 static void the_same_seed_gives_the_same_child(void **state) {
     (void)state;
     struct error err;
@@ -273,6 +316,7 @@ int main(void) {
         cmocka_unit_test(gradients_of_one_run_stay_merged),
         cmocka_unit_test(one_parent_in_the_space_is_enough_for_the_child_to_be_in_it),
         cmocka_unit_test(two_preemptive_parents_have_a_child_without_slices),
+        cmocka_unit_test(any_two_strategies_have_a_valid_child),
         cmocka_unit_test(the_same_seed_gives_the_same_child),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

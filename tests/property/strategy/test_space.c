@@ -10,6 +10,8 @@
 #include "tests/support/check.h"
 #include "tests/support/strategy/random_instances.h"
 #include "tests/support/strategy/similarity.h"
+#include "tests/unit/strategy/any_strategy.h"
+#include "tests/unit/strategy/plan_invariants.h"
 
 enum { INSTANCES = 2000, STEPS = 3 };
 
@@ -329,6 +331,44 @@ static void similarity_is_symmetric_bounded_and_one_for_the_same_strategy(void *
     assert_true(near > 1.3 * far);
 }
 
+/* As steps from it are valid, whatever it is: sharded in any way too. Parameters that are sharded in the beginning may
+ * be so at the end, in the order and behind the barrier that they need. */
+static void neighbours_of_any_strategy_are_valid(void **state) {
+    (void)state;
+    struct error err = {0};
+    int sharded = 0, left = 0;
+    for (uint64_t i = 0; i < INSTANCES; i++) {
+        struct rng rng;
+        struct instance in;
+        struct strategy s, next;
+        struct plan plan;
+        rng_split(&rng, test_seed() + 7, i);
+        instance_open(&in, &rng);
+        assert_ok(any_strategy(&rng, &in.model, &in.cluster, &s, &err));
+        assert_ok(strategy_seal(&s, &in.model, &in.cluster, &err));
+        const bool was = strategy_sharded_parameters(&s) > 0;
+        for (int step = 0; step < 4 * STEPS; step++) {
+            const enum status st = space_neighbour(&in.space, &s, &rng, &next, &err);
+            if (st == ST_INFEASIBLE)
+                break;
+            assert_ok(st);
+            strategy_release(&s);
+            s = next;
+        }
+        assert_ok(plan_lower(&in.model, &in.cluster, &s, &plan, &err));
+        const char *broken = plan_broken(&plan, &s);
+        if (broken)
+            fail_msg("%s", broken);
+        sharded += was;
+        left += strategy_sharded_parameters(&s) > 0;
+        plan_release(&plan);
+        strategy_release(&s);
+        instance_close(&in);
+    }
+    printf("%d walks from sharded parameters, %d end there\n", sharded, left);
+    assert_true(sharded > INSTANCES / 40 && left > INSTANCES / 200);
+}
+
 static void the_same_seed_draws_the_same_strategies(void **state) {
     (void)state;
     struct error err = {0};
@@ -364,6 +404,7 @@ int main(void) {
         cmocka_unit_test(each_constraint_does_what_it_says_whatever_the_other_does),
         cmocka_unit_test(both_constraints_draw_what_guided_sampling_draws),
         cmocka_unit_test(similarity_is_symmetric_bounded_and_one_for_the_same_strategy),
+        cmocka_unit_test(neighbours_of_any_strategy_are_valid),
         cmocka_unit_test(the_same_seed_draws_the_same_strategies),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

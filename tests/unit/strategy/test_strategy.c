@@ -360,6 +360,12 @@ static void sharded_parameters_are_read_in_their_one_form(void **state) {
                    SHARDED_AS("'policy':'fifo','forward_prefetch':1,'backward_prefetch':1",
                               "'sharded':'parameters','reshard_after_forward':true"),
                    true);
+    assert_same_id(w, plain, /* one of its two groups has no members */
+                   HEAD
+                   "'schedule':{'policy':'fifo','forward_prefetch':2,'backward_prefetch':2},'groups':["
+                   "{'id':0,'sharded':'parameters'},{'id':1,'sharded':'parameters'},{'id':7}],'variables':[" REDUCED(
+                       "a", "0") "," H "," S "]}",
+                   true);
     assert_same_id(w, plain, SHARDED_AS("'policy':'fifo','forward_prefetch':0", "'sharded':'parameters'"), false);
     assert_same_id(w, plain, SHARDED_AS("'policy':'fifo','backward_prefetch':0", "'sharded':'parameters'"), false);
     assert_same_id(w, plain, SHARDED_AS("'policy':'fifo'", "'sharded':'parameters','reshard_after_forward':false"),
