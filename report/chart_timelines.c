@@ -212,7 +212,7 @@ static double place_legends(struct picture *p) {
 
 /* Only what is drawn; returns the height. */
 static double choose_legends(struct picture *p) {
-    static const char *const words[] = {"forward", "backward", "computing", "slowed down", "waiting for gradients",
+    static const char *const words[] = {"forward", "backward", "computing", "slowed down", "waiting for messages",
                                         "waiting"};
     static const char *const travelling[] = {"update", "sum of updates", "model", "copies for the replica"};
     bool plain[CLASSES], updates[CLASSES], messages = false;

@@ -180,7 +180,8 @@ static unsigned shade_of(const struct plan *plan, const struct interval *interva
     return backward ? CHART_SHADES - 1 - (unsigned)((uint64_t)(step - forward) * CHART_SHADES / (backward + 1)) : 0;
 }
 
-/* Adjacent steps of a phase are one span, gaps are waiting. *waiting_us may be NULL. */
+/* Adjacent steps of a phase are one span, gaps are waiting. The update of sharded parameters takes no time and is no
+ * span. *waiting_us may be NULL. */
 static bool add_compute(const struct cut *cut, uint32_t node, struct chart_lane *lane, double *waiting_us) {
     struct chart_span *spans = arena_alloc(cut->arena, 2 * cut->kept->n + 2, sizeof *spans);
     double free_us = cut->from_us, waiting = 0;
@@ -188,6 +189,8 @@ static bool add_compute(const struct cut *cut, uint32_t node, struct chart_lane 
     for (size_t i = 0; spans && i <= cut->kept->n; i++) {
         const struct interval *at = i < cut->kept->n ? &cut->kept->items[i].at : NULL;
         if (at && (at->kind != INTERVAL_COMPUTE || at->node != node || !is_within(cut, at)))
+            continue;
+        if (at && cut->plan->ends_in_update && at->index == cut->plan->n_steps - 1)
             continue;
         const double start_us = at ? at->start_us : cut->to_us;
         if (start_us - free_us > LEAST_WAIT_US) {

@@ -63,8 +63,7 @@ static void write_event(struct writer *w, unsigned row, const struct interval *i
     fprintf(w->file.out, "{\"ph\":\"X\",\"pid\":%u,\"tid\":%u,\"ts\":%.3f,\"dur\":%.3f", w->pid, row, i->start_us,
             i->end_us - i->start_us);
     if (i->kind == INTERVAL_COMPUTE)
-        fprintf(w->file.out, ",\"name\":\"%s %u\",\"cat\":\"compute\"",
-                i->index < w->plan->n_forward_steps ? "forward" : "backward", i->index);
+        fprintf(w->file.out, ",\"name\":\"%s %u\",\"cat\":\"compute\"", plan_phase(w->plan, i->index), i->index);
     else
         write_message(w, i);
     fputc('}', w->file.out);

@@ -27,6 +27,12 @@ const char *half_name(enum half half) {
     return half == HALF_scatter ? "reduce-scatter" : half == HALF_gather ? "all-gather" : "all-reduce";
 }
 
+const char *plan_phase(const struct plan *plan, uint32_t step) {
+    if (plan->ends_in_update && step == plan->n_steps - 1)
+        return "update";
+    return step < plan->n_forward_steps ? "forward" : "backward";
+}
+
 uint64_t plan_shard_rows(uint64_t dim, uint32_t shards, uint32_t k) {
     return dim / shards + (k < dim % shards);
 }

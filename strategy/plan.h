@@ -133,6 +133,9 @@ struct plan {
     uint64_t max_bytes;   /* of the largest message */
 };
 
+/* What the step is part of, for people: forward, backward or update. */
+const char *plan_phase(const struct plan *plan, uint32_t step);
+
 /* One of two halves: the first opens no gate, the second is ready when the first has ended. */
 static inline bool message_is_first_half(const struct message *message) {
     return message->half == HALF_scatter && message->other != NO_MESSAGE;

@@ -206,6 +206,35 @@ static void a_trace_shows_each_device_computing_and_communicating(void **state) 
     cJSON_Delete(json);
 }
 
+static void a_trace_tells_gathers_and_the_update_from_the_passes(void **state) {
+    (void)state;
+    static const char *const compute[] = {"update 2", "forward 0", "backward 1"};
+    static const char *const moved[] = {"all-gather", "all-gather", "reduce-scatter"};
+    struct fixture f;
+    uint32_t n = 0, steps = 0;
+    fixture_cluster(&f, 2);
+    handmade_fix(&f.site, 100, 0.001);
+    fixture_steps(&f, 1, 2, (double[]){10, 20});
+    fixture_update(&f);
+    fixture_half(&f, HALF_gather, 1000, 2, 0);
+    fixture_half(&f, HALF_gather, 1000, 0, 1);
+    fixture_half(&f, HALF_scatter, 1000, 1, 2);
+    fixture_finish(&f, POLICY_fifo, CREDIT_UNLIMITED);
+    cJSON *json = trace_of(&f);
+    const cJSON *event;
+    cJSON_ArrayForEach(event, cJSON_GetObjectItem(json, "traceEvents")) {
+        const cJSON *category = cJSON_GetObjectItem(event, "cat");
+        if (!category || cJSON_GetObjectItem(event, "pid")->valueint != 0)
+            continue;
+        if (strcmp(category->valuestring, "compute") == 0)
+            assert_string_equal(cJSON_GetObjectItem(event, "name")->valuestring, compute[steps++ % 3]);
+        else
+            assert_string_equal(category->valuestring, moved[n++ % 3]);
+    }
+    assert_true(steps >= 6 && n >= 6);
+    cJSON_Delete(json);
+}
+
 /* Two iterations as a run on the first node's device might have had them: the second step a little late, and one
  * forward step of the iteration before. */
 static size_t measure(const struct fixture *f, struct interval out[16]) {
@@ -307,6 +336,7 @@ int main(void) {
         cmocka_unit_test(the_bound_takes_the_cheaper_architecture),
         cmocka_unit_test(a_trace_shows_each_device_computing_and_communicating),
         cmocka_unit_test(a_trace_shows_pushes_and_pulls_in_their_own_rows),
+        cmocka_unit_test(a_trace_tells_gathers_and_the_update_from_the_passes),
         cmocka_unit_test(measured_and_predicted_timelines_begin_with_the_same_step),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
