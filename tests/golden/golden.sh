@@ -1,12 +1,14 @@
 #!/bin/bash
-# Golden virtual times: predictions of every baseline for some models and clusters, exactly as they were. A change that
-# moves one shows here, in review. `tests/golden/golden.sh --write` accepts the new ones.
+# Golden virtual times: predictions of every baseline, and of sharded parameters, for some models and clusters, exactly as
+# they were. A change that moves one shows here, in review. `tests/golden/golden.sh --write` accepts the new ones.
 # Computes: it waits for nothing and times nothing.
-# Plan: 325
+# Plan: 349
 set -u
 cd "$(dirname "$0")/../.."
 syncopate=${OUT:-build/release}/bin/syncopate
 golden=tests/golden/predictions.txt
+dir=$(mktemp -d)
+trap 'rm -rf "$dir"' EXIT
 line() {
     python3 -c 'import json, sys
 for line in sys.stdin:
@@ -14,11 +16,35 @@ for line in sys.stdin:
     print(p["model"], p["cluster"], p["strategy"]["name"], p["strategy"]["id"][:12], "%.3f" % p["iteration_us"],
           "%.3f" % p.get("lower_bound_us", 0))'
 }
+# Buckets of PyTorch's DistributedDataParallel, sharded as FSDP2 on a GPU does it, kept after the forward pass, gathered when
+# they are needed, or half of them, beside others of ZeRO-2: MODEL CLUSTER.
+sharded() {
+    "$syncopate" strategy show "$1" "$2" --baseline pytorch-ddp --json | python3 -c 'import json, sys
+ddp = json.load(sys.stdin)
+ways = {"fsdp": ({"forward_prefetch": 2}, {}), "fsdp-kept": ({}, {"reshard_after_forward": False}),
+        "fsdp-late": ({"forward_prefetch": 0, "backward_prefetch": 0}, {}), "fsdp-half": ({}, {})}
+for name, (schedule, group) in ways.items():
+    s = json.loads(json.dumps(ddp))
+    s["name"] = name
+    s["schedule"].update(schedule)
+    for g in s["groups"]:
+        half = name == "fsdp-half" and g["id"] % 2
+        g.update({"sharded": "gradients"} if half else {"sharded": "parameters", **group})
+    json.dump(s, open(sys.argv[1] + "/" + name + ".json", "w"))' "$dir"
+    for way in fsdp fsdp-kept fsdp-late fsdp-half; do
+        "$syncopate" simulate "$1" "$2" --json --strategy "$dir/$way.json" | line
+    done
+}
 times() {
     for model in resnet50 bert-base vgg16; do
         for cluster in lab-4x1g lab-mixed v100-16x10g k80-8x10g; do
             "$syncopate" simulate examples/models/$model.json examples/clusters/$cluster.json --json --all-baselines |
                 line | sort
+        done
+    done
+    for model in resnet50 bert-base; do
+        for cluster in lab-4x1g lab-mixed v100-16x10g; do
+            sharded examples/models/$model.json examples/clusters/$cluster.json
         done
     done
     for cluster in lab-4x1g lab-mixed v100-16x10g lab-4x1g-weather; do
@@ -36,8 +62,7 @@ if [ "${1:-}" = --write ]; then
     times >$golden
     exit
 fi
-now=$(mktemp)
-trap 'rm -f "$now"' EXIT
+now=$dir/now
 times >"$now"
 while read -r model cluster strategy id time bound; do
     if grep -qxF "$model $cluster $strategy $id $time $bound" "$now"; then
