@@ -521,6 +521,46 @@ static void a_prediction_can_bring_its_timeline(void **state) {
     cJSON_Delete(json);
 }
 
+#define SITE_SHARDED                                                                                                   \
+    "{\"schema\":\"syncopate.strategy/1\",\"name\":\"fsdp\",\"schedule\":{\"policy\":\"fifo\","                        \
+    "\"forward_prefetch\":2,\"backward_prefetch\":0},\"groups\":[{\"id\":0,\"sharded\":\"parameters\"},"               \
+    "{\"id\":1,\"sharded\":\"parameters\",\"reshard_after_forward\":false}],\"variables\":["                           \
+    "{\"name\":\"a\",\"sync\":{\"kind\":\"all_reduce\",\"group\":0}},"                                                 \
+    "{\"name\":\"b\",\"sync\":{\"kind\":\"all_reduce\",\"group\":1}}]}"
+
+/* What is put comes back as it was, and is predicted with its three all-gathers, two reduce-scatters and the update. */
+static void sharded_parameters_are_kept_and_predicted(void **state) {
+    (void)state;
+    char id[128], path[200];
+    int updates = 0;
+    site_post(&site, "/api/v1/models", SITE_MODEL);
+    site_post(&site, "/api/v1/clusters", SITE_CLUSTER);
+    struct reply *r = site_post(&site, "/api/v1/strategies",
+                                "{\"model\":\"toy\",\"cluster\":\"four\",\"strategy\":" SITE_SHARDED "}");
+    assert_int_equal(r->status, 201);
+    snprintf(id, sizeof id, "%s", text_of(r, "id"));
+    snprintf(path, sizeof path, "/api/v1/strategies/%s", id);
+    r = site_get(&site, path);
+    assert_int_equal(r->status, 200);
+    assert_contains(r->body, "\"forward_prefetch\":2");
+    assert_contains(r->body, "\"backward_prefetch\":0");
+    assert_contains(r->body, "\"sharded\":\"parameters\"");
+    assert_contains(r->body, "\"reshard_after_forward\":false");
+    r = site_post(&site, "/api/v1/predictions",
+                  "{\"model\":\"toy\",\"cluster\":\"four\",\"strategies\":[\"fsdp\"],\"timeline\":true}");
+    assert_int_equal(r->status, 200);
+    cJSON *json = parse(r);
+    const cJSON *row = cJSON_GetObjectItemCaseSensitive(json, "predictions")->child, *event;
+    assert_non_null(row);
+    assert_int_equal(cJSON_GetObjectItemCaseSensitive(row, "messages")->valueint, 5);
+    cJSON_ArrayForEach(event, cJSON_GetObjectItem(cJSON_GetObjectItem(row, "timeline"), "traceEvents")) {
+        const cJSON *name = cJSON_GetObjectItemCaseSensitive(event, "name");
+        updates += name && strcmp(name->valuestring, "update 4") == 0;
+    }
+    assert_true(updates >= 4 * 2);
+    cJSON_Delete(json);
+}
+
 #define SITE_WEATHER                                                                                                   \
     "{\"schema\":\"syncopate.cluster/"                                                                                 \
     "1\",\"name\":\"five\",\"nodes\":[{\"name\":\"n\",\"count\":4,\"nic_gbit_per_s\":1}],"                             \
@@ -709,6 +749,7 @@ int main(void) {
         OPEN(timelines_in_weather_come_with_its_rates),
         OPEN(predictions_that_make_no_sense_are_refused),
         OPEN(a_prediction_can_bring_its_timeline),
+        OPEN(sharded_parameters_are_kept_and_predicted),
         cmocka_unit_test(every_row_of_the_table_is_whole),
         OPEN(the_description_names_every_route_and_resolves),
         OPEN(the_service_stops_being_ready_before_it_stops),
