@@ -96,12 +96,15 @@ static const char *cut_text(const struct strategy *s, uint32_t group, char *out,
     return out;
 }
 
-static const char *const sharded_text[SHARDED_COUNT] = {
-    [SHARDED_none] = "",
-    [SHARDED_optimizer] = ", in halves",
-    [SHARDED_gradients] = ", in halves",
-    [SHARDED_parameters] = ", sharded parameters",
-};
+static const char *sharded_text(const struct group *group) {
+    static const char *const words[SHARDED_COUNT] = {
+        [SHARDED_none] = "",
+        [SHARDED_optimizer] = ", in halves",
+        [SHARDED_gradients] = ", in halves, sharded gradients",
+        [SHARDED_parameters] = ", sharded parameters",
+    };
+    return group->keeps_gathered ? ", sharded parameters, kept" : words[group->sharded];
+}
 
 static void show_groups(const struct looked_at *l) {
     if (!l->strategy.n_groups)
@@ -115,7 +118,7 @@ static void show_groups(const struct looked_at *l) {
         describe_members(l, g, members, sizeof members, &bytes);
         table_cell(&table, "%u", g);
         table_cell(&table, "%s%s", algorithm_name(l->strategy.groups[g].algorithm),
-                   sharded_text[l->strategy.groups[g].sharded]);
+                   sharded_text(&l->strategy.groups[g]));
         table_cell(&table, "%s", units_format_bytes(bytes, size, sizeof size));
         table_cell(&table, "%s", cut_text(&l->strategy, g, cut, sizeof cut));
         table_cell(&table, "%s", members);
@@ -159,11 +162,14 @@ static void show_served(const struct looked_at *l) {
 /* Of whole updates there is nothing to schedule. */
 static void show_schedule(const struct strategy *s) {
     char policy[64], credit[32];
-    if (consistency_is_plain(&s->consistency))
-        text_print(stdout, "schedule: %s%s, credit %s, %s\n", policy_text(s, policy, sizeof policy),
-                   s->pulls_by_priority ? ", pulls too" : "", credit_text(s->credit_bytes, credit, sizeof credit),
-                   s->cross_iteration ? "communication runs on into the next forward pass"
-                                      : "barrier between iterations");
+    if (!consistency_is_plain(&s->consistency))
+        return;
+    text_print(stdout, "schedule: %s%s, credit %s, %s\n", policy_text(s, policy, sizeof policy),
+               s->pulls_by_priority ? ", pulls too" : "", credit_text(s->credit_bytes, credit, sizeof credit),
+               s->cross_iteration ? "communication runs on into the next forward pass" : "barrier between iterations");
+    if (strategy_sharded_parameters(s))
+        text_print(stdout, "groups gathered ahead: %u in the forward pass, %u in the backward pass\n",
+                   s->forward_prefetch, s->backward_prefetch);
 }
 
 static void show_consistency(const struct looked_at *l) {
@@ -249,12 +255,9 @@ static void describe_part(const struct variable_sync *part, const struct strateg
     const struct group *group = part->kind == SYNC_ALL_REDUCE ? &strategy->groups[part->group] : NULL;
     uint64_t partition = group ? group->partition_bytes : part->partition_bytes;
     if (group)
-        fprintf(text,
-                group->algorithm == ALGORITHM_all_gather ? "touched rows in group %u by %s"
-                : group->sharded == SHARDED_parameters   ? "sharded parameters in group %u by %s"
-                : group->sharded                         ? "all-reduce in halves in group %u by %s"
-                                                         : "all-reduce in group %u by %s",
-                part->group, algorithm_name(group->algorithm));
+        fprintf(text, "%s in group %u by %s%s",
+                group->algorithm == ALGORITHM_all_gather ? "touched rows" : "all-reduce", part->group,
+                algorithm_name(group->algorithm), sharded_text(group));
     else
         fprintf(text, "server%s", part->local_reduction ? "" : " (each device)");
     for (uint32_t i = 0; i < part->n_servers; i++)
@@ -307,6 +310,14 @@ static void diff_consistency(const struct strategy *a, const struct strategy *b,
     free(y);
 }
 
+static void diff_prefetch(const char *what, uint32_t a, uint32_t b, struct table *table) {
+    if (a == b)
+        return;
+    table_cell(table, "%s", what);
+    table_cell(table, "%u", a);
+    table_cell(table, "%u", b);
+}
+
 static void diff_schedule(const struct strategy *a, const struct strategy *b, struct table *table) {
     char x[64], y[64];
     if (a->policy != b->policy || a->n_slices != b->n_slices) {
@@ -330,6 +341,8 @@ static void diff_schedule(const struct strategy *a, const struct strategy *b, st
         table_cell(table, "%s", a->cross_iteration ? "yes" : "no");
         table_cell(table, "%s", b->cross_iteration ? "yes" : "no");
     }
+    diff_prefetch("forward_prefetch", a->forward_prefetch, b->forward_prefetch, table);
+    diff_prefetch("backward_prefetch", a->backward_prefetch, b->backward_prefetch, table);
     if (a->n_groups != b->n_groups) {
         table_cell(table, "groups");
         table_cell(table, "%u", a->n_groups);

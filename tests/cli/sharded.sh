@@ -2,7 +2,7 @@
 # Sharded parameters ("sharded": "parameters"): refused where they cannot be, gathered and summed right over MPI, and in the
 # lab as fast as predicted. Needs OUT and, for labs, root; prints ok, not ok and skip lines (tests/README.md).
 # Alone: real trials are timed.
-# Plan: 22
+# Plan: 25
 set -u
 cd "$(dirname "$0")/../.."
 source tests/cli/trials.bash sharded
@@ -44,6 +44,10 @@ sed '0,/parameters/s//gradients/' layers.json >mixed.json
 
 check simulate_knows_sharded_parameters 0 "layers" "$syncopate" simulate model.json cluster.json --strategy layers.json
 check show_says_sharded_parameters 0 "sharded parameters" "$syncopate" strategy show model.json cluster.json --strategy kept.json
+check show_says_how_far_ahead 0 "groups gathered ahead: 3 in the forward pass, 2 in the backward pass" \
+    "$syncopate" strategy show model.json cluster.json --strategy early.json
+check diff_says_what_is_kept 1 "sharded parameters, kept" "$syncopate" strategy diff model.json cluster.json layers.json kept.json
+check diff_says_how_far_ahead 1 "backward_prefetch  1       0" "$syncopate" strategy diff model.json cluster.json layers.json late.json
 refused() { # NAME SAID SED_SCRIPT
     sed "$3" layers.json >bad.json
     check "$1" 2 "$2" "$syncopate" simulate model.json cluster.json --strategy bad.json
