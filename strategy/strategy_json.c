@@ -77,7 +77,8 @@ static enum status read_sharded(const struct json_at *at, struct group *out, str
     out->sharded = (enum sharded)sharded;
     out->keeps_gathered = !reshards;
     if (!st && sharded != SHARDED_parameters && json_has(at, "reshard_after_forward", &member))
-        st = json_fail(&member, err, "it says when gathered parameters are freed; \"sharded\" is %s", sharded_words[sharded]);
+        st = json_fail(&member, err, "it says when gathered parameters are freed; \"sharded\" is %s",
+                       sharded_words[sharded]);
     return st;
 }
 

@@ -251,8 +251,14 @@ static void assert_turns(const struct plan *p, const struct want_turn *want, uin
     }
 }
 
-#define SHARDED(id)          "{'id':" id ",'sharded':'parameters'}"
-#define REDUCED_IN(name, id) "{'name':'" name "','sync':{'kind':'all_reduce','group':" id "}}"
+#define SHARDED      "'sharded':'parameters'"
+#define IN(group)    "{'kind':'all_reduce','group':" group "}"
+#define SERVED_BY(n) "{'kind':'parameter_server','servers':['" n "']}"
+/* Members of the schedule and of three groups, and how a, b, c and d are synchronized. */
+#define SHARDED_THREE(schedule, first, second, third, a, b, c, d)                                                      \
+    "{'schema':'syncopate.strategy/1','name':'s','schedule':{'policy':'fifo'" schedule "},"                            \
+    "'groups':[{'id':0," first "},{'id':1," second "},{'id':2," third "}],'variables':[{'name':'a','sync':" a "},"     \
+    "{'name':'b','sync':" b "},{'name':'c','sync':" c "},{'name':'d','sync':" d "}]}"
 
 /* Steps x y z | z.grad y.grad x.grad | update. The passes come to groups 0 1 2 and then 2 1 0, one ahead. So 0 and 1
  * are gathered after the update, 2 when the forward pass comes to 1; 2 and then 1 when the backward pass begins, 0 when
@@ -265,10 +271,7 @@ static void sharded_parameters_are_gathered_before_both_passes(void **state) {
         {HALF_gather, 3, 5, 1, 0, 4096}, {HALF_scatter, 4, 6, 2, 1, 3048}, {HALF_scatter, 5, 6, 1, 0, 4096},
     };
     struct lowered l;
-    lower_texts(&l, three_layers,
-                "{'schema':'syncopate.strategy/1','name':'s','schedule':{'policy':'fifo'},"
-                "'groups':[" SHARDED("0") "," SHARDED("1") "," SHARDED("2") "],'variables':[" REDUCED_IN(
-                    "a", "0") "," REDUCED_IN("b", "1") "," REDUCED_IN("c", "1") "," REDUCED_IN("d", "2") "]}");
+    lower_texts(&l, three_layers, SHARDED_THREE("", SHARDED, SHARDED, SHARDED, IN("0"), IN("1"), IN("1"), IN("2")));
     const struct plan *p = &l.plan;
     assert_turns(p, want, 9);
     assert_true(p->ends_in_update && p->any_all_reduce && !p->any_server);
@@ -295,19 +298,9 @@ static void beside_sharded_parameters_everything_ends_before_the_update(void **s
         {HALF_scatter, 5, 6, 1, 0, 4096}, {HALF_gather, 5, 6, 1, 0, 4096},
     };
     struct lowered l;
-    lower_texts(
-        &l, three_layers,
-        "{'schema':'syncopate.strategy/1','name':'s','schedule':{'policy':'fifo','forward_prefetch':2,"
-        "'backward_prefetch':0},'groups':[{'id':0,'sharded':'gradients'}," SHARDED("1") ",{'id':2,'sharded':'"
-                                                                                        "parameters','reshard_after_"
-                                                                                        "forward':false}],'variables':"
-                                                                                        "[" REDUCED_IN("a", "0") "," REDUCED_IN(
-                                                                                            "b",
-                                                                                            "1") ",{'name':'c','sync':{"
-                                                                                                 "'kind':'parameter_"
-                                                                                                 "server','servers':['"
-                                                                                                 "n3']}}," REDUCED_IN("d",
-                                                                                                                      "2") "]}");
+    lower_texts(&l, three_layers,
+                SHARDED_THREE(",'forward_prefetch':2,'backward_prefetch':0", "'sharded':'gradients'", SHARDED,
+                              SHARDED ",'reshard_after_forward':false", IN("0"), IN("1"), SERVED_BY("n3"), IN("2")));
     assert_turns(&l.plan, want, 8);
     assert_true(l.plan.any_server && l.plan.messages[5].kind == SYNC_PARAMETER_SERVER);
     assert_int_equal(l.plan.messages[6].other, 7);
