@@ -35,7 +35,8 @@ struct form {
 
 typedef enum status export_function(struct form *f, struct error *err);
 export_function export_pytorch_ddp, export_pytorch_hook, export_horovod, export_deepspeed, export_tensorflow,
-    export_xla, export_byteps, export_bytescheduler, export_nccl, export_autodist;
+    export_xla, export_byteps, export_bytescheduler, export_nccl, export_autodist, export_megatron, export_torchtitan,
+    export_accelerate;
 
 /* ---- files ---- */
 
@@ -70,10 +71,22 @@ enum ability {
     CAN_PREEMPT = 1024,
     CAN_GATHER = 2048, /* sparse gradients by all-gather */
     CAN_SHARE = 4096,  /* several served variables in one push */
+    CAN_MAKE = 8192,   /* form_note_made has compared groups, their largest message, and what is sharded */
 };
 void form_note_rest(struct form *f, unsigned can);
 
+/* Compare with what the form's settings make: `made`, a sealed strategy for the same model that serves nothing. Notes
+ * where all-reduced variables differ in their groups, the largest message, what of them is sharded and stays gathered,
+ * and how far ahead they are gathered. */
+void form_note_made(struct form *f, const struct strategy *made);
+
 /* ---- facts ---- */
+
+/* Whether the groups of the all-reduced variables have the same members. Fails (remembered) when memory is out. */
+bool form_same_groups(struct form *f, const struct strategy *made);
+
+/* What the group with the most parts kept apart has sharded. */
+enum sharded form_sharded(const struct form *f);
 
 /* The algorithm that all groups share, and the encoding that all variables share, served ones too; -1: they differ. */
 int form_algorithm(const struct form *f);

@@ -17,7 +17,9 @@
     X(CROSS_ITERATION, "cross-iteration")                                                                              \
     X(ALGORITHM, "algorithm")                                                                                          \
     X(ENCODING, "encoding")                                                                                            \
-    X(SHARDED, "sharded")
+    X(SHARDED, "sharded")                                                                                              \
+    X(RESHARD, "reshard")                                                                                              \
+    X(PREFETCH, "prefetch")
 
 enum export_loss {
 #define X(name, word) EXPORT_LOSS_##name,

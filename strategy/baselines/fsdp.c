@@ -26,16 +26,34 @@
 #include "strategy/cost/transport.h"
 #include "strategy/space/ready_order.h"
 
-/* Modules that are no block. */
 enum { ROOT = 0 };
 
-/* Give the embedding, which is read before any block, a module of its own; the rest of the root stays. */
-static void split_root(uint32_t n, const uint32_t *read, uint32_t embedding, uint32_t *module) {
+/* Whether a forward operator that also reads a variable of a block, or one behind it, reads a variable of `module`. */
+static bool is_read_late(const struct model *model, const uint32_t *of, uint32_t module) {
+    bool late = false;
+    for (uint32_t i = 0; i < model->n_forward; i++) {
+        const struct operator* op = & model->operators[model->order[i]];
+        for (uint32_t r = 0; r < op->n_reads; r++)
+            late |= of[op->reads[r]] != ROOT && of[op->reads[r]] != module;
+        for (uint32_t r = 0; r < op->n_reads; r++)
+            if (late && of[op->reads[r]] == module)
+                return true;
+    }
+    return false;
+}
+
+/* Give the embedding, which is what is read before any block and no more behind, a module of its own. */
+static void split_root(const struct model *model, const uint32_t *read, uint32_t embedding, uint32_t *module) {
     uint32_t before = 0;
-    while (before < n && module[read[before]] == ROOT)
+    while (before < model->n_variables && module[read[before]] == ROOT)
         before++;
-    for (uint32_t i = 0; i < before && before < n; i++)
+    if (before == model->n_variables)
+        return;
+    for (uint32_t i = 0; i < before; i++)
         module[read[i]] = embedding;
+    const bool tied = is_read_late(model, module, embedding);
+    for (uint32_t i = 0; i < before && tied; i++)
+        module[read[i]] = ROOT;
 }
 
 static void assign(const struct model *model, const uint32_t *module, enum fsdp_keep keep, struct strategy *s) {
@@ -69,7 +87,7 @@ enum status fsdp_build(const struct model *model, const struct cluster *cluster,
     if (!st && wrap != FSDP_WRAP_whole)
         n_blocks = blocks_find(model, module);
     if (!st && wrap == FSDP_WRAP_titan)
-        split_root(model->n_variables, read, n_blocks + 1, module);
+        split_root(model, read, n_blocks + 1, module);
     if (!st)
         st = strategy_init(&s, name, model, (n_blocks + 2) * DTYPE_COUNT, err);
     if (!st) {

@@ -10,7 +10,8 @@
 
 /* FSDP_WRAP_whole: one group. FSDP_WRAP_blocks: each block (strategy/baselines/blocks.h), and the root with what is in
  * none. FSDP_WRAP_titan: each block, what the forward pass needs before the first block (the embedding), and what it
- * needs later (the last norm and the head). */
+ * needs later (the last norm and the head; and an embedding that is tied to it, with all that comes before the blocks).
+ */
 enum fsdp_wrap { FSDP_WRAP_whole, FSDP_WRAP_blocks, FSDP_WRAP_titan };
 
 /* Which groups keep what they gather for the backward pass. `last` is the root of the first two ways of wrapping, which

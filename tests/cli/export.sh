@@ -1,7 +1,7 @@
 #!/bin/bash
 # syncopate strategy export as a person types it, and every form read back by what reads it in earnest where that is
-# here: a shell, python3, protoc and python3-protobuf. Needs OUT; prints ok, not ok and skip lines (tests/README.md).
-# Plan: 49
+# here: a shell, python3, protoc and python3-protobuf; deepspeed, accelerate and torch, in build/venv or python3. Needs OUT; prints ok, not ok and skip lines (tests/README.md).
+# Plan: 56
 set -u
 cd "$(dirname "$0")/../.." || exit 2
 source tests/cli/check.bash
@@ -17,7 +17,7 @@ finish() {
 }
 trap finish EXIT
 cd "$dir" || exit 2
-forms="pytorch-ddp pytorch-hook horovod deepspeed tensorflow xla byteps bytescheduler autodist nccl"
+forms="pytorch-ddp pytorch-hook horovod deepspeed megatron torchtitan accelerate tensorflow xla byteps bytescheduler autodist nccl"
 on=(--model resnet50 --cluster lab-4x1g)
 export_of() { "$syncopate" strategy export "$@"; }
 python=python3
@@ -161,6 +161,12 @@ if python=$(python_with torch); then
 else
     echo "skip hook_trains_as_DDP_does: needs PyTorch (Debian: python3-torch)"
 fi
+
+# ---- DeepSpeed, Accelerate, torchtitan ----
+consumers=$root/build/venv/bin/python3
+[ -x "$consumers" ] || consumers=python3
+timeout 200 "$consumers" "$root/tests/cli/export_consumers.py" "$syncopate" "$PWD"/each-* 2>err ||
+    echo "not ok consumers_end_well: $(tail -n 1 err)"
 
 # ---- the best strategy of a session of a service ----
 if ! command -v mpirun >/dev/null; then

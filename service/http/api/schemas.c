@@ -448,8 +448,8 @@ static const struct parameter parameters[] = {
      "What to sort by; - before it sorts the other way round. Trials without it come last"},
     {"format", "{'enum':['json','csv','jsonl'],'default':'json'}", "JSON, CSV or JSON Lines"},
     {"Export.format",
-     "{'enum':['strategy','csv','jsonl','pytorch-ddp','pytorch-hook','horovod','deepspeed','tensorflow','xla','byteps',"
-     "'bytescheduler','autodist','nccl'],'default':'strategy'}",
+     "{'enum':['strategy','csv','jsonl','pytorch-ddp','pytorch-hook','horovod','deepspeed','megatron','torchtitan',"
+     "'accelerate','tensorflow','xla','byteps','bytescheduler','autodist','nccl'],'default':'strategy'}",
      "strategy: the best one, as every command reads it; a framework: the best one in its form; csv: the trials; "
      "jsonl: the trials with all that they refer to, in pages for \"syncopate dataset import\""},
     {"strict", FLAG, "Refuse (422) when the framework's form cannot say everything that the strategy does"},

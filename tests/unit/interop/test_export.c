@@ -64,20 +64,22 @@ static const char *words_of(const struct export *export) {
     return words;
 }
 
-#define FIFO     "'policy':'fifo','credit_bytes':0,'cross_iteration':false"
-#define PRIORITY "'policy':'priority','credit_bytes':4096,'cross_iteration':true"
-#define GROUP    "{'id':0,'algorithm':'auto'}"
-#define IN(g)    "'sync':{'kind':'all_reduce','group':" g "}"
-#define ON(s)    "'sync':{'kind':'parameter_server','servers':[" s "],'local_reduction':true}"
-#define A(sync)  "{'name':'a:0'," sync "},"
-#define B(sync)  "{'name':'b'," sync "},"
-#define C(sync)  "{'name':'c'," sync "}"
-#define TOGETHER A(IN("0")) B(IN("0")) C(IN("0"))
-#define SERVED   A(ON("'n1'")) B(ON("'n1'")) C(ON("'n1'"))
-#define SHARE    "'sync':{'kind':'parameter_server','servers':['n1'],'push':1}"
-#define SHARED   A(SHARE) B(SHARE) C(ON("'n1'"))
-#define EACH     "'partition':{'shards':2},'each_shard':[{" IN("0") "},{" ON("'n2'") "}]"
-#define APART    "{'id':0,'algorithm':'auto'},{'id':1,'algorithm':'auto'}"
+#define FIFO       "'policy':'fifo','credit_bytes':0,'cross_iteration':false"
+#define PRIORITY   "'policy':'priority','credit_bytes':4096,'cross_iteration':true"
+#define GROUP      "{'id':0,'algorithm':'auto'}"
+#define IN(g)      "'sync':{'kind':'all_reduce','group':" g "}"
+#define ON(s)      "'sync':{'kind':'parameter_server','servers':[" s "],'local_reduction':true}"
+#define A(sync)    "{'name':'a:0'," sync "},"
+#define B(sync)    "{'name':'b'," sync "},"
+#define C(sync)    "{'name':'c'," sync "}"
+#define TOGETHER   A(IN("0")) B(IN("0")) C(IN("0"))
+#define SERVED     A(ON("'n1'")) B(ON("'n1'")) C(ON("'n1'"))
+#define SHARE      "'sync':{'kind':'parameter_server','servers':['n1'],'push':1}"
+#define SHARED     A(SHARE) B(SHARE) C(ON("'n1'"))
+#define EACH       "'partition':{'shards':2},'each_shard':[{" IN("0") "},{" ON("'n2'") "}]"
+#define PARAMETERS "{'id':0,'sharded':'parameters'}"
+#define KEPT       "{'id':0,'sharded':'parameters','reshard_after_forward':false}"
+#define APART      "{'id':0,'algorithm':'auto'},{'id':1,'algorithm':'auto'}"
 
 static void what_a_form_cannot_say_is_in_the_words_of_its_notes(void **state) {
     (void)state;
@@ -124,6 +126,35 @@ static void what_a_form_cannot_say_is_in_the_words_of_its_notes(void **state) {
         {"autodist", FIFO, "{'id':0,'algorithm':'ring'}", TOGETHER, ""},
         {"autodist", FIFO, "{'id':0,'algorithm':'tree'}", TOGETHER, "algorithm"},
         {"nccl", PRIORITY, "{'id':0,'algorithm':'ring'}", TOGETHER, ""},
+        {"deepspeed", FIFO, "{'id':0,'sharded':'optimizer'}", TOGETHER, ""},
+        {"deepspeed", FIFO, "{'id':0,'sharded':'gradients'}", TOGETHER, ""},
+        {"deepspeed", FIFO, "{'id':0,'sharded':'gradients','partition_bytes':4096}", TOGETHER, "partition"},
+        {"deepspeed", FIFO, "{'id':0,'sharded':'optimizer','partition_bytes':4096}", TOGETHER, ""},
+        {"deepspeed", FIFO, PARAMETERS, TOGETHER, ""},
+        {"deepspeed", FIFO, KEPT, TOGETHER, ""},
+        {"deepspeed", FIFO, "{'id':0,'sharded':'optimizer'},{'id':1}", A(IN("1")) B(IN("0")) C(IN("0")), "sharded"},
+        {"deepspeed", FIFO, "{'id':0,'sharded':'optimizer'},{'id':1,'sharded':'optimizer'}",
+         A(IN("0")) B(IN("1")) C(IN("0")), "groups"},
+        {"deepspeed", PRIORITY, "{'id':0,'sharded':'optimizer'}", TOGETHER, "order credit cross-iteration"},
+        {"megatron", FIFO, GROUP, TOGETHER, ""},
+        {"megatron", FIFO, "{'id':0,'partition_bytes':4096}", TOGETHER, "partition"},
+        {"megatron", FIFO, "{'id':0,'sharded':'optimizer'}", TOGETHER, ""},
+        {"megatron", FIFO, "{'id':0,'sharded':'gradients'}", TOGETHER, "sharded"},
+        {"megatron", "'policy':'fifo','credit_bytes':0,'cross_iteration':true", "{'id':0,'sharded':'optimizer'}",
+         TOGETHER, ""},
+        {"megatron", "'policy':'fifo','credit_bytes':0,'cross_iteration':true", GROUP, TOGETHER, "cross-iteration"},
+        {"megatron", FIFO, GROUP, SERVED, "parameter-server credit"},
+        {"torchtitan", FIFO, GROUP, TOGETHER, ""},
+        {"torchtitan", FIFO, APART, A(IN("0")) B(IN("0")) C(IN("1")), "groups"},
+        {"torchtitan", FIFO, PARAMETERS, TOGETHER, ""},
+        {"torchtitan", FIFO, KEPT, TOGETHER, ""},
+        {"torchtitan", FIFO ",'forward_prefetch':0", KEPT, TOGETHER, "prefetch"},
+        {"torchtitan", FIFO, "{'id':0,'sharded':'gradients'}", TOGETHER, "sharded"},
+        {"accelerate", FIFO, GROUP, TOGETHER, ""},
+        {"accelerate", FIFO, KEPT, TOGETHER, ""},
+        {"accelerate", FIFO, PARAMETERS, TOGETHER, "reshard"},
+        {"accelerate", FIFO, "{'id':0,'sharded':'optimizer'}", TOGETHER, "sharded"},
+        {"horovod", FIFO, PARAMETERS, TOGETHER, "sharded"},
         {"nccl", FIFO, "{'id':0,'algorithm':'tree'}", TOGETHER, "algorithm"},
         {"nccl", FIFO, "{'id':0,'algorithm':'halving_doubling'}", TOGETHER, "algorithm"},
         {"byteps", FIFO, GROUP, TOGETHER, "all-reduce order"},
@@ -144,6 +175,48 @@ static void what_a_form_cannot_say_is_in_the_words_of_its_notes(void **state) {
         world_open(&w, cases[i].form, cases[i].schedule, cases[i].groups, cases[i].variables);
         if (strcmp(words_of(&w.export), cases[i].words) != 0)
             fail_msg("case %zu, %s: \"%s\" instead of \"%s\"", i, cases[i].form, words_of(&w.export), cases[i].words);
+        world_close(&w);
+    }
+}
+
+/* Read: a, b, c; two devices a node. */
+static void sharded_forms_say_what_is_sharded(void **state) {
+    (void)state;
+    static const char *const apart[] = {
+        "{'id':0,'sharded':'parameters','reshard_after_forward':false},{'id':1,'sharded':'gradients'}",
+        A(IN("0")) B(IN("0")) C(IN("1"))};
+    static const struct {
+        const char *form, *groups, *variables, *name, *text;
+    } cases[] = {
+        {"deepspeed", apart[0], apart[1], "deepspeed.json",
+         "{\n  \"zero_optimization\": {\n    \"stage\": 3,\n    \"overlap_comm\": true,\n"
+         "    \"stage3_prefetch_bucket_size\": 50000000,\n    \"stage3_param_persistence_threshold\": 100,\n"
+         "    \"stage3_max_live_parameters\": 1000000000,\n    \"stage3_max_reuse_distance\": 1000000000\n  }\n}\n"},
+        {"deepspeed", "{'id':0,'sharded':'gradients'},{'id':1,'sharded':'gradients'}", A(IN("0")) B(IN("1")) C(IN("1")),
+         "deepspeed.json",
+         "{\n  \"zero_optimization\": {\n    \"stage\": 2,\n    \"overlap_comm\": true,\n"
+         "    \"reduce_bucket_size\": 5000,\n    \"allgather_bucket_size\": 5000\n  }\n}\n"},
+        {"megatron", "{'id':0,'sharded':'optimizer'}", TOGETHER, "megatron.args",
+         "--overlap-grad-reduce\n--use-distributed-optimizer\n--ddp-bucket-size 40000000\n"},
+        {"torchtitan", KEPT, TOGETHER, "torchtitan.toml",
+         "[parallelism]\ndata_parallel_replicate_degree = 1\ndata_parallel_shard_degree = -1\n"
+         "fsdp_reshard_after_forward = \"default\"\n"},
+        {"torchtitan", GROUP, TOGETHER, "torchtitan.toml",
+         "[parallelism]\ndata_parallel_replicate_degree = 4\ndata_parallel_shard_degree = 1\n"},
+        {"accelerate", KEPT, TOGETHER, "accelerate.yaml",
+         "compute_environment: LOCAL_MACHINE\ndistributed_type: FSDP\nnum_machines: 2\nnum_processes: 4\n"
+         "fsdp_config:\n  fsdp_version: 2\n  fsdp_auto_wrap_policy: TRANSFORMER_BASED_WRAP\n"
+         "  fsdp_reshard_after_forward: true\n"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        struct world w;
+        world_open(&w, cases[i].form, FIFO, cases[i].groups, cases[i].variables);
+        const char *text = w.export.files[0].text;
+        while (*text == '#')
+            text = strchr(text, '\n') + 1;
+        assert_string_equal(w.export.files[0].name, cases[i].name);
+        assert_string_equal(text, cases[i].text);
+        assert_string_equal(words_of(&w.export), "");
         world_close(&w);
     }
 }
@@ -418,6 +491,7 @@ static void forms_are_found_by_name(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_a_form_cannot_say_is_in_the_words_of_its_notes),
+        cmocka_unit_test(sharded_forms_say_what_is_sharded),
         cmocka_unit_test(encodings_are_said_where_the_framework_has_them),
         cmocka_unit_test(groups_that_are_no_runs_go_into_a_file_for_the_hook),
         cmocka_unit_test(runs_that_no_one_cap_makes_get_a_list_of_caps),

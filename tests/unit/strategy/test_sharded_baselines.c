@@ -126,6 +126,22 @@ static void torchtitan_wraps_the_embedding_alone_and_keeps_the_head(void **state
     check_baseline("torchtitan", decoder, on_nccl, "0112304 Ppppp 2/1 14");
 }
 
+/* Read first and last. */
+static const char tied[] =
+    "{'schema':'syncopate.model/1','name':'m','variables':[{'name':'e','shape':[9]},{'name':'p','shape':[8]},"
+    "{'name':'h.0.w','shape':[7]},{'name':'n','shape':[6]}],'operators':["
+    "{'name':'1','phase':'forward','time_us':1,'reads':['e','p']},"
+    "{'name':'2','phase':'forward','time_us':1,'after':['1'],'reads':['h.0.w']},"
+    "{'name':'3','phase':'forward','time_us':1,'after':['2'],'reads':['n','e']},"
+    "{'name':'3b','phase':'backward','time_us':1,'after':['3'],'produces':['n']},"
+    "{'name':'2b','phase':'backward','time_us':1,'after':['3b'],'produces':['h.0.w']},"
+    "{'name':'1b','phase':'backward','time_us':1,'after':['2b'],'produces':['e','p']}]}";
+
+static void a_tied_embedding_is_wrapped_with_the_head(void **state) {
+    (void)state;
+    check_baseline("torchtitan", tied, on_nccl, "0010 Pp 2/1 5");
+}
+
 static const char plain[] =
     "{'schema':'syncopate.model/1','name':'m','variables':[{'name':'a','shape':[60000000]},{'name':'b','shape':[20]},"
     "{'name':'c','shape':[300000000]},{'name':'d','shape':[150000]},{'name':'e','shape':[200000000]},"
@@ -319,6 +335,7 @@ int main(void) {
         cmocka_unit_test(on_gloo_nothing_is_gathered_ahead),
         cmocka_unit_test(fsdp_whole_is_one_group_a_dtype),
         cmocka_unit_test(torchtitan_wraps_the_embedding_alone_and_keeps_the_head),
+        cmocka_unit_test(a_tied_embedding_is_wrapped_with_the_head),
         cmocka_unit_test(a_model_without_blocks_is_one_group),
         cmocka_unit_test(zero_1_sums_behind_the_backward_pass),
         cmocka_unit_test(zero_2_closes_a_bucket_before_it_is_too_large),

@@ -1,0 +1,130 @@
+/* torchtitan and Hugging Face Accelerate: which modules FSDP2 wraps, and which of them stay gathered.
+ *
+ * Neither has a setting for groups: each wraps blocks, the embedding, and the last norm with the head, as
+ * strategy/baselines/fsdp.h builds it. So a strategy is compared with all that the setting for resharding makes. Where
+ * nothing shards parameters, both train by DistributedDataParallel, with buckets that nobody can set: torchtitan's have
+ * 100 MiB, Accelerate's those of PyTorch.
+ *
+ * torchtitan: the table [parallelism] of its configuration.
+ * Accelerate: the file of `accelerate launch --config_file`. Which class a block is, it takes from the model
+ * (_no_split_modules, as models of transformers have it), unless fsdp_transformer_layer_cls_to_wrap is added. Without
+ * classes nothing but the embedding and the tail is wrapped; NO_WRAP does the same, so it has no use here.
+ * Source: torchtitan, models/llama3/infra/parallelize.py; accelerate 1.15, utils/fsdp_utils.py (fsdp2_prepare_model)
+ * and commands/config/config_args.py. */
+#include "strategy/baselines/fsdp.h"
+
+#include "interop/export/export_internal.h"
+#include "strategy/baselines/baselines.h"
+#include "strategy/baselines/pytorch_ddp.h"
+
+struct way {
+    enum fsdp_keep keep;
+    const char *words; /* how the form says it */
+};
+
+/* How far the way is from the strategy: groups count before what stays gathered. */
+static enum status distance_to(struct form *f, const struct way *way, uint64_t *out, struct error *err) {
+    struct strategy made;
+    enum status st = fsdp_build(f->model, f->cluster, FSDP_WRAP_titan, way->keep, "made", &made, err);
+    if (st)
+        return st;
+    const uint64_t n = f->strategy->n_variables;
+    *out = form_same_groups(f, &made) ? 0 : n + 1;
+    for (uint32_t v = 0; v < n; v++)
+        if (f->strategy->variables[v].kind == SYNC_ALL_REDUCE)
+            *out += f->strategy->groups[f->strategy->variables[v].group].keeps_gathered !=
+                    made.groups[made.variables[v].group].keeps_gathered;
+    strategy_release(&made);
+    return ST_OK;
+}
+
+/* The nearest of the ways, the first of equals; what it would make is noted. */
+static enum status choose(struct form *f, size_t n, const struct way *ways, const struct way **out, struct error *err) {
+    uint64_t best = UINT64_MAX;
+    struct strategy made;
+    for (size_t i = 0; i < n; i++) {
+        uint64_t distance;
+        enum status st = distance_to(f, &ways[i], &distance, err);
+        if (st)
+            return st;
+        *out = distance < best ? &ways[i] : *out;
+        best = distance < best ? distance : best;
+    }
+    enum status st = fsdp_build(f->model, f->cluster, FSDP_WRAP_titan, (*out)->keep, "made", &made, err);
+    if (st)
+        return st;
+    form_note_made(f, &made);
+    strategy_release(&made);
+    form_note_rest(f, CAN_ALL_REDUCE | CAN_MAKE);
+    return ST_OK;
+}
+
+/* Note what DistributedDataParallel would do; `st` is that of building it. */
+static enum status note_replicas(struct form *f, enum status st, struct strategy *made) {
+    if (st)
+        return st;
+    form_note_made(f, made);
+    strategy_release(made);
+    form_note_rest(f, CAN_ALL_REDUCE | CAN_MAKE);
+    return ST_OK;
+}
+
+/* ---- torchtitan ---- */
+
+static void write_torchtitan(struct form *f, uint32_t replicas, int shards, const char *policy) {
+    FILE *file = form_open(f);
+    if (!file)
+        return;
+    form_write_head(f, file, "For torchtitan's configuration (--job.config_file)");
+    fprintf(file, "[parallelism]\ndata_parallel_replicate_degree = %u\ndata_parallel_shard_degree = %d\n", replicas,
+            shards);
+    if (policy)
+        fprintf(file, "fsdp_reshard_after_forward = \"%s\"\n", policy);
+    form_close(f, "torchtitan.toml", file);
+}
+
+enum status export_torchtitan(struct form *f, struct error *err) {
+    static const struct way ways[] = {
+        {FSDP_KEEP_last, "default"}, {FSDP_KEEP_none, "always"}, {FSDP_KEEP_all, "never"}};
+    const struct way *way = NULL;
+    struct strategy made;
+    if (form_sharded(f) == SHARDED_parameters) {
+        enum status st = choose(f, sizeof ways / sizeof ways[0], ways, &way, err);
+        if (!st)
+            write_torchtitan(f, 1, -1, way->words);
+        return st;
+    }
+    write_torchtitan(f, f->cluster->n_devices, 1, NULL);
+    return note_replicas(f, pytorch_ddp_build(f->model, f->cluster, UINT64_C(100) << 20, "made", &made, err), &made);
+}
+
+/* ---- Accelerate ---- */
+
+static void write_accelerate(struct form *f, const char *type, const struct way *way) {
+    FILE *file = form_open(f);
+    if (!file)
+        return;
+    form_write_head(f, file, "accelerate launch --config_file accelerate.yaml train.py");
+    fprintf(file, "compute_environment: LOCAL_MACHINE\ndistributed_type: %s\nnum_machines: %u\nnum_processes: %u\n",
+            type, form_workers(f), f->cluster->n_devices);
+    if (way)
+        fprintf(file,
+                "fsdp_config:\n  fsdp_version: 2\n  fsdp_auto_wrap_policy: TRANSFORMER_BASED_WRAP\n"
+                "  fsdp_reshard_after_forward: %s\n",
+                way->words);
+    form_close(f, "accelerate.yaml", file);
+}
+
+enum status export_accelerate(struct form *f, struct error *err) {
+    static const struct way ways[] = {{FSDP_KEEP_last, "true"}, {FSDP_KEEP_all, "false"}};
+    const struct way *way = NULL;
+    struct strategy made;
+    if (form_sharded(f) == SHARDED_parameters) {
+        enum status st = choose(f, sizeof ways / sizeof ways[0], ways, &way, err);
+        if (!st)
+            write_accelerate(f, "FSDP", way);
+        return st;
+    }
+    write_accelerate(f, "MULTI_GPU", NULL);
+    return note_replicas(f, baselines_build(baselines_find("pytorch-ddp"), f->model, f->cluster, &made, err), &made);
+}

@@ -1,0 +1,89 @@
+/* A strategy beside the one that a form's settings make: what differs is what the form cannot say. Whoever works the
+ * settings out need not be right, since what they make is built by the baseline's own code. */
+#include <string.h>
+
+#include "interop/export/export_internal.h"
+
+static const struct group *group_of(const struct strategy *s, uint32_t v) {
+    return &s->groups[s->variables[v].group];
+}
+
+static bool is_reduced(const struct form *f, uint32_t v) {
+    return f->strategy->variables[v].kind == SYNC_ALL_REDUCE;
+}
+
+bool form_same_groups(struct form *f, const struct strategy *made) {
+    const struct strategy *s = f->strategy;
+    uint32_t *theirs = arena_alloc(f->arena, s->n_groups, sizeof *theirs),
+             *ours = arena_alloc(f->arena, made->n_groups, sizeof *ours);
+    f->no_memory |= !theirs || !ours;
+    if (!theirs || !ours)
+        return false;
+    memset(theirs, 0xff, s->n_groups * sizeof *theirs);
+    memset(ours, 0xff, made->n_groups * sizeof *ours);
+    for (uint32_t v = 0; v < s->n_variables; v++) {
+        if (!is_reduced(f, v))
+            continue;
+        const uint32_t a = s->variables[v].group, b = made->variables[v].group;
+        theirs[a] = theirs[a] == UINT32_MAX ? b : theirs[a];
+        ours[b] = ours[b] == UINT32_MAX ? a : ours[b];
+        if (theirs[a] != b || ours[b] != a)
+            return false;
+    }
+    return true;
+}
+
+enum sharded form_sharded(const struct form *f) {
+    enum sharded most = SHARDED_none;
+    for (uint32_t g = 0; g < f->strategy->n_groups; g++)
+        most = f->strategy->groups[g].sharded > most ? f->strategy->groups[g].sharded : most;
+    return most;
+}
+
+/* A largest message that cuts a group of so many bytes; else 0. */
+static uint64_t cut_of(const struct group *group, uint64_t bytes) {
+    return group->partition_bytes < bytes ? group->partition_bytes : 0;
+}
+
+static void note_parts(struct form *f, const struct strategy *made) {
+    const struct strategy *s = f->strategy;
+    uint32_t n = 0, kept = 0, last = 0;
+    for (uint32_t v = 0; v < s->n_variables; v++) {
+        if (!is_reduced(f, v))
+            continue;
+        const struct group *ours = group_of(s, v), *theirs = group_of(made, v);
+        n += ours->sharded != theirs->sharded;
+        last = ours->sharded != theirs->sharded ? v : last;
+        kept += ours->sharded == theirs->sharded && ours->keeps_gathered != theirs->keeps_gathered;
+    }
+    if (n)
+        form_note(f, EXPORT_LOSS_SHARDED, "of %u of %u variables it would shard something else: of \"%s\" %s, not %s",
+                  n, s->n_variables, f->model->variables[last].name, sharded_name(group_of(made, last)->sharded),
+                  sharded_name(group_of(s, last)->sharded));
+    if (kept)
+        form_note(f, EXPORT_LOSS_RESHARD,
+                  "%u of %u variables would stay gathered where they are freed after the forward pass, or be freed",
+                  kept, s->n_variables);
+}
+
+void form_note_made(struct form *f, const struct strategy *made) {
+    const struct strategy *s = f->strategy;
+    const uint64_t *bytes = form_group_bytes(f);
+    uint32_t cut = 0;
+    for (uint32_t v = 0; v < s->n_variables && bytes; v++)
+        if (is_reduced(f, v))
+            cut += cut_of(group_of(s, v), bytes[s->variables[v].group]) !=
+                   cut_of(group_of(made, v), bytes[s->variables[v].group]);
+    if (!form_same_groups(f, made))
+        form_note(f, EXPORT_LOSS_GROUPS, "it makes %u groups, with other members than these %u", made->n_groups,
+                  s->n_groups);
+    else if (cut)
+        form_note(f, EXPORT_LOSS_PARTITION, "messages of %u of %u variables are cut at another size", cut,
+                  s->n_variables);
+    note_parts(f, made);
+    if (strategy_sharded_parameters(s) && strategy_sharded_parameters(made) &&
+        (s->forward_prefetch != made->forward_prefetch || s->backward_prefetch != made->backward_prefetch))
+        form_note(f, EXPORT_LOSS_PREFETCH,
+                  "it gathers %u groups ahead in the forward pass and %u in the backward pass, not %u and %u",
+                  made->forward_prefetch, made->backward_prefetch, s->forward_prefetch, s->backward_prefetch);
+}

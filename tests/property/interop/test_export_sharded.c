@@ -1,0 +1,276 @@
+/* Exports of sharded strategies: settings that made a strategy, or others that make the same, come back from it, and a
+ * form without notes makes the strategy again. Models are decoders of random blocks, of one dtype or two. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/json.h"
+#include "base/rng.h"
+#include "interop/export/export.h"
+#include "strategy/baselines/fsdp.h"
+#include "strategy/baselines/megatron.h"
+#include "strategy/baselines/zero.h"
+#include "strategy/plan.h"
+#include "tests/support/check.h"
+#include "tests/support/strategy/random_instances.h"
+#include "tests/unit/strategy/descriptions.h"
+
+enum { INSTANCES = 500 };
+
+struct world {
+    struct rng rng;
+    struct model model;
+    struct cluster cluster;
+};
+
+static cJSON *add_layer(cJSON *layers, const char *name, double us) {
+    cJSON *layer = cJSON_CreateObject();
+    cJSON_AddItemToArray(layers, layer);
+    cJSON_AddStringToObject(layer, "name", name);
+    cJSON_AddNumberToObject(layer, "forward_us", us);
+    cJSON_AddNumberToObject(layer, "backward_us", 2 * us);
+    return cJSON_AddArrayToObject(layer, "variables");
+}
+
+static void add_variable(struct rng *rng, cJSON *variables, cJSON *of_layer, const char *name, bool mixed) {
+    cJSON *variable = cJSON_CreateObject(), *shape = cJSON_AddArrayToObject(variable, "shape");
+    cJSON_AddItemToArray(variables, variable);
+    cJSON_AddStringToObject(variable, "name", name);
+    cJSON_AddItemToArray(shape, cJSON_CreateNumber(1 + (double)rng_below(rng, 3000)));
+    if (mixed && rng_below(rng, 4) == 0)
+        cJSON_AddStringToObject(variable, "dtype", "f16");
+    cJSON_AddItemToArray(of_layer, cJSON_CreateString(name));
+}
+
+static void random_decoder(struct rng *rng, struct model *out) {
+    struct error err = {0};
+    cJSON *json = cJSON_CreateObject();
+    cJSON_AddStringToObject(json, "schema", "syncopate.model/1");
+    cJSON_AddStringToObject(json, "name", "decoder");
+    cJSON *variables = cJSON_AddArrayToObject(json, "variables"), *layers = cJSON_AddArrayToObject(json, "layers");
+    const uint32_t n_blocks = (uint32_t)rng_below(rng, 12);
+    const bool mixed = rng_below(rng, 2), embeds = rng_below(rng, 4) > 0;
+    if (embeds)
+        add_variable(rng, variables, add_layer(layers, "embed", 1), "embed.weight", mixed);
+    for (uint32_t b = 0; b < n_blocks; b++) {
+        char name[32];
+        snprintf(name, sizeof name, "layers.%u", b);
+        cJSON *layer = add_layer(layers, name, 1 + (double)rng_below(rng, 50));
+        for (uint32_t k = 0, n = 1 + (uint32_t)rng_below(rng, 5); k < n; k++) {
+            snprintf(name, sizeof name, "layers.%u.w%u", b, k);
+            add_variable(rng, variables, layer, name, mixed);
+        }
+    }
+    cJSON *head = add_layer(layers, "head", 3);
+    add_variable(rng, variables, head, "norm.weight", mixed);
+    add_variable(rng, variables, head, "head.weight", mixed);
+    assert_ok(model_read(json, "decoder", out, &err));
+    cJSON_Delete(json);
+}
+
+static void world_open(struct world *w, uint64_t number) {
+    struct error err = {0};
+    rng_split(&w->rng, test_seed(), number);
+    random_decoder(&w->rng, &w->model);
+    assert_ok(random_cluster(&w->rng, &w->cluster, &err));
+}
+
+static void world_close(struct world *w) {
+    cluster_release(&w->cluster);
+    model_release(&w->model);
+}
+
+static void export_to(const struct world *w, const char *name, const struct strategy *s, struct export *out) {
+    struct error err = {0};
+    assert_ok(export_build(exporters_find(name), s, &w->model, &w->cluster, out, &err));
+    assert_int_equal(out->n_files, 1);
+}
+
+static void assert_no_notes(const struct export *export) {
+    if (export->n_notes)
+        fail_msg("%s: %s\n%s", export_loss_word(export->notes[0].loss), export->notes[0].text, export->files[0].text);
+}
+
+/* What the two do is the same, though a largest message that cuts nothing may differ. */
+static void assert_same(const struct world *w, const struct strategy *a, const struct strategy *b) {
+    struct error err = {0};
+    struct plan p, q;
+    assert_ok(plan_lower(&w->model, &w->cluster, a, &p, &err));
+    assert_ok(plan_lower(&w->model, &w->cluster, b, &q, &err));
+    assert_int_equal(p.n_messages, q.n_messages);
+    for (uint32_t i = 0; i < p.n_messages; i++) {
+        const struct message *x = &p.messages[i], *y = &q.messages[i];
+        assert_int_equal(x->bytes, y->bytes);
+        assert_int_equal(x->ready, y->ready);
+        assert_int_equal(x->gate, y->gate);
+        assert_int_equal(x->half, y->half);
+        assert_int_equal(x->n_pieces, y->n_pieces);
+        for (uint32_t k = 0; k < x->n_pieces; k++)
+            assert_int_equal(p.pieces[x->first_piece + k].variable, q.pieces[y->first_piece + k].variable);
+    }
+    for (uint32_t v = 0; v < a->n_variables; v++)
+        assert_int_equal(a->groups[a->variables[v].group].sharded, b->groups[b->variables[v].group].sharded);
+    plan_release(&p);
+    plan_release(&q);
+}
+
+/* ---- DeepSpeed ---- */
+
+static uint64_t number_of(const cJSON *zero, const char *name, uint64_t otherwise) {
+    const cJSON *item = cJSON_GetObjectItem(zero, name);
+    return item ? (uint64_t)item->valuedouble : otherwise;
+}
+
+static struct zero_settings read_zero(const struct export *export) {
+    struct error err = {0};
+    cJSON *json;
+    assert_string_equal(export->files[0].name, "deepspeed.json");
+    assert_ok(json_parse(export->files[0].text, export->files[0].n, "deepspeed.json", &json, &err));
+    const cJSON *zero = cJSON_GetObjectItem(json, "zero_optimization");
+    struct zero_settings s = zero_defaults((uint32_t)number_of(zero, "stage", 0));
+    s.overlap_comm = cJSON_IsTrue(cJSON_GetObjectItem(zero, "overlap_comm"));
+    s.reduce_bucket_size = number_of(zero, "reduce_bucket_size", s.reduce_bucket_size);
+    s.prefetch_bucket_size = number_of(zero, "stage3_prefetch_bucket_size", s.prefetch_bucket_size);
+    s.persistence_threshold = number_of(zero, "stage3_param_persistence_threshold", s.persistence_threshold);
+    s.max_live_parameters = number_of(zero, "stage3_max_live_parameters", s.max_live_parameters);
+    s.max_reuse_distance = number_of(zero, "stage3_max_reuse_distance", s.max_reuse_distance);
+    cJSON_Delete(json);
+    return s;
+}
+
+/* At least 1024 elements where a message is cut: a strategy has none smaller than 1024 bytes. */
+static struct zero_settings random_zero(struct rng *rng, uint64_t elements) {
+    struct zero_settings s = zero_defaults(1 + (uint32_t)rng_below(rng, 3));
+    const double most = (double)elements + 2;
+    s.overlap_comm = s.stage > 1 || rng_below(rng, 2);
+    s.reduce_bucket_size = (uint64_t)rng_log_between(rng, s.overlap_comm ? 1 : 1024, most > 2048 ? most : 2048);
+    s.prefetch_bucket_size = (uint64_t)rng_log_between(rng, 1, most);
+    s.persistence_threshold = rng_below(rng, 2) ? rng_below(rng, 3000) : 0;
+    s.max_live_parameters = (uint64_t)rng_log_between(rng, 1, 2 * most);
+    s.max_reuse_distance = rng_below(rng, 2) ? (uint64_t)rng_log_between(rng, 1, 4 * most) : 0;
+    return s;
+}
+
+static void deepspeed_settings_come_back(void **state) {
+    (void)state;
+    uint32_t stages[4] = {0};
+    for (uint64_t i = 0; i < 2 * INSTANCES; i++) {
+        struct error err = {0};
+        struct world w;
+        struct strategy s, again;
+        struct export export;
+        world_open(&w, i);
+        const struct zero_settings settings = random_zero(&w.rng, w.model.bytes / 4);
+        assert_ok(zero_build(&w.model, &w.cluster, &settings, "s", &s, &err));
+        export_to(&w, "deepspeed", &s, &export);
+        assert_no_notes(&export);
+        const struct zero_settings back = read_zero(&export);
+        stages[back.stage]++;
+        assert_ok(zero_build(&w.model, &w.cluster, &back, "s", &again, &err));
+        assert_same(&w, &s, &again);
+        export_release(&export);
+        strategy_release(&again);
+        strategy_release(&s);
+        world_close(&w);
+    }
+    for (int stage = 1; stage <= 3; stage++)
+        assert_true(stages[stage] > INSTANCES / 3);
+}
+
+/* ---- Megatron ---- */
+
+static void megatron_settings_come_back(void **state) {
+    (void)state;
+    for (uint64_t i = 0; i < INSTANCES; i++) {
+        struct error err = {0};
+        struct world w;
+        struct strategy s, again;
+        struct export export;
+        world_open(&w, i);
+        const bool optimizer = rng_below(&w.rng, 2), overlap = optimizer && rng_below(&w.rng, 2);
+        const struct megatron_settings settings = {optimizer, overlap,
+                                                   (uint64_t)rng_log_between(&w.rng, 1, (double)w.model.bytes)};
+        assert_ok(megatron_build(&w.model, &w.cluster, &settings, "s", &s, &err));
+        export_to(&w, "megatron", &s, &export);
+        assert_no_notes(&export);
+        const char *text = export.files[0].text, *size = strstr(text, "--ddp-bucket-size ");
+        assert_non_null(size);
+        assert_contains(text, "--overlap-grad-reduce\n");
+        const struct megatron_settings back = {strstr(text, "--use-distributed-optimizer\n") != NULL,
+                                               strstr(text, "--overlap-param-gather\n") != NULL,
+                                               strtoull(size + strlen("--ddp-bucket-size "), NULL, 10)};
+        assert_int_equal(back.distributed_optimizer, optimizer);
+        assert_int_equal(back.overlap_param_gather, overlap);
+        assert_ok(megatron_build(&w.model, &w.cluster, &back, "s", &again, &err));
+        assert_string_equal(s.id.hex, again.id.hex);
+        export_release(&export);
+        strategy_release(&again);
+        strategy_release(&s);
+        world_close(&w);
+    }
+}
+
+/* ---- FSDP2 ---- */
+
+struct said {
+    const char *words;
+    enum fsdp_wrap wrap;
+    enum fsdp_keep keep;
+};
+
+static const struct said by_titan[] = {{"fsdp_reshard_after_forward = \"default\"\n", FSDP_WRAP_titan, FSDP_KEEP_last},
+                                       {"fsdp_reshard_after_forward = \"always\"\n", FSDP_WRAP_titan, FSDP_KEEP_none},
+                                       {"fsdp_reshard_after_forward = \"never\"\n", FSDP_WRAP_titan, FSDP_KEEP_all}};
+static const struct said by_accelerate[] = {
+    {"TRANSFORMER_BASED_WRAP\n  fsdp_reshard_after_forward: true\n", FSDP_WRAP_titan, FSDP_KEEP_last},
+    {"TRANSFORMER_BASED_WRAP\n  fsdp_reshard_after_forward: false\n", FSDP_WRAP_titan, FSDP_KEEP_all}};
+
+/* Export every way of wrapping. Without notes what is said makes the strategy; what can be said has no notes; and with
+ * notes no way of this form makes it. */
+static uint32_t check_wraps(const struct world *w, const char *form, const struct said *said, size_t n) {
+    struct error err = {0};
+    uint32_t whole = 0;
+    for (int wrap = FSDP_WRAP_whole; wrap <= FSDP_WRAP_titan; wrap++)
+        for (int keep = FSDP_KEEP_none; keep <= FSDP_KEEP_all; keep++) {
+            struct strategy s, again;
+            struct export export;
+            bool can = false;
+            assert_ok(fsdp_build(&w->model, &w->cluster, (enum fsdp_wrap)wrap, (enum fsdp_keep)keep, "s", &s, &err));
+            export_to(w, form, &s, &export);
+            for (size_t i = 0; i < n; i++) {
+                const bool says = strstr(export.files[0].text, said[i].words) != NULL;
+                assert_ok(fsdp_build(&w->model, &w->cluster, said[i].wrap, said[i].keep, "s", &again, &err));
+                const bool same = !strcmp(s.id.hex, again.id.hex);
+                can |= same;
+                assert_true(same || !says || export.n_notes);
+                strategy_release(&again);
+            }
+            assert_int_equal(can, !export.n_notes);
+            whole += can;
+            export_release(&export);
+            strategy_release(&s);
+        }
+    return whole;
+}
+
+static void wrapping_is_said_where_it_can_be(void **state) {
+    (void)state;
+    uint32_t titan = 0, accelerate = 0;
+    for (uint64_t i = 0; i < INSTANCES; i++) {
+        struct world w;
+        world_open(&w, i);
+        titan += check_wraps(&w, "torchtitan", by_titan, sizeof by_titan / sizeof by_titan[0]);
+        accelerate += check_wraps(&w, "accelerate", by_accelerate, sizeof by_accelerate / sizeof by_accelerate[0]);
+        world_close(&w);
+    }
+    assert_true(titan >= 3 * INSTANCES && titan < 9 * INSTANCES);
+    assert_true(accelerate >= 2 * INSTANCES && accelerate < 9 * INSTANCES);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(deepspeed_settings_come_back),
+        cmocka_unit_test(megatron_settings_come_back),
+        cmocka_unit_test(wrapping_is_said_where_it_can_be),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
