@@ -9,7 +9,7 @@
 #include "cli/paths.h"
 #include "cli/progress.h"
 #include "cli/runner_options.h"
-#include "strategy/encoder.h"
+#include "strategy/cost/transport.h"
 #include "tuner/session/collection.h"
 #include "tuner/session/runners.h"
 
@@ -25,7 +25,7 @@ static enum status collect(const struct inputs *inputs, const struct runner_opti
         return st;
     space.algorithms = runner_algorithms(&runner);
     if (allow_lossy)
-        space.encodings = encoder_set(&inputs->cluster);
+        space.encodings = transport_encodings(&inputs->cluster);
     space.min_partition_bytes = space.min_credit_bytes = 16 << 10;
     st = store_open(dataset, STORE_READ_WRITE, &store, err);
     if (!st) {
@@ -59,7 +59,8 @@ enum status cmd_collect(int argc, char **argv, struct error *err) {
         {"draw", OPTION_TEXT, &draw, "recipe|guided|uniform|baseline|sizes|near|fast|balanced|adjacent|loose",
          "how to draw: recipe (default) mixes the next six; guided obeys AutoSync's two constraints, balanced and "
          "adjacent one of them each, loose none"},
-        {"allow-lossy", OPTION_FLAG, &allow_lossy, NULL, "draw 16-bit floats for gradients too"},
+        {"allow-lossy", OPTION_FLAG, &allow_lossy, NULL,
+         "draw 16-bit floats and 8-bit integers in blocks for gradients too"},
         {"trial-time", OPTION_TIME, &o.trial_us, "T",
          "measure for about T in each trial (default 1.5s), 8 to 30 iterations"},
         {"dataset", OPTION_TEXT, &dataset, "FILE", "where measurements are kept (default " DEFAULT_DATASET ")"},

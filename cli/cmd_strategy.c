@@ -12,6 +12,7 @@
 #include "cli/options.h"
 #include "cli/table.h"
 #include "strategy/consistency_text.h"
+#include "strategy/encoder.h"
 #include "strategy/plan.h"
 
 struct looked_at {
@@ -266,8 +267,9 @@ static void describe_part(const struct variable_sync *part, const struct strateg
         fprintf(text, " in push %u", part->push);
     if (partition)
         fprintf(text, ", partitions of %lu", (unsigned long)partition);
+    char encoding[64];
     if (part->encoding != ENCODING_none)
-        fprintf(text, ", as %s", encoding_name(part->encoding));
+        fprintf(text, ", as %s", encoder_text(part->encoding, part->figure, encoding, sizeof encoding));
 }
 
 /* "2 shards of axis 0: server n1" or "2 shards of axis 0: [0] server n1; [1] all-reduce in group 3 by ring" */

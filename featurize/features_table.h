@@ -6,7 +6,8 @@
  *   "share"        in [0, 1]
  *   "flag"         0 or 1
  * In the words, "of bytes" weighs variables by their gradients' bytes before encoding and compaction, and "of bytes
- * sent" weighs messages by their bytes. A feature of something that the strategy does not have is 0. */
+ * sent" weighs messages by their bytes. A feature of something that the strategy does not have is 0. So is each flag of
+ * encodings where a gradient is encoded by an encoder (strategy/encoder.h), whose bytes tell. */
 #ifndef FEATURIZE_FEATURES_TABLE_H
 #define FEATURIZE_FEATURES_TABLE_H
 

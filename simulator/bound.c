@@ -14,7 +14,6 @@ struct need {
     double ready_us, tail_us, forward_us; /* on a device of compute_scale 1 */
     double dense_bytes, served_bytes;     /* by all-reduce; by a push */
     bool sparse;                          /* may be gathered */
-    bool exchanged;                       /* may go by an encoder's all-to-all and all-gather */
 };
 
 /* The fewest bytes of a variable that one device pushes, however the variable is cut. Shards of axis 0 move each row
@@ -54,8 +53,7 @@ static void needs_of(const struct model *model, const struct gradient *gradients
                                  model->forward_us,
                                  (exchanged ? fmin(part, exchange / width) : part) * (double)g->bytes,
                                  least_served_bytes(v, part),
-                                 v->sparse_rows > 0,
-                                 exchanged};
+                                 v->sparse_rows > 0};
     }
 }
 
@@ -234,12 +232,10 @@ static double volume(const struct work *work, const struct shape *s) {
 /* Launch and latency before the network holds anything of a gradient, by the way that has the least: some of its shards
  * may go that way, however few. */
 static double lag_us(const struct need *need, const struct price *price, const struct cost *cost) {
-    double served = price->served_lag_us, reduced = cost->limit_all_reduce_startup_us;
+    double served = price->served_lag_us;
     if (need->sparse)
         served = fmin(served, cost->limit_gather_startup_us);
-    if (need->exchanged)
-        reduced = fmin(reduced, 2 * cost->limit_gather_startup_us);
-    return cost->limit_message_us + fmin(reduced, served);
+    return cost->limit_message_us + fmin(cost->limit_all_reduce_startup_us, served);
 }
 
 /* Of the gradients whose lag is at least lag. */

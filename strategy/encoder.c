@@ -5,8 +5,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "strategy/cost/transport.h"
-
 #define X(name) #name,
 static const char *const words[] = {ENCODING_TABLE(X) NULL};
 #undef X
@@ -31,20 +29,6 @@ uint64_t encoder_bytes(enum encoding encoding, double figure, uint64_t elements)
     const uint64_t block = (uint64_t)figure;
     (void)encoding; /* int8 */
     return elements + (elements + block - 1) / block * ENCODER_SCALE_BYTES;
-}
-
-uint32_t encoder_set(const struct cluster *cluster) {
-    const enum transport transport = transport_of(cluster);
-    return transport == TRANSPORT_mpi || transport == TRANSPORT_ideal ? (1u << ENCODING_COUNT) - 1
-                                                                      : (1u << ENCODING_int8) - 1;
-}
-
-enum lossiness encoder_set_lossiness(const struct cluster *cluster) {
-    enum lossiness most = LOSSY_none;
-    for (uint32_t e = 0; e < ENCODING_COUNT; e++)
-        if (encoder_set(cluster) >> e & 1 && encoding_lossiness((enum encoding)e) > most)
-            most = encoding_lossiness((enum encoding)e);
-    return most;
 }
 
 /* ---- descriptions ---- */

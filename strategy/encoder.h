@@ -31,20 +31,11 @@ struct encoder_figure {
 /* NULL: it is no encoder. */
 const struct encoder_figure *encoder_figure(enum encoding encoding);
 
-static inline bool encoding_is_encoder(enum encoding encoding) {
-    return encoding >= ENCODING_int8;
-}
-
 /* "int8 in blocks of 256"; `size` of 64 is enough. The name alone of what is no encoder. */
 const char *encoder_text(enum encoding encoding, double figure, char *out, size_t size);
 
 /* The bytes that `elements` elements have when they are encoded. */
 uint64_t encoder_bytes(enum encoding encoding, double figure, uint64_t elements);
-
-/* The encodings that the workers of a cluster's transport carry out, as a set of 1u << ENCODING_...: encoders by MPI
- * alone. */
-uint32_t encoder_set(const struct cluster *cluster);
-enum lossiness encoder_set_lossiness(const struct cluster *cluster); /* of the one that loses most */
 
 /* The member "encoding" of a variable or of an entry of "each_shard": a word, or an object of an encoder. */
 enum status encoder_read(const struct json_at *owner, struct variable_sync *out, struct error *err);

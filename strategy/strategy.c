@@ -5,8 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "strategy/encoder.h"
-
 #define X(name) #name,
 static const char *const policy_names[] = {POLICY_TABLE(X)};
 static const char *const encoding_names[] = {ENCODING_TABLE(X)};

@@ -179,6 +179,11 @@ static inline struct variable_sync *sync_edit_part(struct variable_sync *sync, u
 const char *policy_name(enum policy policy);
 const char *encoding_name(enum encoding encoding);
 enum lossiness encoding_lossiness(enum encoding encoding);
+
+/* Whether no all-reduce can add what travels (strategy/encoder.h). */
+static inline bool encoding_is_encoder(enum encoding encoding) {
+    return encoding >= ENCODING_int8;
+}
 const char *sharded_name(enum sharded sharded);
 
 /* Whether a gradient, or this part of it, travels as its touched rows: sparse, and under a server or gathered. */

@@ -156,6 +156,6 @@ enum status export_autodist(struct form *f, struct error *err) {
     form_close(f, "autodist.pb", file);
     form_add_json(f, "autodist.json", json, whole);
     form_note_rest(f, CAN_ALL_REDUCE | CAN_SERVE | CAN_SHARD | CAN_REDUCE_LOCALLY |
-                          (names_other_than_ring(f) ? 0u : CAN_ALGORITHM) | (encodings_fit(f) ? CAN_ENCODE : 0u));
+                          (names_other_than_ring(f) ? 0u : CAN_ALGORITHM) | (encodings_fit(f) ? CAN_CAST : 0u));
     return ST_OK;
 }

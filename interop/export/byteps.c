@@ -96,6 +96,6 @@ enum status export_byteps(struct form *f, struct error *err) {
                   (unsigned long long)partition);
     note_credit(f, partition, credit);
     form_note_rest(f, CAN_SERVE | CAN_SHARD | CAN_PARTITION | CAN_ORDER | CAN_CREDIT | CAN_CROSS | CAN_REDUCE_LOCALLY |
-                          (half ? CAN_ENCODE : 0u));
+                          (half ? CAN_CAST : 0u));
     return ST_OK;
 }

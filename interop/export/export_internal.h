@@ -66,7 +66,7 @@ enum ability {
     CAN_CREDIT = 32, /* any credit. Without it all-reduces go one at a time, and pushes and pulls without a limit */
     CAN_CROSS = 64,
     CAN_ALGORITHM = 128,
-    CAN_ENCODE = 256,
+    CAN_CAST = 256,
     CAN_REDUCE_LOCALLY = 512, /* always does */
     CAN_PREEMPT = 1024,
     CAN_GATHER = 2048, /* sparse gradients by all-gather */

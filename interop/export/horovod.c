@@ -201,6 +201,6 @@ enum status export_horovod(struct form *f, struct error *err) {
         form_note(f, EXPORT_LOSS_ALGORITHM, "%u of %u sparse gradients are gathered; Horovod gathers all or none",
                   sparse.gathered, sparse.gathered + sparse.dense);
     form_note_rest(f, CAN_ALL_REDUCE | CAN_GATHER | (algorithm == ALGORITHM_hierarchical ? CAN_ALGORITHM : 0u) |
-                          (half ? CAN_ENCODE : 0u));
+                          (half ? CAN_CAST : 0u));
     return ST_OK;
 }

@@ -5,6 +5,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "strategy/encoder.h"
+
 /* ---- words ---- */
 
 static const struct exporter *form_called(const char *word, size_t n) {
@@ -165,6 +167,12 @@ static uint32_t first_of_type(const struct model *model, uint32_t v) {
     return first;
 }
 
+static void set_encoding(struct variable_sync *sync, enum encoding encoding) {
+    const struct encoder_figure *figure = encoder_figure(encoding);
+    sync->encoding = encoding;
+    sync->figure = figure ? figure->usual : 0;
+}
+
 static enum status build_probe(const struct probing *p, const struct probe *probe, struct strategy *out) {
     static const uint32_t first = 0;
     struct strategy s;
@@ -179,7 +187,7 @@ static enum status build_probe(const struct probing *p, const struct probe *prob
     for (uint32_t v = 0; v < s.n_variables; v++) {
         struct variable_sync *sync = &s.variables[v];
         if (p->model->variables[v].dtype == DTYPE_f32 || p->model->variables[v].dtype == DTYPE_f64)
-            sync->encoding = probe->encoding;
+            set_encoding(sync, probe->encoding);
         sync->group = p->model->variables[v].dtype;
         if (probe->algorithm == ALGORITHM_all_gather && p->model->variables[v].sparse_rows)
             sync->group += DTYPE_COUNT;

@@ -17,7 +17,7 @@ void form_note(struct form *f, enum export_loss loss, const char *format, ...) {
 }
 
 /* Traits of variables, which some part of the variable has. */
-enum trait { CUT, PARTED, ENCODED, EACH_DEVICE, SHARED, WITH_ALGORITHM, GATHERED, SHARDED, TRAITS };
+enum trait { CUT, PARTED, CAST, ENCODED, EACH_DEVICE, SHARED, WITH_ALGORITHM, GATHERED, SHARDED, TRAITS };
 
 static unsigned traits_of(const struct form *f, const uint64_t *group_bytes, uint32_t v, uint32_t k) {
     const struct variable_sync *sync = sync_part(&f->strategy->variables[v], k);
@@ -28,7 +28,8 @@ static unsigned traits_of(const struct form *f, const uint64_t *group_bytes, uin
         served ? plan_shard_bytes(f->strategy, &f->model->variables[v], sync, k) : group_bytes[sync->group];
     const bool gathered = group && group->algorithm == ALGORITHM_all_gather;
     return (unsigned)(sync->shards > 1) << CUT | (unsigned)(most && most < bytes) << PARTED |
-           (unsigned)(sync->encoding != ENCODING_none) << ENCODED |
+           (unsigned)(sync->encoding != ENCODING_none && !encoding_is_encoder(sync->encoding)) << CAST |
+           (unsigned)encoding_is_encoder(sync->encoding) << ENCODED |
            (unsigned)(served && !sync->local_reduction) << EACH_DEVICE | (unsigned)(served && sync->push) << SHARED |
            (unsigned)(group && group->algorithm != ALGORITHM_auto && !gathered) << WITH_ALGORITHM |
            (unsigned)gathered << GATHERED | (unsigned)(group && group->sharded) << SHARDED;
@@ -59,8 +60,11 @@ static void note_variables(struct form *f, unsigned can) {
         form_note(f, EXPORT_LOSS_SHARDS, "%u of %u variables are cut into shards and would go whole", n[CUT], all);
     if (!(can & (CAN_PARTITION | CAN_MAKE)) && n[PARTED])
         form_note(f, EXPORT_LOSS_PARTITION, "messages of %u of %u variables are cut at a largest size", n[PARTED], all);
-    if (!(can & CAN_ENCODE) && n[ENCODED])
-        form_note(f, EXPORT_LOSS_ENCODING, "%u of %u gradients travel in another element type", n[ENCODED], all);
+    if (n[ENCODED])
+        form_note(f, EXPORT_LOSS_ENCODING, "%u of %u gradients are encoded in a way that no all-reduce adds",
+                  n[ENCODED], all);
+    if (!(can & CAN_CAST) && n[CAST])
+        form_note(f, EXPORT_LOSS_ENCODING, "%u of %u gradients travel in another element type", n[CAST], all);
     if (!(can & CAN_ALGORITHM) && n[WITH_ALGORITHM])
         form_note(f, EXPORT_LOSS_ALGORITHM, "%u of %u variables name an all-reduce algorithm; see the nccl form",
                   n[WITH_ALGORITHM], all);

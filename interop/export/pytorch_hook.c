@@ -200,7 +200,8 @@ static bool list_members(struct form *f, struct bundles *in, const uint32_t *fir
             const struct variable_sync *sync = sync_part(&s->variables[v], k);
             struct bundle *b = bundle_of(f, in, sync, k);
             b->needed = first[v] < b->needed ? first[v] : b->needed;
-            b->encoding = sync->encoding != ENCODING_none ? sync->encoding : b->encoding;
+            if (sync->encoding != ENCODING_none && !encoding_is_encoder(sync->encoding))
+                b->encoding = sync->encoding;
             whole = append_member(in, b, new_member(f, v, k, in->gloo));
         }
     }
@@ -278,7 +279,7 @@ enum status export_pytorch_hook(struct form *f, struct error *err) {
     const bool gloo = has_gloo(f->cluster);
     if (gloo)
         note_nodes_without_ranks(f);
-    form_note_rest(f, CAN_ALL_REDUCE | CAN_SHARD | CAN_PARTITION | CAN_ORDER | CAN_CREDIT | CAN_CROSS | CAN_ENCODE |
+    form_note_rest(f, CAN_ALL_REDUCE | CAN_SHARD | CAN_PARTITION | CAN_ORDER | CAN_CREDIT | CAN_CROSS | CAN_CAST |
                           CAN_PREEMPT | (gloo ? CAN_SERVE | CAN_SHARE | CAN_GATHER : 0));
     return ST_OK;
 }

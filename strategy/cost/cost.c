@@ -4,7 +4,6 @@
 #include <math.h>
 
 #include "base/units.h"
-#include "strategy/cost/encoded.h"
 #include "strategy/cost/transport.h"
 #include "strategy/plan.h"
 

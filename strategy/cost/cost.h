@@ -79,6 +79,11 @@ double cost_pull_latency_us(const struct cost *cost, uint32_t worker, uint32_t s
 /* Bringing what is encoded of a message into it, or out of it. */
 double cost_encode_us(const struct cost *cost, const struct message *message);
 
+/* direct_per_byte_us, from the rates of NICs; and what a message with an encoder has in place of an all-reduce
+ * (strategy/cost/encoded.c). O(nodes); O(log points). */
+double cost_direct_per_byte_us(const struct cost *cost);
+struct all_reduce_cost cost_encoded(const struct cost *cost, const struct message *message);
+
 /* An all-reduce of a plan, or half of one, or what a message with an encoder has in its place. Of that, the passes over
  * gradients between the first and the last byte are part of startup_us, since the network is free meanwhile. */
 struct all_reduce_cost cost_all_reduce(const struct cost *cost, const struct message *message);

@@ -1,8 +1,14 @@
-/* See encoded.h. With "collectives" that are fixed both ways are halves of an all-reduce, as they say. */
-#include "strategy/cost/encoded.h"
-
+/* What a message with an encoder costs (strategy/encoder.h).
+ *
+ * int8. An all-to-all and an all-gather of the encoded bytes, one n-th of them from each device to each other, in n - 1
+ * steps each: they start as the halves of a ring do, and have as many bytes through each NIC where nodes have one
+ * device. Where a node has d of n devices, each of them sends n - d parts out of the node; no ring carries those parts.
+ * The same holds for the all-gather outside of NCCL, whose all-gather is a ring. Nothing is added on the way.
+ * Between both a device decodes n parts, adds them, and encodes one. With "collectives" that are fixed both ways are
+ * halves of an all-reduce, as these say. */
 #include <math.h>
 
+#include "strategy/cost/cost.h"
 #include "strategy/cost/transport.h"
 #include "strategy/plan.h"
 
@@ -31,6 +37,7 @@ double cost_encode_us(const struct cost *cost, const struct message *message) {
 static struct all_reduce_cost parts_to_all(const struct cost *cost, double bytes, bool by_ring) {
     struct all_reduce_cost c = all_reduce_gather_cost(&cost->all_reduce, bytes / cost->cluster->n_devices);
     const double least = cost->all_reduce.fixed || by_ring ? 0 : cost->direct_per_byte_us * bytes;
+    c.startup_us = all_reduce_half_cost(&cost->all_reduce, (uint64_t)bytes).startup_us;
     c.transfer_us = fmax(c.transfer_us, least);
     c.hold_us = fmax(c.hold_us, least);
     return c;

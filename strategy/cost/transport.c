@@ -224,3 +224,20 @@ struct transport_error transport_known_error(const struct cluster *cluster) {
         return MEASURED_MPI;
     return figures_of(cluster)->error;
 }
+
+/* ---- encodings ---- */
+
+uint32_t transport_encodings(const struct cluster *cluster) {
+    const enum transport transport = transport_of(cluster);
+    const bool encoders = transport == TRANSPORT_mpi || transport == TRANSPORT_ideal;
+    return (1u << (encoders ? ENCODING_COUNT : ENCODING_int8)) - 1;
+}
+
+enum lossiness transport_lossiness(const struct cluster *cluster) {
+    enum lossiness most = LOSSY_none;
+    for (uint32_t e = 0; e < ENCODING_COUNT; e++) {
+        const enum lossiness its = encoding_lossiness((enum encoding)e);
+        most = transport_encodings(cluster) >> e & 1 && its > most ? its : most;
+    }
+    return most;
+}

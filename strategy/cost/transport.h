@@ -19,6 +19,7 @@
 #include <stdint.h>
 
 #include "strategy/cluster.h"
+#include "strategy/strategy.h"
 
 /* The transport that the description names, else `mpi` where every device is a "cpu", else `nccl`. */
 enum transport transport_of(const struct cluster *cluster);
@@ -57,5 +58,10 @@ struct transport_error {
 };
 
 struct transport_error transport_known_error(const struct cluster *cluster);
+
+/* The encodings that workers of the transport carry out, as a set of 1u << ENCODING_...: encoders by MPI alone. And the
+ * most that one of them loses. */
+uint32_t transport_encodings(const struct cluster *cluster);
+enum lossiness transport_lossiness(const struct cluster *cluster);
 
 #endif

@@ -1,9 +1,9 @@
 #!/bin/bash
-# Trials of gradients that travel as 16-bit floats, over MPI on a network so slow that it alone decides: they take about
-# half as long, as predicted, and every sum is checked. Needs OUT and, for labs, root; prints ok, not ok and skip lines
+# Trials of gradients that travel as 16-bit floats, and as 8-bit integers in blocks, over MPI on a network so slow that it
+# alone decides: they take about half and a quarter as long, as predicted, and every sum is checked. Needs OUT and, for labs, root; prints ok, not ok and skip lines
 # (tests/README.md).
 # Alone: real trials are timed.
-# Plan: 9
+# Plan: 14
 set -u
 cd "$(dirname "$0")/../.."
 source tests/cli/trials.bash encoded
@@ -23,40 +23,57 @@ END
 strategy() {
     cat >"$1.json" <<END
 {"schema":"syncopate.strategy/1","name":"$1","schedule":{"policy":"fifo","cross_iteration":true},${4:-}
- "variables":[{"name":"a","encoding":"$3","sync":$2},{"name":"b","encoding":"$3","sync":$2}]}
+ "variables":[{"name":"a","encoding":$3,"sync":$2},{"name":"b","encoding":$3,"sync":$2}]}
 END
 }
 for encoding in none f16 bf16; do
-    strategy ring-$encoding '{"kind":"all_reduce","group":0}' $encoding '"groups":[{"id":0,"algorithm":"ring"}],'
-    strategy server-$encoding '{"kind":"parameter_server","servers":["n2"]}' $encoding
+    strategy ring-$encoding '{"kind":"all_reduce","group":0}' "\"$encoding\"" '"groups":[{"id":0,"algorithm":"ring"}],'
+    strategy server-$encoding '{"kind":"parameter_server","servers":["n2"]}' "\"$encoding\""
 done
+int8='{"kind":"int8","block_size":128}'
+strategy int8 '{"kind":"all_reduce","group":0}' "$int8" '"groups":[{"id":0}],'
+strategy int8-parts '{"kind":"all_reduce","group":0}' "$int8" '"groups":[{"id":0,"partition_bytes":300000}],'
+strategy int8-server '{"kind":"parameter_server","servers":["n2"]}' "$int8"
 
 here ring-f16 --iterations 3 --warmup 0
 [ $? = 0 ] && grep -q '"event":"done"' out
 verdict right_sums_of_halves_pass $? "$(head -c 300 out)"
 ! here ring-f16 --iterations 3 --warmup 0 --fault sum && grep -q '"event":"error".*sum' out
 verdict a_wrong_sum_of_halves_is_noticed $? "$(head -c 300 out)"
+here int8-parts --iterations 3 --warmup 0
+[ $? = 0 ] && grep -q '"event":"done"' out
+verdict right_sums_of_blocks_pass $? "$(head -c 300 out)"
+! here int8-parts --iterations 3 --warmup 0 --fault sum && grep -q '"event":"error".*sum' out
+verdict a_wrong_sum_of_blocks_is_noticed $? "$(head -c 300 out)"
+check blocks_on_a_server_are_refused 2 'int8-server.json: /variables/0: variable "a" is served and encoded as int8' \
+    "$syncopate" simulate model.json cluster.json --strategy int8-server.json
 
 trial() { "$syncopate" trial model.json cluster.json --strategy "$1.json" --iterations 3 --warmup 1 --json; }
 needs_lab encoded
-for name in ring-none ring-f16 ring-bf16 server-none server-f16; do
+for name in ring-none ring-f16 ring-bf16 server-none server-f16 int8 int8-parts; do
     check "${name//-/_}_runs_in_the_lab" 0 '"measured_us"' trial $name
     cp out $name.out
 done
 # Bounds are wide: a busy machine may delay a message, but not by as much as the links take.
 python3 - <<'PY' 2>why
 import json
-t = {n: json.load(open(n + ".out")) for n in ("ring-none", "ring-f16", "ring-bf16", "server-none", "server-f16")}
+t = {n: json.load(open(n + ".out")) for n in ("ring-none", "ring-f16", "ring-bf16", "server-none", "server-f16",
+                                                 "int8", "int8-parts")}
 for exact, lossy in (("ring-none", "ring-f16"), ("ring-none", "ring-bf16"), ("server-none", "server-f16")):
     measured = t[lossy]["measured_us"] / t[exact]["measured_us"]
     predicted = t[lossy]["predicted_us"] / t[exact]["predicted_us"]
     assert 0.35 < measured < 0.7, (lossy, "measured", measured)
     assert 0.45 < predicted < 0.55, (lossy, "predicted", predicted)
+for name in ("int8", "int8-parts"):
+    measured = t[name]["measured_us"] / t["ring-none"]["measured_us"]
+    predicted = t[name]["predicted_us"] / t["ring-none"]["predicted_us"]
+    assert 0.15 < measured < 0.4, (name, "measured", measured)
+    assert 0.23 < predicted < 0.32, (name, "predicted", predicted)
 PY
-verdict halves_take_about_half_as_long $? "$(tail -n 1 why)"
+verdict halves_and_blocks_take_as_long_as_their_bytes $? "$(tail -n 1 why)"
 python3 - <<'PY' 2>why
 import json
-for name in ("ring-none", "ring-f16", "ring-bf16", "server-none", "server-f16"):
+for name in ("ring-none", "ring-f16", "ring-bf16", "server-none", "server-f16", "int8", "int8-parts"):
     t = json.load(open(name + ".out"))
     print("%s: predicted %.0f ms, measured %.0f ms" % (name, t["predicted_us"] / 1e3, t["measured_us"] / 1e3))
     assert 0.6 < t["predicted_us"] / t["measured_us"] < 1.4, (name, t["predicted_us"], t["measured_us"])

@@ -11,7 +11,7 @@
 #include "dataset/describe.h"
 #include "simulator/bound.h"
 #include "strategy/cost/cost.h"
-#include "strategy/encoder.h"
+#include "strategy/cost/transport.h"
 #include "strategy/plan.h"
 #include "tuner/predict/predictor.h"
 #include "tuner/search/importance.h"
@@ -352,7 +352,7 @@ static enum status find_bound(struct outcome *o, const struct model *model, cons
         st = cost_init(&cost, cluster, err);
     if (st)
         return st;
-    st = bound_iteration(model, &cost, kept.allow_lossy ? encoder_set_lossiness(cluster) : LOSSY_none, &bound, err);
+    st = bound_iteration(model, &cost, kept.allow_lossy ? transport_lossiness(cluster) : LOSSY_none, &bound, err);
     cost_release(&cost);
     if (!st)
         o->lower_bound_us = bound.iteration_us;

@@ -17,7 +17,7 @@
 #include "dataset/describe.h"
 #include "dataset/query.h"
 #include "simulator/bound.h"
-#include "strategy/encoder.h"
+#include "strategy/cost/transport.h"
 #include "strategy/weather.h"
 #include "tuner/search/proposals.h"
 #include "tuner/session/session_internal.h"
@@ -574,7 +574,7 @@ void session_close(struct session *s) {
 
 static enum status lower_bound(struct session *s, struct error *err) {
     struct bound bound;
-    const enum lossiness lossy = s->options.kept.allow_lossy ? encoder_set_lossiness(s->cluster) : LOSSY_none;
+    const enum lossiness lossy = s->options.kept.allow_lossy ? transport_lossiness(s->cluster) : LOSSY_none;
     enum status st = bound_iteration(s->model, &s->predictor.cost, lossy, &bound, err);
     if (!st)
         s->lower_bound_us = bound.iteration_us;
@@ -597,7 +597,7 @@ enum status session_prepare(const struct model *model, const struct cluster *clu
         return st;
     }
     if (options->kept.allow_lossy)
-        s->options.space.encodings = encoder_set(cluster);
+        s->options.space.encodings = transport_encodings(cluster);
     st = options->limits ? export_limits_narrow(options->limits, model, cluster, &s->options.space, err) : ST_OK;
     if (!st)
         st = space_init(&s->space, model, cluster, &s->options.space, err);

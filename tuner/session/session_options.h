@@ -62,7 +62,7 @@ struct session_options {
     uint64_t weather;   /* trials run in the cluster's weather: the first in that of this seed; 0: on a quiet network */
     uint64_t earlier;   /* learn from so many trials of earlier sessions on this model and cluster; 0: from none */
     const char *ranker; /* its id in the dataset; NULL: none */
-    bool allow_lossy;   /* gradients may travel as 16-bit floats, which changes what a model learns */
+    bool allow_lossy;   /* gradients may lose precision on their way, which changes what a model learns */
     uint64_t
         allow_stale; /* strategies of updates may be tried whose models are stale by so much: versions where a bound
                         drops what is later, iterations where workers wait (strategy/consistency.h); 0: none */

@@ -15,7 +15,11 @@
     "'replica':{'type':'object','required':['node','divergence'],'additionalProperties':false,'properties':{"          \
     "'node':" TEXT ",'divergence':" AMOUNT ",'momentum':" AMOUNT ",'copies':{'enum':['early','due']},"                 \
     "'aggregators':" TEXTS "}}}}"
-#define ENCODING "{'enum':['none','f16','bf16']}"
+#define ENCODING                                                                                                       \
+    "{'description':'How the gradient travels: a word, or an object of an encoder','oneOf':["                          \
+    "{'enum':['none','f16','bf16','int8']},{'type':'object','required':['kind'],'additionalProperties':false,"         \
+    "'properties':{'kind':{'const':'int8'},'block_size':{'type':'integer','minimum':8,'maximum':65536,"                \
+    "'default':256}}}]}"
 #define SYNC                                                                                                           \
     "{'type':'object','required':['kind'],'additionalProperties':false,'properties':{"                                 \
     "'kind':{'enum':['all_reduce','parameter_server']},'group':" COUNT ",'servers':" TEXTS ","                         \
@@ -285,7 +289,7 @@ static const struct schema schemas[] = {
      ",'final_rounds':{'type':'integer','minimum':0,'maximum':16},"
      "'trial_us':{'type':'number','minimum':1000,'maximum':3600000000},"
      "'least_gain':{'type':'number','minimum':0,'maximum':1},'earlier':{'type':'integer','minimum':0,'maximum':10000},"
-     "'allow_lossy':{'type':'boolean','description':'try gradients that travel as 16-bit floats too'},"
+     "'allow_lossy':{'type':'boolean','description':'try gradients that lose precision on their way too'},"
      "'allow_stale':{'type':'integer','minimum':1,'maximum':1000,'description':'try strategies of updates too, after "
      "the "
      "search: models are stale by at most so many versions, or iterations where workers wait for the slowest'},"

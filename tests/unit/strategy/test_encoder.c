@@ -202,8 +202,8 @@ static void expect(const struct handmade *f, uint64_t bytes, uint64_t unencoded,
     cost_release(&cost);
 }
 
-/* 8 nodes, 1000 bytes a microsecond: 7/8 of the bytes each way, twice. Then a device passes over 8 parts of an eighth,
- * and over the sum of one. */
+/* 8 nodes, 1000 bytes a microsecond: 7 steps each way, with 7/8 of the bytes. Then a device passes over 8 parts of an
+ * eighth, and over the sum of one. */
 static void an_exchange_takes_the_bytes_of_a_ring_and_two_passes_between(void **state) {
     (void)state;
     struct handmade f;
@@ -212,14 +212,15 @@ static void an_exchange_takes_the_bytes_of_a_ring_and_two_passes_between(void **
         f.nodes[i].nic_latency_us = 50;
     handmade_number_devices(&f);
     f.cluster.runtime.int8_gbyte_per_s = 2;
-    f.cluster.transport = TRANSPORT_ideal; /* 7 steps each way */
+    f.cluster.transport = TRANSPORT_ideal;
     expect(&f, 800000, 3200000, 2 * 7 * 50 + 9 / 8.0 * 1600, 2 * 7 / 8.0 * 800);
-    f.cluster.transport = TRANSPORT_mpi; /* all to all at once */
+    f.cluster.transport = TRANSPORT_mpi;
     f.cluster.runtime.goodput = 0.5;
-    expect(&f, 800000, 3200000, 2 * 50 + 9 / 8.0 * 1600, 2 * 7 / 8.0 * 1600);
+    expect(&f, 800000, 3200000, 2 * 7 * 50 + 9 / 8.0 * 1600, 2 * 7 / 8.0 * 1600);
 }
 
-/* 4 nodes of 2 devices: each device sends 6 of 8 parts out of its node, so the NIC has 12 eighths each way. */
+/* 4 nodes of 2 devices: each device sends 6 of 8 parts out of its node, so the NIC has 12 eighths each way. A ring pays
+ * its latency for two steps a node. */
 static void devices_of_a_node_send_their_parts_through_one_nic(void **state) {
     (void)state;
     struct handmade f;
@@ -233,7 +234,7 @@ static void devices_of_a_node_send_their_parts_through_one_nic(void **state) {
     f.cluster.runtime.int8_gbyte_per_s = 2;
     f.cluster.transport = TRANSPORT_mpi;
     f.cluster.runtime.goodput = 0.5;
-    expect(&f, 800000, 3200000, 2 * 20 + 9 / 8.0 * 1600, 2 * 12 / 8.0 * 1600);
+    expect(&f, 800000, 3200000, 8 * 20 + 9 / 8.0 * 1600, 2 * 12 / 8.0 * 1600);
 }
 
 static void fixed_collectives_hold_for_both_ways_together_and_one_device_pays_nothing(void **state) {

@@ -2,6 +2,7 @@
  * so that the two ways of a message, and those of the next iteration, need no tags of their own. */
 #include "trial-runner/worker/mpi/encoded.h"
 
+#include <limits.h>
 #include <string.h>
 
 #include "trial-runner/worker/mpi/blocks.h"
@@ -12,8 +13,12 @@ struct part {
     uint64_t at, bytes;
 };
 
+static uint64_t elements_of(const struct message *message) {
+    return message_piece_bytes(message) / dtype_bytes(message->dtype);
+}
+
 static struct part part_of(const struct message *message, uint64_t k, uint64_t n) {
-    const uint64_t elements = message_piece_bytes(message) / dtype_bytes(message->dtype);
+    const uint64_t elements = elements_of(message);
     const uint64_t block = (uint64_t)message->figure, blocks = (elements + block - 1) / block;
     const uint64_t first = k * blocks / n, last = (k + 1) * blocks / n;
     struct part part = {.begin = first * block, .at = first * (block + sizeof(float))};
@@ -22,34 +27,43 @@ static struct part part_of(const struct message *message, uint64_t k, uint64_t n
     return first < last ? part : (struct part){0};
 }
 
-static void post(struct encoded *e, const struct world *world, uint32_t m, uint32_t peer, char *out, uint64_t out_bytes,
-                 char *in, uint64_t in_bytes, struct requests *requests) {
-    const struct completion done = {.kind = DONE_ENCODED, .message = m};
-    if (in_bytes > 0)
-        MPI_Irecv(in, (int)in_bytes, MPI_BYTE, (int)peer, (int)m, world->workers, requests_add(requests, done));
-    if (out_bytes > 0)
-        MPI_Isend(out, (int)out_bytes, MPI_BYTE, (int)peer, (int)m, world->workers, requests_add(requests, done));
-    e->pending += (uint32_t)(in_bytes > 0) + (uint32_t)(out_bytes > 0);
-}
-
-/* The peers, beginning behind the own place, so that not all send to the same at once. */
-static uint32_t peer_of(const struct world *world, uint32_t i) {
-    return (world->device + i) % world->cluster->n_devices;
-}
-
-void encoded_start(struct encoded *e, const float *gradients, const struct world *world, const struct plan *plan,
-                   uint32_t m, struct pool *pool, struct requests *requests) {
+void encoded_begin(struct encoded *e, const float *gradients, const struct world *world, const struct plan *plan,
+                   uint32_t m, uint64_t eager_bytes, struct pool *pool) {
     const struct message *message = &plan->messages[m];
     const uint32_t n = world->cluster->n_devices;
     const struct part own = part_of(message, world->device, n);
-    *e = (struct encoded){.data = pool_take(pool, message->bytes), .incoming = pool_take(pool, n * own.bytes)};
-    blocks_encode(e->data, gradients, message_piece_bytes(message) / dtype_bytes(message->dtype),
-                  (size_t)message->figure);
-    for (uint32_t i = 1; i < n; i++) {
-        const uint32_t peer = peer_of(world, i);
-        const struct part theirs = part_of(message, peer, n);
-        post(e, world, m, peer, e->data + theirs.at, theirs.bytes, e->incoming + peer * own.bytes, own.bytes, requests);
-    }
+    *e = (struct encoded){.data = pool_take(pool, message->bytes),
+                          .incoming = pool_take(pool, n * own.bytes),
+                          .chunk = eager_bytes > 0 && eager_bytes < INT_MAX ? eager_bytes : INT_MAX,
+                          .step = 1};
+    blocks_encode(e->data, gradients, elements_of(message), (size_t)message->figure);
+}
+
+static MPI_Request *expect(struct encoded *e, uint32_t m, struct requests *requests) {
+    e->pending++;
+    return requests_add(requests, (struct completion){.kind = DONE_ENCODED, .message = m});
+}
+
+static int chunk_at(const struct encoded *e, const struct part *part, uint64_t at) {
+    return (int)(part->bytes - at < e->chunk ? part->bytes - at : e->chunk);
+}
+
+/* There: to each device its part, and the own part of each. Back: the own part to each, and theirs. A part without
+ * blocks is not sent. */
+static void post_step(struct encoded *e, const struct world *world, const struct message *message, uint32_t m,
+                      struct requests *requests) {
+    const uint32_t n = world->cluster->n_devices, r = world->device;
+    const uint32_t to = (r + e->step) % n, from = (r + n - e->step) % n;
+    const struct part own = part_of(message, r, n), out = e->incoming ? part_of(message, to, n) : own;
+    const struct part in = e->incoming ? own : part_of(message, from, n);
+    char *place = e->incoming ? e->incoming + from * own.bytes : e->data + in.at;
+    for (uint64_t at = 0; at < in.bytes; at += e->chunk)
+        MPI_Irecv(place + at, chunk_at(e, &in, at), MPI_BYTE, (int)from, (int)m, world->workers,
+                  expect(e, m, requests));
+    for (uint64_t at = 0; at < out.bytes; at += e->chunk)
+        MPI_Isend(e->data + out.at + at, chunk_at(e, &out, at), MPI_BYTE, (int)to, (int)m, world->workers,
+                  expect(e, m, requests));
+    e->step++;
 }
 
 /* Add the own parts of all devices, in `sum`, which has their place among the gradients; encode the sum. */
@@ -60,15 +74,12 @@ static void add_parts(struct encoded *e, float *sum, const struct part *own, con
     blocks_encode(e->data + own->at, sum, own->n, block);
 }
 
-static void send_sum(struct encoded *e, const struct world *world, const struct message *message, uint32_t m,
-                     struct requests *requests) {
-    const uint32_t n = world->cluster->n_devices;
-    const struct part own = part_of(message, world->device, n);
-    for (uint32_t i = 1; i < n; i++) {
-        const uint32_t peer = peer_of(world, i);
-        const struct part theirs = part_of(message, peer, n);
-        post(e, world, m, peer, e->data + own.at, own.bytes, e->data + theirs.at, theirs.bytes, requests);
-    }
+/* All steps of the present way, as far as there is nothing to wait for. True when they are over. */
+static bool way_is_over(struct encoded *e, const struct world *world, const struct message *message, uint32_t m,
+                        struct requests *requests) {
+    while (e->pending == 0 && e->step < world->cluster->n_devices)
+        post_step(e, world, message, m, requests);
+    return e->pending == 0;
 }
 
 bool encoded_goes_on(struct encoded *e, float *gradients, const struct world *world, const struct plan *plan,
@@ -76,17 +87,18 @@ bool encoded_goes_on(struct encoded *e, float *gradients, const struct world *wo
     const struct message *message = &plan->messages[m];
     const struct part own = part_of(message, world->device, world->cluster->n_devices);
     const size_t block = (size_t)message->figure;
-    if (e->pending > 0 && --e->pending > 0)
+    e->pending -= e->pending > 0;
+    if (!way_is_over(e, world, message, m, requests))
         return false;
     if (e->incoming) {
         add_parts(e, gradients + own.begin, &own, world, block);
         pool_give(pool, e->incoming);
         e->incoming = NULL;
-        send_sum(e, world, message, m, requests);
-        if (e->pending > 0)
+        e->step = 1;
+        if (!way_is_over(e, world, message, m, requests))
             return false;
     }
-    blocks_decode(gradients, e->data, message_piece_bytes(message) / dtype_bytes(message->dtype), block);
+    blocks_decode(gradients, e->data, elements_of(message), block);
     pool_give(pool, e->data);
     e->data = NULL;
     return true;

@@ -34,7 +34,8 @@ void exchange_init(struct exchange *x, const struct plan *plan, const struct wor
         gradients_init(&x->variables, plan);
     schedule_init(&x->schedule, plan);
     schedule_init(&x->pulls, plan);
-    x->unasked_bytes = plan->pulls_by_priority ? (uint64_t)operations_eager_bytes() : 0;
+    x->eager_bytes = (uint64_t)operations_eager_bytes();
+    x->unasked_bytes = plan->pulls_by_priority ? x->eager_bytes : 0;
     coordinator_init(&x->coordinator, plan, world, &x->requests, false);
 }
 
@@ -292,13 +293,11 @@ static void encoded_moved(struct exchange *x, uint32_t m) {
         sum_arrived(x, m);
 }
 
-/* One device alone has nothing to wait for. */
 static void start_encoded(struct exchange *x, uint32_t m) {
     struct transfer *transfer = &x->transfers[m];
-    encoded_start(&transfer->encoded, (const float *)(const void *)transfer->buffer, x->world, x->plan, m, &x->pool,
-                  &x->requests);
-    if (transfer->encoded.pending == 0)
-        encoded_moved(x, m);
+    encoded_begin(&transfer->encoded, (const float *)(const void *)transfer->buffer, x->world, x->plan, m,
+                  x->eager_bytes, &x->pool);
+    encoded_moved(x, m);
 }
 
 static void half_done(struct exchange *x, uint32_t m);

@@ -59,6 +59,7 @@ struct exchange {
     struct descent descent; /* for the owner to begin and end; zeroed: nothing is learned */
     struct requests requests;
     struct schedule schedule, pulls;
+    uint64_t eager_bytes;   /* a message of no more needs no answer before it goes; 0: not known */
     uint64_t unasked_bytes; /* a sum of no more comes whole with its announcement */
     struct coordinator coordinator;
     struct pool pool;
