@@ -250,6 +250,10 @@ $(OUT)/tests/curves/curves: $(CURVES) $$(foreach f,$$(call closure,cli),$$(call 
 	$(call say,LINK,$@)
 	@mkdir -p $(@D)
 	$(Q)$(CC) $(LDFLAGS_ALL) -o $@ $(CURVES) $(call link,cli)
+$(OUT)/tests/encoders/errors: $(OUT)/obj/tests/encoders/errors.o $$(foreach f,$$(call closure,cli),$$(call lib,$$(f)))
+	$(call say,LINK,$@)
+	@mkdir -p $(@D)
+	$(Q)$(CC) $(LDFLAGS_ALL) -o $@ $< $(call link,cli)
 EVALUATE := $(patsubst %.c,$(OUT)/obj/%.o,$(wildcard tests/evaluate/*.c)) $(SUPPORT_STRATEGY) $(SUPPORT_TUNER)
 evaluate: all $(OUT)/tests/evaluate/evaluate  ## learned rankers against recorded trials: accuracy, transfer, features, search, ablation, bayes, bound
 	@OUT=$(OUT) tests/evaluate.sh
@@ -270,7 +274,7 @@ $(OUT)/tests/evaluate/live: $(EVALUATE_LIVE) $$(foreach f,$$(call closure,cli),$
 
 # Programs that measure. No test runs them, so CI at least builds them.
 .PHONY: tools
-tools: $(OUT)/tests/load/load $(foreach t,accuracy/accuracy convergence/settings curves/curves evaluate/evaluate evaluate/live,$(OUT)/tests/$(t))  ## build the programs of bench-service, accuracy, convergence, curves and evaluate
+tools: $(OUT)/tests/load/load $(foreach t,accuracy/accuracy convergence/settings curves/curves encoders/errors evaluate/evaluate evaluate/live,$(OUT)/tests/$(t))  ## build the programs of bench-service, accuracy, convergence, curves evaluate, and of errors of encodings
 
 $(OUT)/fuzz/%: $(OUT)/obj/tests/fuzz/%.o $$(foreach f,$$(call closure,cli),$$(call lib,$$(f)))
 	$(call say,LINK,$@)

@@ -68,7 +68,7 @@ static uint32_t collect(const struct plan *plan, struct sent *sent) {
     uint32_t n = 0;
     for (uint32_t m = 0; m < plan->n_messages; m++)
         if (plan->messages[m].kind == SYNC_ALL_REDUCE && plan->messages[m].algorithm != ALGORITHM_all_gather &&
-            !plan->messages[m].half)
+            !plan->messages[m].half && !plan->messages[m].encoder)
             sent[n++] = (struct sent){plan->messages[m].bytes, nccl_algorithm(plan->messages[m].algorithm), 1};
     return n;
 }

@@ -241,6 +241,23 @@ static void encodings_are_said_where_the_framework_has_them(void **state) {
     }
 }
 
+/* Every form that moves gradients says that int8 is lost, and writes no word of it. */
+static void no_form_has_encoders_and_each_says_so(void **state) {
+    (void)state;
+    static const char int8[] = "'encoding':'int8','sync':{'kind':'all_reduce','group':0}";
+    static const char *const forms[] = {"horovod", "autodist", "pytorch-hook", "pytorch-ddp"};
+    for (size_t i = 0; i < sizeof forms / sizeof forms[0]; i++) {
+        struct world w;
+        char variables[512];
+        snprintf(variables, sizeof variables, "{'name':'a:0',%s},{'name':'b',%s},{'name':'c',%s}", int8, int8, int8);
+        world_open(&w, forms[i], FIFO, GROUP, variables);
+        assert_string_equal(words_of(&w.export), "encoding");
+        for (size_t k = 0; k < w.export.n_files; k++)
+            assert_null(strstr(w.export.files[k].text, "int8"));
+        world_close(&w);
+    }
+}
+
 static void groups_that_are_no_runs_go_into_a_file_for_the_hook(void **state) {
     (void)state;
     struct world w;
@@ -493,6 +510,7 @@ int main(void) {
         cmocka_unit_test(what_a_form_cannot_say_is_in_the_words_of_its_notes),
         cmocka_unit_test(sharded_forms_say_what_is_sharded),
         cmocka_unit_test(encodings_are_said_where_the_framework_has_them),
+        cmocka_unit_test(no_form_has_encoders_and_each_says_so),
         cmocka_unit_test(groups_that_are_no_runs_go_into_a_file_for_the_hook),
         cmocka_unit_test(runs_that_no_one_cap_makes_get_a_list_of_caps),
         cmocka_unit_test(autodist_cuts_and_places_as_the_strategy_says),
