@@ -274,7 +274,7 @@ $(OUT)/tests/evaluate/live: $(EVALUATE_LIVE) $$(foreach f,$$(call closure,cli),$
 
 # Programs that measure. No test runs them, so CI at least builds them.
 .PHONY: tools
-tools: $(OUT)/tests/load/load $(foreach t,accuracy/accuracy convergence/settings curves/curves encoders/errors evaluate/evaluate evaluate/live,$(OUT)/tests/$(t))  ## build the programs of bench-service, accuracy, convergence, curves evaluate, and of errors of encodings
+tools: $(OUT)/tests/load/load $(foreach t,accuracy/accuracy convergence/settings curves/curves encoders/errors evaluate/evaluate evaluate/live,$(OUT)/tests/$(t))  ## build the programs of bench-service, accuracy, convergence, curves, evaluate and encoders
 
 $(OUT)/fuzz/%: $(OUT)/obj/tests/fuzz/%.o $$(foreach f,$$(call closure,cli),$$(call lib,$$(f)))
 	$(call say,LINK,$@)

@@ -59,8 +59,7 @@ enum status cmd_collect(int argc, char **argv, struct error *err) {
         {"draw", OPTION_TEXT, &draw, "recipe|guided|uniform|baseline|sizes|near|fast|balanced|adjacent|loose",
          "how to draw: recipe (default) mixes the next six; guided obeys AutoSync's two constraints, balanced and "
          "adjacent one of them each, loose none"},
-        {"allow-lossy", OPTION_FLAG, &allow_lossy, NULL,
-         "draw 16-bit floats and 8-bit integers in blocks for gradients too"},
+        {"allow-lossy", OPTION_FLAG, &allow_lossy, NULL, "draw encodings of gradients that lose something, too"},
         {"trial-time", OPTION_TIME, &o.trial_us, "T",
          "measure for about T in each trial (default 1.5s), 8 to 30 iterations"},
         {"dataset", OPTION_TEXT, &dataset, "FILE", "where measurements are kept (default " DEFAULT_DATASET ")"},

@@ -118,7 +118,7 @@ static enum status session_open(int argc, char **argv, struct error *err) {
         {"least-gain", OPTION_PERCENT, &o->kept.least_gain, "P%",
          "end when no candidate promises to be P% faster than the best"},
         {"allow-lossy", OPTION_FLAG, &o->kept.allow_lossy, NULL,
-         "try 16-bit floats and 8-bit integers in blocks for gradients too"},
+         "let gradients lose something on their way, as tune does"},
         JOB_LIMIT_OPTIONS(o->kept.job),
         {"ranker", OPTION_TEXT, &words.ranker, "RANKER",
          "rank with this one, by name or id, or with none (default: nearest, the nearest domain's, if any)"},

@@ -128,7 +128,8 @@ static void write_served(const struct strategy *s, const struct plan *plan, char
              : encodings == 1U << ENCODING_f16  ? "16-bit floats"
              : encodings == 1U << ENCODING_bf16 ? "bfloat16"
              : encodings == 1U << ENCODING_int8 ? "8-bit integers in blocks"
-             : encodings >> ENCODING_int8       ? "partly in 8 bits"
+             : encodings == 1U << ENCODING_topk ? "the largest elements alone"
+             : encodings >> ENCODING_int8       ? "partly by encoders"
                                                 : "partly in 16 bits");
 }
 

@@ -14,6 +14,7 @@ struct need {
     double ready_us, tail_us, forward_us; /* on a device of compute_scale 1 */
     double dense_bytes, served_bytes;     /* by all-reduce; by a push */
     bool sparse;                          /* may be gathered */
+    bool picked;                          /* may have some elements gathered, in any number */
 };
 
 /* The fewest bytes of a variable that one device pushes, however the variable is cut. Shards of axis 0 move each row
@@ -46,14 +47,16 @@ static void needs_of(const struct model *model, const struct gradient *gradients
         const struct gradient *g = &gradients[i];
         const struct variable *v = &model->variables[g->variable];
         const double width = (double)dtype_bytes(v->dtype);
-        const bool exchanged = lossy == LOSSY_byte && may_be_encoded(v);
+        const bool exchanged = lossy >= LOSSY_byte && may_be_encoded(v);
         const double part = lossy && may_be_encoded(v) ? 2 / width : 1;
+        const double least = lossy == LOSSY_any ? 0 : exchange / width;
         needs[i] = (struct need){g->ready_us,
                                  g->tail_us,
                                  model->forward_us,
-                                 (exchanged ? fmin(part, exchange / width) : part) * (double)g->bytes,
+                                 (exchanged ? fmin(part, least) : part) * (double)g->bytes,
                                  least_served_bytes(v, part),
-                                 v->sparse_rows > 0};
+                                 v->sparse_rows > 0,
+                                 exchanged && lossy == LOSSY_any};
     }
 }
 
@@ -232,10 +235,12 @@ static double volume(const struct work *work, const struct shape *s) {
 /* Launch and latency before the network holds anything of a gradient, by the way that has the least: some of its shards
  * may go that way, however few. */
 static double lag_us(const struct need *need, const struct price *price, const struct cost *cost) {
-    double served = price->served_lag_us;
+    double served = price->served_lag_us, reduced = cost->limit_all_reduce_startup_us;
     if (need->sparse)
         served = fmin(served, cost->limit_gather_startup_us);
-    return cost->limit_message_us + fmin(cost->limit_all_reduce_startup_us, served);
+    if (need->picked)
+        reduced /= 2; /* half a ring */
+    return cost->limit_message_us + fmin(reduced, served);
 }
 
 /* Of the gradients whose lag is at least lag. */

@@ -1,9 +1,9 @@
 /* A lower bound on the iteration time of every strategy, so that each answer can be reported with its gap to it.
  *
  * It holds for timeline_run of every plan that strategies without encoding lower to on this model and cluster, and
- * of those with encodings that lose at most `lossy` (every f32 and f64 then counts two bytes, or one, which no server
- * can add), whatever the architecture, servers (nodes without devices too), merging, partition, policy and credit.
- * docs/lower-bound.md has the proof. It is the largest of
+ * of those with encodings that lose at most `lossy` (every f32 and f64 then counts two bytes, or one or none, which no
+ * server can add), whatever the architecture, servers (nodes without devices too), merging, partition, policy and
+ * credit. docs/lower-bound.md has the proof. It is the largest of
  *
  *   compute   the slowest device's operators, one after another.
  *

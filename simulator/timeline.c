@@ -434,9 +434,10 @@ static bool sums_in_node(const struct message *message, const struct chain *chai
 }
 
 /* Bringing gradients into the message, or out of it. What is encoded is converted on the way and needs no copy. */
-static double pack_us(const struct timeline *tl, const struct message *message) {
+static double pack_us(const struct timeline *tl, const struct message *message, bool back) {
     uint64_t copied = message->n_pieces > 1 ? message->bytes - message->encoded_bytes : 0;
-    return (double)copied / tl->cost->copy_bytes_per_us + cost_encode_us(tl->cost, message);
+    return (double)copied / tl->cost->copy_bytes_per_us +
+           (back ? cost_decode_us(tl->cost, message) : cost_encode_us(tl->cost, message));
 }
 
 /* Time on the device link for the node's other devices, one after another. */
@@ -447,7 +448,7 @@ static double in_node_us(const struct timeline *tl, const struct chain *chain, u
 double timeline_launch_us(const struct timeline *tl, const struct chain *chain, const struct message *message) {
     double work = tl->cost->runtime.message_us;
     if (message->half != HALF_gather) /* of what is gathered each device's part lies in the message already */
-        work += pack_us(tl, message);
+        work += pack_us(tl, message, false);
     if (sums_in_node(message, chain))
         work += in_node_us(tl, chain, message->bytes) +
                 (chain->devices - 1) * (double)message->bytes / tl->cost->sum_bytes_per_us;
@@ -605,7 +606,7 @@ static uint32_t copies_of(const struct message *message, const struct chain *cha
 static void all_reduce_done(struct timeline *tl, uint32_t m, double began_us) {
     const struct message *message = &tl->plan->messages[m];
     /* Of a reduce-scatter each device keeps its part where it lies. */
-    double usable = tl->now_us + (message->half == HALF_scatter ? 0 : pack_us(tl, message));
+    double usable = tl->now_us + (message->half == HALF_scatter ? 0 : pack_us(tl, message, true));
     emit(tl, INTERVAL_ALL_REDUCE, UINT32_MAX, m, began_us, tl->now_us);
     tl->begin_us[m] = 0;
     if (tl->cost->in_order)
@@ -630,7 +631,7 @@ static void push_done(struct timeline *tl, uint32_t c, uint32_t m, double began_
 static void pull_done(struct timeline *tl, uint32_t c, uint32_t m, double began_us) {
     const struct message *message = &tl->plan->messages[m];
     struct chain *chain = &tl->chains[c];
-    double usable = tl->now_us + pack_us(tl, message);
+    double usable = tl->now_us + pack_us(tl, message, true);
     if (sums_in_node(message, chain))
         usable += in_node_us(tl, chain, message->bytes);
     emit(tl, INTERVAL_PULL, chain->node, m, began_us, tl->now_us);

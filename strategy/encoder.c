@@ -11,6 +11,7 @@ static const char *const words[] = {ENCODING_TABLE(X) NULL};
 
 static const struct encoder_figure figures[ENCODING_COUNT] = {
     [ENCODING_int8] = {"block_size", 8, 65536, 256, true},
+    [ENCODING_topk] = {"part", 1e-6, 0.5, 0.01, false},
 };
 
 const struct encoder_figure *encoder_figure(enum encoding encoding) {
@@ -20,14 +21,22 @@ const struct encoder_figure *encoder_figure(enum encoding encoding) {
 const char *encoder_text(enum encoding encoding, double figure, char *out, size_t size) {
     if (encoding == ENCODING_int8)
         snprintf(out, size, "int8 in blocks of %.0f", figure);
+    else if (encoding == ENCODING_topk)
+        snprintf(out, size, "topk of %.4g%%", 100 * figure);
     else
         snprintf(out, size, "%s", encoding_name(encoding));
     return out;
 }
 
+uint64_t encoder_kept(double part, uint64_t elements) {
+    const uint64_t kept = (uint64_t)ceil(part * (double)elements);
+    return kept < 1 ? 1 : kept < elements ? kept : elements;
+}
+
 uint64_t encoder_bytes(enum encoding encoding, double figure, uint64_t elements) {
     const uint64_t block = (uint64_t)figure;
-    (void)encoding; /* int8 */
+    if (encoding == ENCODING_topk)
+        return encoder_kept(figure, elements) * ENCODER_PLACED_BYTES;
     return elements + (elements + block - 1) / block * ENCODER_SCALE_BYTES;
 }
 

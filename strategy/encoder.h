@@ -9,6 +9,12 @@
  *          brings all parts to all devices (Wang et al., ZeRO++, 2023, section 3.3). On n devices (n - 1) / n of the
  *          encoded bytes go each way twice, as in a ring all-reduce.
  *
+ *   topk   part. Of a message's elements the so many-th part, one at least, that are largest in size travel, each with
+ *          its place (Aji and Heafield, Sparse Communication for Distributed Gradient Descent, 2017). An all-gather
+ *          brings those of all devices to all, which add them: the bytes grow with the number of devices. What a device
+ *          does not send stays there, and is added to its gradient of the next iteration (error feedback; Stich,
+ *          Cordonnier and Jaggi, 2018), so that nothing is lost for ever.
+ *
  * A group holds variables of one encoder with one figure. Its partition_bytes counts bytes before encoding. */
 #ifndef STRATEGY_ENCODER_H
 #define STRATEGY_ENCODER_H
@@ -19,7 +25,7 @@
 #include "base/json.h"
 #include "strategy/strategy.h"
 
-enum { ENCODER_SCALE_BYTES = sizeof(float) };
+enum { ENCODER_SCALE_BYTES = sizeof(float), ENCODER_PLACED_BYTES = sizeof(uint32_t) + sizeof(float) };
 
 /* What a description says of an encoder beside its name. */
 struct encoder_figure {
@@ -34,7 +40,10 @@ const struct encoder_figure *encoder_figure(enum encoding encoding);
 /* "int8 in blocks of 256"; `size` of 64 is enough. The name alone of what is no encoder. */
 const char *encoder_text(enum encoding encoding, double figure, char *out, size_t size);
 
-/* The bytes that `elements` elements have when they are encoded. */
+/* topk: how many of `elements` elements travel. */
+uint64_t encoder_kept(double part, uint64_t elements);
+
+/* The bytes that `elements` elements have when they are encoded; with topk those of one device. */
 uint64_t encoder_bytes(enum encoding encoding, double figure, uint64_t elements);
 
 /* The member "encoding" of a variable or of an entry of "each_shard": a word, or an object of an encoder. */

@@ -47,9 +47,9 @@
  * back. Only simulator/updates.h and the worker's updates run such plans.
  *
  * Bytes are after encoding. Sparse variables under a parameter server or all_gather move only their touched rows and
- * 8 bytes of index a row; an all-reduce moves them dense. The bytes of a gathered message are those of one device.
- * A gradient that is encoded is converted as it goes into its message, and converted back as it comes out. Pieces of a
- * message with an encoder count bytes before encoding.
+ * 8 bytes of index a row; an all-reduce moves them dense. The bytes of a gathered message, and of one by topk, are
+ * those of one device. A gradient that is encoded is converted as it goes into its message, and converted back as it
+ * comes out. Pieces of a message with an encoder count bytes before encoding.
  *
  * A new kind of message is a new enum sync_kind. `grep -rnE 'SYNC_|any_server|any_all_reduce|parameter_server'` finds
  * the code that asks for the kind, in these folders:

@@ -20,7 +20,12 @@ const char *encoding_name(enum encoding encoding) {
 }
 
 enum lossiness encoding_lossiness(enum encoding encoding) {
-    return encoding == ENCODING_none ? LOSSY_none : encoding == ENCODING_int8 ? LOSSY_byte : LOSSY_half;
+    static const enum lossiness lossiness[] = {[ENCODING_none] = LOSSY_none,
+                                               [ENCODING_f16] = LOSSY_half,
+                                               [ENCODING_bf16] = LOSSY_half,
+                                               [ENCODING_int8] = LOSSY_byte,
+                                               [ENCODING_topk] = LOSSY_any};
+    return lossiness[encoding];
 }
 
 const char *sharded_name(enum sharded sharded) {

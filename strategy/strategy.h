@@ -43,8 +43,10 @@
  *       "shards"           into how many parts; the first (size mod shards) have one more row
  *     "encoding"         in which its gradient travels: none (default), f16 or bf16; or an object of an encoder
  *                        (strategy/encoder.h), whose groups have no "algorithm" and no "sharded":
- *       "kind"             int8: 8-bit integers in blocks that share a scale
+ *       "kind"             int8: 8-bit integers in blocks that share a scale. topk: the elements of largest size
+ *                          alone; what does not travel is added to the next iteration's gradient
  *       "block_size"       of int8: how many elements share a scale, 8 to 65536; default 256
+ *       "part"             of topk: the part of a message's elements that travels, 1e-6 to 0.5; default 0.01
  *     "sync"             "kind" is all_reduce, with "group" id of its group, or parameter_server, with
  *       "servers"          names of nodes; shard k lives on server k mod their number
  *       "local_reduction"  whether devices of a node sum first, so that one push a node is sent; default true
@@ -89,7 +91,7 @@ enum policy {
         POLICY_COUNT
 };
 
-#define ENCODING_TABLE(X) X(none) X(f16) X(bf16) X(int8)
+#define ENCODING_TABLE(X) X(none) X(f16) X(bf16) X(int8) X(topk)
 enum encoding {
 #define X(name) ENCODING_##name,
     ENCODING_TABLE(X)
@@ -97,8 +99,8 @@ enum encoding {
         ENCODING_COUNT
 };
 
-/* How few bytes an element of a gradient travels in: as many as it has, two, or one. */
-enum lossiness { LOSSY_none, LOSSY_half, LOSSY_byte, LOSSINESS_COUNT };
+/* How few bytes an element of a gradient travels in: as many as it has, two, one, or any number. */
+enum lossiness { LOSSY_none, LOSSY_half, LOSSY_byte, LOSSY_any, LOSSINESS_COUNT };
 
 #define SHARDED_TABLE(X) X(none) X(optimizer) X(gradients) X(parameters)
 enum sharded {

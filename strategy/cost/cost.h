@@ -43,7 +43,7 @@ struct cost {
     const uint32_t *workers;       /* their positions, rising */
     const double *nic_bytes_per_us;
     const double *device_link_bytes_per_us;
-    double copy_bytes_per_us, sum_bytes_per_us, encode_bytes_per_us, int8_bytes_per_us;
+    double copy_bytes_per_us, sum_bytes_per_us, encode_bytes_per_us, int8_bytes_per_us, topk_bytes_per_us;
     /* Where every device sends a part of its bytes to each other device: through the NIC that takes longest. */
     double direct_per_byte_us;
     double push_us, pull_us; /* between nodes, NIC latency aside */
@@ -76,8 +76,9 @@ double cost_nic_bytes_per_us(const struct cost *cost, uint32_t node, double gbit
 double cost_push_latency_us(const struct cost *cost, uint32_t worker, uint32_t server);
 double cost_pull_latency_us(const struct cost *cost, uint32_t worker, uint32_t server);
 
-/* Bringing what is encoded of a message into it, or out of it. */
+/* Bringing what is encoded of a message into it, and out of it. */
 double cost_encode_us(const struct cost *cost, const struct message *message);
+double cost_decode_us(const struct cost *cost, const struct message *message);
 
 /* direct_per_byte_us, from the rates of NICs; and what a message with an encoder has in place of an all-reduce
  * (strategy/cost/encoded.c). O(nodes); O(log points). */

@@ -4,8 +4,8 @@
  * steps each: they start as the halves of a ring do, and have as many bytes through each NIC where nodes have one
  * device. Where a node has d of n devices, each of them sends n - d parts out of the node; no ring carries those parts.
  * The same holds for the all-gather outside of NCCL, whose all-gather is a ring. Nothing is added on the way.
- * Between both a device decodes n parts, adds them, and encodes one. With "collectives" that are fixed both ways are
- * halves of an all-reduce, as these say. */
+ * Between both a device decodes n parts, adds them, and encodes one. topk has the all-gather alone. With "collectives"
+ * that are fixed both ways are halves of an all-reduce, as these say. */
 #include <math.h>
 
 #include "strategy/cost/cost.h"
@@ -24,13 +24,28 @@ double cost_direct_per_byte_us(const struct cost *cost) {
 
 /* One pass over all that is encoded. */
 static double pass_us(const struct cost *cost, const struct message *message) {
-    return (double)message->unencoded_bytes / (message->encoder ? cost->int8_bytes_per_us : cost->encode_bytes_per_us);
+    const double rate = message->encoder == ENCODING_topk   ? cost->topk_bytes_per_us
+                        : message->encoder == ENCODING_int8 ? cost->int8_bytes_per_us
+                                                            : cost->encode_bytes_per_us;
+    return (double)message->unencoded_bytes / rate;
 }
 
-/* An encoder's blocks run across gradients, which are copied into one run before. A cast needs no copy. */
-double cost_encode_us(const struct cost *cost, const struct message *message) {
+/* What an encoder encodes runs across gradients, which are copied into one run before. A cast needs no copy. */
+static double copy_us(const struct cost *cost, const struct message *message) {
     const bool copies = message->encoder && message->n_pieces > 1;
-    return pass_us(cost, message) + (copies ? (double)message->unencoded_bytes / cost->copy_bytes_per_us : 0);
+    return copies ? (double)message->unencoded_bytes / cost->copy_bytes_per_us : 0;
+}
+
+double cost_encode_us(const struct cost *cost, const struct message *message) {
+    return pass_us(cost, message) + copy_us(cost, message);
+}
+
+/* With topk: zeros, to which the elements of all devices are added. */
+double cost_decode_us(const struct cost *cost, const struct message *message) {
+    if (message->encoder != ENCODING_topk)
+        return cost_encode_us(cost, message);
+    return (double)message->unencoded_bytes / cost->copy_bytes_per_us + copy_us(cost, message) +
+           cost->cluster->n_devices * (double)message->bytes / cost->sum_bytes_per_us;
 }
 
 /* All devices send a part of `bytes` to each other device. */
@@ -47,8 +62,10 @@ struct all_reduce_cost cost_encoded(const struct cost *cost, const struct messag
     const double n = cost->cluster->n_devices, bytes = (double)message->bytes;
     if (n < 2)
         return (struct all_reduce_cost){0};
-    const struct all_reduce_cost there = parts_to_all(cost, bytes, false);
-    const struct all_reduce_cost back = parts_to_all(cost, bytes, transport_of(cost->cluster) == TRANSPORT_nccl);
+    const bool by_ring = transport_of(cost->cluster) == TRANSPORT_nccl;
+    if (message->encoder == ENCODING_topk)
+        return parts_to_all(cost, n * bytes, by_ring);
+    const struct all_reduce_cost there = parts_to_all(cost, bytes, false), back = parts_to_all(cost, bytes, by_ring);
     const double passes = (1 + 1 / n) * pass_us(cost, message);
     return (struct all_reduce_cost){.startup_us = there.startup_us + back.startup_us + passes,
                                     .transfer_us = there.transfer_us + back.transfer_us,

@@ -11,12 +11,14 @@
  *   [ETH]     1448 bytes of payload in 1538 on the wire, the rest of Ethernet, IP and TCP
  *   [HBM]     NVIDIA V100 datasheet: 900 GB/s; a copy reads and writes, and reaches about three quarters of it. To
  *             encode is to read 4 bytes and write 2, to decode the reverse: 6 bytes where a copy moves 8. With int8 it
- *             is 5 bytes, the scales aside, where a block is read once
+ *             is 5 bytes, the scales aside, where a block is read once; topk reads an element four times and keeps the
+ *             rest: 24 bytes
  *   [BPS]     BytePS (OSDI 2020) §4.2: summing on a server's processor is faster than its NIC; 20 GB/s is a memory
  *             channel of DDR4
  *   [LAB]     `syncopate bench` of lab-4x1g, a network of namespaces on 2 cores: typical of loaded CPU machines only
  *   [F16C]    a processor's conversions between f32 and f16 are limited by memory too: 6 bytes where a copy moves 8, so
  *             4/3 of the copy's rate. The worker's conversions were 1.3 to 2.1 times as fast as copies beside them
+ *   [TOPK]    the worker's radix select of 2 million elements on one core of the lab: 4 ns an element
  *   [INT8]    beside conversions to f16 and back, those of the worker to int8 in blocks of 256 and back were three
  *             quarters as fast: each element is looked at twice, for the scale and for its number
  *   [GLOO]    `python3 -m syncopate_torch.bench` on the same, PyTorch 1.13: ranks share
@@ -53,7 +55,8 @@ static const struct figures profiles[TRANSPORT_COUNT] = {
                                     .copy_gbyte_per_s = 340,   /* [HBM] */
                                     .sum_gbyte_per_s = 20,     /* [BPS] */
                                     .encode_gbyte_per_s = 450, /* [HBM] */
-                                    .int8_gbyte_per_s = 540},  /* [HBM] */
+                                    .int8_gbyte_per_s = 540,   /* [HBM] */
+                                    .topk_gbyte_per_s = 110},  /* [HBM] */
                         .tcp_gbit_per_s = 20,                  /* [N209], [N450] */
                         .pcie = 5.0 / 6,                       /* [NCCL] */
                         .nvlink = 0.8,                         /* [NCCL] */
@@ -63,9 +66,10 @@ static const struct figures profiles[TRANSPORT_COUNT] = {
                                    .push_us = 150,
                                    .copy_gbyte_per_s = 7,
                                    .sum_gbyte_per_s = 6.5,
-                                   .encode_gbyte_per_s = 9, /* [F16C] */
-                                   .int8_gbyte_per_s = 7},  /* [INT8] */
-                       .tcp_gbit_per_s = 20,                /* [N450] */
+                                   .encode_gbyte_per_s = 9,  /* [F16C] */
+                                   .int8_gbyte_per_s = 7,    /* [INT8] */
+                                   .topk_gbyte_per_s = 0.9}, /* [TOPK] */
+                       .tcp_gbit_per_s = 20,                 /* [N450] */
                        .pcie = 1,
                        .nvlink = 1,
                        .error = {0.083, 0.23, "48 trials in the lab that the figures are from"}},
@@ -75,7 +79,8 @@ static const struct figures profiles[TRANSPORT_COUNT] = {
                                     .copy_gbyte_per_s = 4.5,
                                     .sum_gbyte_per_s = 6.5,
                                     .encode_gbyte_per_s = 6,  /* [F16C] */
-                                    .int8_gbyte_per_s = 4.5}, /* [INT8] */
+                                    .int8_gbyte_per_s = 4.5,  /* [INT8] */
+                                    .topk_gbyte_per_s = 0.9}, /* [TOPK] */
                         .tcp_gbit_per_s = 20,                 /* [N450] */
                         .pcie = 1,
                         .nvlink = 1},
@@ -85,7 +90,8 @@ static const struct figures profiles[TRANSPORT_COUNT] = {
                                        .copy_gbyte_per_s = 340,
                                        .sum_gbyte_per_s = 20,
                                        .encode_gbyte_per_s = 450,
-                                       .int8_gbyte_per_s = 540},
+                                       .int8_gbyte_per_s = 540,
+                                       .topk_gbyte_per_s = 110},
                            .tcp_gbit_per_s = 20,
                            .pcie = 5.0 / 6,
                            .nvlink = 0.8},
@@ -141,6 +147,7 @@ struct runtime transport_runtime(const struct cluster *cluster) {
         .sum_gbyte_per_s = measured_or(measured->sum_gbyte_per_s, typical->sum_gbyte_per_s),
         .encode_gbyte_per_s = measured_or(measured->encode_gbyte_per_s, typical->encode_gbyte_per_s),
         .int8_gbyte_per_s = measured_or(measured->int8_gbyte_per_s, typical->int8_gbyte_per_s),
+        .topk_gbyte_per_s = measured_or(measured->topk_gbyte_per_s, typical->topk_gbyte_per_s),
         .goodput = measured->goodput,
         .eager_bytes = measured->eager_bytes,
     };

@@ -1,9 +1,9 @@
 #!/bin/bash
-# Trials of gradients that travel as 16-bit floats, and as 8-bit integers in blocks, over MPI on a network so slow that it
+# Trials of gradients that travel as 16-bit floats, as 8-bit integers in blocks, and as their largest elements, over MPI on a network so slow that it
 # alone decides: they take about half and a quarter as long, as predicted, and every sum is checked. Needs OUT and, for labs, root; prints ok, not ok and skip lines
 # (tests/README.md).
 # Alone: real trials are timed.
-# Plan: 14
+# Plan: 17
 set -u
 cd "$(dirname "$0")/../.."
 source tests/cli/trials.bash encoded
@@ -33,6 +33,8 @@ done
 int8='{"kind":"int8","block_size":128}'
 strategy int8 '{"kind":"all_reduce","group":0}' "$int8" '"groups":[{"id":0}],'
 strategy int8-parts '{"kind":"all_reduce","group":0}' "$int8" '"groups":[{"id":0,"partition_bytes":300000}],'
+strategy topk '{"kind":"all_reduce","group":0}' '{"kind":"topk","part":0.01}' '"groups":[{"id":0}],'
+strategy topk-few '{"kind":"all_reduce","group":0}' '{"kind":"topk","part":1e-5}' '"groups":[{"id":0}],'
 strategy int8-server '{"kind":"parameter_server","servers":["n2"]}' "$int8"
 
 here ring-f16 --iterations 3 --warmup 0
@@ -45,12 +47,17 @@ here int8-parts --iterations 3 --warmup 0
 verdict right_sums_of_blocks_pass $? "$(head -c 300 out)"
 ! here int8-parts --iterations 3 --warmup 0 --fault sum && grep -q '"event":"error".*sum' out
 verdict a_wrong_sum_of_blocks_is_noticed $? "$(head -c 300 out)"
+here topk-few --iterations 20 --warmup 0 # 6 elements of a message travel, and 16 are checked
+[ $? = 0 ] && grep -q '"event":"done"' out
+verdict what_devices_keep_of_their_gradients_goes_later $? "$(head -c 300 out)"
+! here topk-few --iterations 3 --warmup 0 --fault sum && grep -q '"event":"error".*sum' out
+verdict a_wrong_sum_of_the_largest_is_noticed $? "$(head -c 300 out)"
 check blocks_on_a_server_are_refused 2 'int8-server.json: /variables/0: variable "a" is served and encoded as int8' \
     "$syncopate" simulate model.json cluster.json --strategy int8-server.json
 
 trial() { "$syncopate" trial model.json cluster.json --strategy "$1.json" --iterations 3 --warmup 1 --json; }
 needs_lab encoded
-for name in ring-none ring-f16 ring-bf16 server-none server-f16 int8 int8-parts; do
+for name in ring-none ring-f16 ring-bf16 server-none server-f16 int8 int8-parts topk; do
     check "${name//-/_}_runs_in_the_lab" 0 '"measured_us"' trial $name
     cp out $name.out
 done
@@ -58,7 +65,7 @@ done
 python3 - <<'PY' 2>why
 import json
 t = {n: json.load(open(n + ".out")) for n in ("ring-none", "ring-f16", "ring-bf16", "server-none", "server-f16",
-                                                 "int8", "int8-parts")}
+                                                 "int8", "int8-parts", "topk")}
 for exact, lossy in (("ring-none", "ring-f16"), ("ring-none", "ring-bf16"), ("server-none", "server-f16")):
     measured = t[lossy]["measured_us"] / t[exact]["measured_us"]
     predicted = t[lossy]["predicted_us"] / t[exact]["predicted_us"]
@@ -69,6 +76,8 @@ for name in ("int8", "int8-parts"):
     predicted = t[name]["predicted_us"] / t["ring-none"]["predicted_us"]
     assert 0.15 < measured < 0.4, (name, "measured", measured)
     assert 0.23 < predicted < 0.32, (name, "predicted", predicted)
+measured, predicted = (t["topk"][us] / t["ring-none"][us] for us in ("measured_us", "predicted_us"))
+assert measured < 0.15 and predicted < 0.06, ("topk", measured, predicted)
 PY
 verdict halves_and_blocks_take_as_long_as_their_bytes $? "$(tail -n 1 why)"
 python3 - <<'PY' 2>why

@@ -14,6 +14,7 @@
 #include "strategy/encoder.h"
 #include "trial-runner/worker/mpi/blocks.h"
 #include "trial-runner/worker/mpi/convert.h"
+#include "trial-runner/worker/mpi/largest.h"
 
 struct gradient {
     const char *name;
@@ -69,13 +70,28 @@ static size_t by_int8(const float *values, size_t n, double figure, float *out) 
     return bytes;
 }
 
+/* In one iteration; what is lost in it travels later. */
+static size_t by_topk(const float *values, size_t n, double figure, float *out) {
+    const size_t k = encoder_kept(figure, n);
+    struct largest *taken = calloc(k, sizeof *taken);
+    if (!taken)
+        return 0;
+    memcpy(out, values, n * sizeof *out);
+    largest_take(taken, out, n, k);
+    memset(out, 0, n * sizeof *out);
+    largest_add(out, taken, k);
+    free(taken);
+    return encoder_bytes(ENCODING_topk, figure, n);
+}
+
 static const struct {
     enum encoding encoding;
     lossy_fn *lossy;
     double figure;
 } rows[] = {
-    {ENCODING_f16, by_f16, 0},     {ENCODING_bf16, by_bf16, 0},     {ENCODING_int8, by_int8, 64},
-    {ENCODING_int8, by_int8, 256}, {ENCODING_int8, by_int8, 65536},
+    {ENCODING_f16, by_f16, 0},      {ENCODING_bf16, by_bf16, 0},     {ENCODING_int8, by_int8, 64},
+    {ENCODING_int8, by_int8, 256},  {ENCODING_int8, by_int8, 65536}, {ENCODING_topk, by_topk, 0.1},
+    {ENCODING_topk, by_topk, 0.01}, {ENCODING_topk, by_topk, 0.001},
 };
 enum { ROWS = sizeof rows / sizeof *rows };
 

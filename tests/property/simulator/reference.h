@@ -301,11 +301,15 @@ static inline void ref_rates(struct ref *r) {
 
 /* ---- what happens ---- */
 
-static inline double ref_pack_us(const struct ref *r, int m) {
+static inline double ref_pack_us(const struct ref *r, int m, bool back) {
     const struct message *message = &r->plan->messages[m];
     double us = 0;
     if (message->encoder) {
-        us = (double)message->unencoded_bytes / r->cost->int8_bytes_per_us;
+        us = (double)message->unencoded_bytes /
+             (message->encoder == ENCODING_int8 ? r->cost->int8_bytes_per_us : r->cost->topk_bytes_per_us);
+        if (message->encoder == ENCODING_topk && back)
+            us = (double)message->unencoded_bytes / r->cost->copy_bytes_per_us +
+                 r->cost->cluster->n_devices * (double)message->bytes / r->cost->sum_bytes_per_us;
         return message->n_pieces > 1 ? us + (double)message->unencoded_bytes / r->cost->copy_bytes_per_us : us;
     }
     if (message->n_pieces > 1)
@@ -359,7 +363,7 @@ static inline void ref_all_reduce_done(struct ref *r, int m) {
     for (int c = 0; c < r->n_nodes; c++) {
         r->in_flight[c]--;
         r->in_flight_bytes[c] -= r->plan->messages[m].bytes;
-        double unpack_us = r->plan->messages[m].half == HALF_scatter ? 0 : ref_pack_us(r, m);
+        double unpack_us = r->plan->messages[m].half == HALF_scatter ? 0 : ref_pack_us(r, m, true);
         ref_usable(r, c, m, r->now_us + unpack_us);
     }
     if (ref_is_first_half(r, m))
@@ -390,7 +394,7 @@ static inline void ref_pull_done(struct ref *r, int c, int m) {
         r->pulling[c]--;
         r->pulling_bytes[c] -= message->bytes;
     }
-    double time = r->now_us + ref_pack_us(r, m);
+    double time = r->now_us + ref_pack_us(r, m, true);
     if (message->local_reduction)
         time += (ref_node(r, c)->devices - 1) * (double)message->bytes / r->cost->device_link_bytes_per_us[r->node[c]];
     ref_usable(r, c, m, time);
@@ -581,7 +585,7 @@ static inline void ref_begin_all_reduce(struct ref *r, int m) {
 static inline double ref_launch(struct ref *r, int c, int m, double at_us) {
     const struct message *message = &r->plan->messages[m];
     double others = ref_node(r, c)->devices - 1, bytes = (double)message->bytes;
-    double work = r->cost->runtime.message_us + (message->half == HALF_gather ? 0 : ref_pack_us(r, m));
+    double work = r->cost->runtime.message_us + (message->half == HALF_gather ? 0 : ref_pack_us(r, m, false));
     if (ref_is_server(r, m) && message->local_reduction)
         work +=
             others * bytes / r->cost->device_link_bytes_per_us[r->node[c]] + others * bytes / r->cost->sum_bytes_per_us;

@@ -321,7 +321,8 @@ static void check_instance(struct timeline *tl, struct rng *rng, struct tally *t
     assert_ok(random_model(rng, &in.model, &err));
     draw_cluster(rng, &in.cluster);
     assert_ok(cost_init(&in.cost, &in.cluster, &err));
-    const enum lossiness lossy = rng_below(rng, 3) ? LOSSY_none : 1 + (enum lossiness)rng_below(rng, 2);
+    const enum lossiness lossy =
+        rng_below(rng, 3) ? LOSSY_none : 1 + (enum lossiness)rng_below(rng, LOSSINESS_COUNT - 1);
     for (uint32_t e = 0; e < ENCODING_COUNT; e++)
         if (encoding_lossiness((enum encoding)e) <= lossy)
             options.encodings |= 1u << e;

@@ -87,6 +87,7 @@ static void random_cluster_into(struct rng *rng, struct fixture *f, bool bursts)
                                                .sum_gbyte_per_s = maybe(rng, 1, 4),
                                                .encode_gbyte_per_s = maybe(rng, 1, 4),
                                                .int8_gbyte_per_s = maybe(rng, 1, 4),
+                                               .topk_gbyte_per_s = maybe(rng, 1, 4),
                                                .goodput = rng_between(rng, 0.5, 1)};
     if (rng_below(rng, 2))
         random_transport_into(rng, f, bursts && !alike);
@@ -112,7 +113,7 @@ static void random_encoding_into(struct rng *rng, struct message *m) {
 }
 
 static void random_encoder_into(struct rng *rng, struct message *m) {
-    m->encoder = ENCODING_int8;
+    m->encoder = rng_below(rng, 2) ? ENCODING_int8 : ENCODING_topk;
     m->encoded_bytes = m->bytes;
     m->unencoded_bytes = m->bytes * (rng_below(rng, 2) ? 4 : 8);
     m->algorithm = ALGORITHM_auto;

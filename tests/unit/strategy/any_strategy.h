@@ -114,10 +114,11 @@ static inline bool is_reduced_in(const struct variable_sync *part, uint32_t g) {
     return part->kind == SYNC_ALL_REDUCE && part->group == g;
 }
 
-/* Some groups by int8, of those without an algorithm whose members are floats that are not cast. */
+/* Some groups by an encoder, of those without an algorithm whose members are floats that are not cast. */
 static inline void any_encoders(struct rng *rng, const struct model *model, struct strategy *s) {
     for (uint32_t g = 0; g < s->n_groups; g++) {
-        const double block = (double)(8 + rng_below(rng, 600));
+        const bool picks = coin(rng, 0.5);
+        const double figure = picks ? rng_log_between(rng, 1e-4, 0.5) : (double)(8 + rng_below(rng, 600));
         bool may = s->groups[g].algorithm == ALGORITHM_auto && coin(rng, 0.5);
         for (uint32_t v = 0; v < s->n_variables; v++)
             for (uint32_t k = 0; k < sync_parts(&s->variables[v]); k++) {
@@ -130,8 +131,8 @@ static inline void any_encoders(struct rng *rng, const struct model *model, stru
             for (uint32_t k = 0; k < sync_parts(&s->variables[v]); k++) {
                 struct variable_sync *part = sync_edit_part(&s->variables[v], k);
                 if (is_reduced_in(part, g)) {
-                    part->encoding = ENCODING_int8;
-                    part->figure = block;
+                    part->encoding = picks ? ENCODING_topk : ENCODING_int8;
+                    part->figure = figure;
                 }
             }
     }

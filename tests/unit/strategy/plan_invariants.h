@@ -236,16 +236,28 @@ static inline uint64_t expected_int8(uint64_t elements, uint64_t block) {
     return bytes + elements + (elements ? 4 : 0);
 }
 
+/* The fewest whole elements that are no less than the part, eight bytes each. */
+static inline uint64_t expected_topk(uint64_t elements, double part) {
+    uint64_t kept = 1;
+    while ((double)kept < part * (double)elements)
+        kept++;
+    return 8 * kept;
+}
+
 /* The bytes of an encoded message, which come from those of its pieces. */
 static inline const char *broken_encoder(const struct message *m, const struct variable_sync *sync, uint64_t bytes) {
     const uint64_t elements = bytes / dtype_bytes(m->dtype);
-    if (m->encoder != (sync->encoding == ENCODING_int8 ? ENCODING_int8 : ENCODING_none))
+    const bool encoded = sync->encoding == ENCODING_int8 || sync->encoding == ENCODING_topk;
+    if (m->encoder != (encoded ? sync->encoding : ENCODING_none))
         return "a message has the encoder of its variables";
     if (!m->encoder)
         return m->bytes == bytes ? NULL : "the bytes of a message are those of its pieces";
     if (m->figure != sync->figure || m->unencoded_bytes != bytes || m->encoded_bytes != m->bytes)
         return "all of a message is encoded alike";
-    return m->bytes == expected_int8(elements, (uint64_t)m->figure) ? NULL : "an encoded message has these bytes";
+    return m->bytes == (m->encoder == ENCODING_topk ? expected_topk(elements, m->figure)
+                                                    : expected_int8(elements, (uint64_t)m->figure))
+               ? NULL
+               : "an encoded message has these bytes";
 }
 
 /* When a message is ready and what waits for it, by the variables in it. */

@@ -41,6 +41,13 @@ static const struct {
     {A("", ",'encoding':{'kind':'int8','block_size':7}"), "/variables/0/encoding/block_size: is 7"},
     {A("", ",'encoding':{'kind':'int8','block_size':65537}"), "/variables/0/encoding/block_size: is 65537"},
     {A("", ",'encoding':{'kind':'int8','block_size':8.5}"), "/variables/0/encoding/block_size: is 8.5"},
+    {A("", ",'encoding':{'kind':'topk','part':0}"), "/variables/0/encoding/part: is 0"},
+    {A("", ",'encoding':{'kind':'topk','part':0.6}"), "/variables/0/encoding/part: is 0.6"},
+    {A("", ",'encoding':{'kind':'topk','block_size':64}"), "/variables/0/encoding/block_size: unknown member"},
+    {A(",'algorithm':'all_gather'", ",'encoding':'topk'"), "/variables/0: variable \"a\" is dense, but group 0"},
+    {HEAD GROUPS("") "'variables':[" IN("a", INT8) "," IN("b", ",'encoding':{'kind':'topk','part':0.02}") "," OWN(
+         "d", "2") "," OWN("i", "3") "]}",
+     "s.json: group 0 mixes \"a\" (int8 in blocks of 64) and \"b\" (topk of 2%): one encoder a merge group"},
     {A("", ",'encoding':8"), "/variables/0/encoding: must be a string"},
     {A(",'algorithm':'ring'", INT8),
      "/variables/0: variable \"a\" is encoded as int8, which goes its own way, but group 0 has \"algorithm\" ring: "
@@ -183,6 +190,65 @@ static void messages_have_the_bytes_of_blocks_and_scales(void **state) {
     }
 }
 
+/* 1% of 1000 elements are 10, of 1007 11; half of 7 are 4; and one is the least. */
+static void messages_have_the_elements_that_are_picked_and_their_places(void **state) {
+    const struct world *w = *state;
+    static const char text[] = HEAD "'groups':[{'id':0},{'id':2},{'id':3}],'variables':[" IN(
+        "a", ",'encoding':'topk'") ","
+                                   "{'name':'b','encoding':{'kind':'topk','part':0.5},'sync':{'kind':'all_reduce','"
+                                   "group':2}},"
+                                   "{'name':'d','encoding':{'kind':'topk','part':0.001},'sync':{'kind':'all_reduce','"
+                                   "group':3}},"
+                                   "{'name':'i','sync':{'kind':'parameter_server','servers':['n1']}}]}";
+    static const uint64_t bytes[] = {8 * 10, 8 * 4, 8 * 1}, unencoded[] = {4000, 28, 240};
+    struct error err = {0};
+    struct strategy s;
+    struct plan plan;
+    assert_ok(quoted_strategy(text, &w->model, &w->cluster, &s, &err));
+    assert_ok(plan_lower(&w->model, &w->cluster, &s, &plan, &err));
+    assert_int_equal(plan.lossy, LOSSY_any);
+    assert_int_equal(plan.n_messages, 4);
+    for (uint32_t i = 0; i < 3; i++) {
+        assert_int_equal(plan.messages[i].encoder, ENCODING_topk);
+        assert_int_equal(plan.messages[i].bytes, bytes[i]);
+        assert_int_equal(plan.messages[i].unencoded_bytes, unencoded[i]);
+    }
+    assert_int_equal(encoder_kept(0.01, 1007), 11);
+    plan_release(&plan);
+    strategy_release(&s);
+}
+
+/* Each of 8 devices sends its 8000 bytes to 7 others. Then a device writes zeros and adds 8 times 1000 elements. */
+static void picked_elements_of_all_devices_go_to_all(void **state) {
+    (void)state;
+    struct error err;
+    struct handmade f;
+    struct cost cost;
+    struct message message = {.bytes = 8000,
+                              .encoder = ENCODING_topk,
+                              .figure = 0.01,
+                              .encoded_bytes = 8000,
+                              .unencoded_bytes = 400000,
+                              .n_pieces = 1};
+    handmade_cluster(&f, 8);
+    for (int i = 0; i < 8; i++)
+        f.nodes[i].nic_latency_us = 50;
+    handmade_number_devices(&f);
+    f.cluster.runtime =
+        (struct runtime){.topk_gbyte_per_s = 2, .copy_gbyte_per_s = 4, .sum_gbyte_per_s = 8, .goodput = 1};
+    f.cluster.transport = TRANSPORT_ideal;
+    assert_ok(cost_init(&cost, &f.cluster, &err));
+    const struct all_reduce_cost c = cost_all_reduce(&cost, &message);
+    assert_close(c.startup_us, 7 * 50, EXACT);
+    assert_close(c.transfer_us, 7 * 8, EXACT);
+    assert_close(cost_encode_us(&cost, &message), 400000 / 2e3, EXACT);
+    assert_close(cost_decode_us(&cost, &message), 400000 / 4e3 + 8 * 8000 / 8e3, EXACT);
+    message.n_pieces = 2; /* copied, each time */
+    assert_close(cost_encode_us(&cost, &message), 400000 / 2e3 + 400000 / 4e3, EXACT);
+    assert_close(cost_decode_us(&cost, &message), 2 * 400000 / 4e3 + 8 * 8000 / 8e3, EXACT);
+    cost_release(&cost);
+}
+
 static void expect(const struct handmade *f, uint64_t bytes, uint64_t unencoded, double startup_us,
                    double transfer_us) {
     struct error err;
@@ -259,6 +325,9 @@ int main(void) {
                                         close_world),
         cmocka_unit_test_setup_teardown(an_encoder_is_written_with_its_figure_and_read_again, open_world, close_world),
         cmocka_unit_test_setup_teardown(messages_have_the_bytes_of_blocks_and_scales, open_world, close_world),
+        cmocka_unit_test_setup_teardown(messages_have_the_elements_that_are_picked_and_their_places, open_world,
+                                        close_world),
+        cmocka_unit_test(picked_elements_of_all_devices_go_to_all),
         cmocka_unit_test(an_exchange_takes_the_bytes_of_a_ring_and_two_passes_between),
         cmocka_unit_test(devices_of_a_node_send_their_parts_through_one_nic),
         cmocka_unit_test(fixed_collectives_hold_for_both_ways_together_and_one_device_pays_nothing),

@@ -6,8 +6,9 @@
 #include <string.h>
 
 #include "trial-runner/worker/mpi/blocks.h"
+#include "trial-runner/worker/mpi/largest.h"
 
-/* Elements of the message from `begin` on, and where their blocks lie. */
+/* int8: elements of the message from `begin` on. And where what they are encoded to lies. */
 struct part {
     uint64_t begin, n;
     uint64_t at, bytes;
@@ -17,7 +18,13 @@ static uint64_t elements_of(const struct message *message) {
     return message_piece_bytes(message) / dtype_bytes(message->dtype);
 }
 
+static bool is_topk(const struct message *message) {
+    return message->encoder == ENCODING_topk;
+}
+
 static struct part part_of(const struct message *message, uint64_t k, uint64_t n) {
+    if (is_topk(message))
+        return (struct part){.at = k * message->bytes, .bytes = message->bytes};
     const uint64_t elements = elements_of(message);
     const uint64_t block = (uint64_t)message->figure, blocks = (elements + block - 1) / block;
     const uint64_t first = k * blocks / n, last = (k + 1) * blocks / n;
@@ -27,16 +34,30 @@ static struct part part_of(const struct message *message, uint64_t k, uint64_t n
     return first < last ? part : (struct part){0};
 }
 
-void encoded_begin(struct encoded *e, const float *gradients, const struct world *world, const struct plan *plan,
-                   uint32_t m, uint64_t eager_bytes, struct pool *pool) {
+static size_t kept(const struct message *message) {
+    return message->bytes / sizeof(struct largest);
+}
+
+static void take_largest(char *to, const float *gradients, float *residual, const struct message *message) {
+    const uint64_t elements = elements_of(message);
+    for (uint64_t i = 0; i < elements; i++)
+        residual[i] += gradients[i];
+    largest_take((struct largest *)(void *)to, residual, elements, kept(message));
+}
+
+void encoded_begin(struct encoded *e, const float *gradients, float *residual, const struct world *world,
+                   const struct plan *plan, uint32_t m, uint64_t eager_bytes, struct pool *pool) {
     const struct message *message = &plan->messages[m];
     const uint32_t n = world->cluster->n_devices;
     const struct part own = part_of(message, world->device, n);
-    *e = (struct encoded){.data = pool_take(pool, message->bytes),
-                          .incoming = pool_take(pool, n * own.bytes),
+    *e = (struct encoded){.data = pool_take(pool, is_topk(message) ? n * message->bytes : message->bytes),
+                          .incoming = is_topk(message) ? NULL : pool_take(pool, n * own.bytes),
                           .chunk = eager_bytes > 0 && eager_bytes < INT_MAX ? eager_bytes : INT_MAX,
                           .step = 1};
-    blocks_encode(e->data, gradients, elements_of(message), (size_t)message->figure);
+    if (is_topk(message))
+        take_largest(e->data + own.at, gradients, residual, message);
+    else
+        blocks_encode(e->data, gradients, elements_of(message), (size_t)message->figure);
 }
 
 static MPI_Request *expect(struct encoded *e, uint32_t m, struct requests *requests) {
@@ -74,6 +95,12 @@ static void add_parts(struct encoded *e, float *sum, const struct part *own, con
     blocks_encode(e->data + own->at, sum, own->n, block);
 }
 
+static void add_largest(float *sum, const char *all, const struct message *message, uint32_t n_devices) {
+    memset(sum, 0, elements_of(message) * sizeof *sum);
+    for (uint32_t device = 0; device < n_devices; device++)
+        largest_add(sum, (const struct largest *)(const void *)(all + device * message->bytes), kept(message));
+}
+
 /* All steps of the present way, as far as there is nothing to wait for. True when they are over. */
 static bool way_is_over(struct encoded *e, const struct world *world, const struct message *message, uint32_t m,
                         struct requests *requests) {
@@ -98,7 +125,10 @@ bool encoded_goes_on(struct encoded *e, float *gradients, const struct world *wo
         if (!way_is_over(e, world, message, m, requests))
             return false;
     }
-    blocks_decode(gradients, e->data, elements_of(message), block);
+    if (is_topk(message))
+        add_largest(gradients, e->data, message, world->cluster->n_devices);
+    else
+        blocks_decode(gradients, e->data, elements_of(message), block);
     pool_give(pool, e->data);
     e->data = NULL;
     return true;

@@ -1,11 +1,11 @@
-/* A message with an encoder, among all devices: encode, all-to-all, add, encode the sum, all-gather, decode
- * (strategy/encoder.h). Both ways are n - 1 steps of single sends and receives on n devices: in step s device r sends
- * to r + s and receives from r - s (modulo n), so that no device has two senders at once. A part goes in chunks that
- * need no answer first: on a slow port answers wait behind what others send, and a message took 30% longer in the lab.
- * Collectives would have to start in one order everywhere, which the second way, ready at each device when it has its
- * own part, does not.
+/* A message with an encoder, among all devices (strategy/encoder.h). int8: encode, all-to-all, add, encode the sum,
+ * all-gather, decode. topk: take the largest elements, all-gather, add. Each way is n - 1 steps of single sends and
+ * receives on n devices: in step s device r sends to r + s and receives from r - s (modulo n), so that no device has
+ * two senders at once. A part goes in chunks that need no answer first: on a slow port answers wait behind what others
+ * send, and a message took 30% longer in the lab. Collectives would have to start in one order everywhere, which the
+ * second way, ready at each device when it has its own part, does not.
  *
- * Part k of B blocks on n devices is k * B / n up to (k + 1) * B / n. */
+ * Part k of B blocks on n devices is k * B / n up to (k + 1) * B / n. With topk part k is what device k sends. */
 #ifndef TRIAL_RUNNER_WORKER_MPI_ENCODED_H
 #define TRIAL_RUNNER_WORKER_MPI_ENCODED_H
 
@@ -18,16 +18,18 @@
 #include "trial-runner/worker/world.h"
 
 struct encoded {
-    char *data;     /* all blocks of the message */
+    char *data;     /* all parts */
     char *incoming; /* the own part of every device, one after another; NULL on the way back */
     uint64_t chunk; /* how many bytes go at once, at most */
     uint32_t step;  /* of the present way, from 1 */
     uint32_t pending;
 };
 
-/* Encode the gradients of message m, f32 in one run. Nothing is sent yet. eager_bytes: 0 where it is not known. */
-void encoded_begin(struct encoded *encoded, const float *gradients, const struct world *world, const struct plan *plan,
-                   uint32_t m, uint64_t eager_bytes, struct pool *pool);
+/* Encode the gradients of message m, f32 in one run. Nothing is sent yet. `residual`, of topk alone, has as many
+ * elements: what was not sent so far, which is added before, and what is not sent now. eager_bytes: 0 where it is not
+ * known. */
+void encoded_begin(struct encoded *encoded, const float *gradients, float *residual, const struct world *world,
+                   const struct plan *plan, uint32_t m, uint64_t eager_bytes, struct pool *pool);
 
 /* Go on, at first and whenever one of the requests, DONE_ENCODED each, has completed. True when `gradients` hold the
  * sum. */

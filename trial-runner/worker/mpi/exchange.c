@@ -26,6 +26,7 @@ static MPI_Request *expect(struct exchange *x, enum completion_kind kind, uint32
 void exchange_init(struct exchange *x, const struct plan *plan, const struct world *world, bool verify) {
     *x = (struct exchange){.plan = plan, .world = world, .verify = verify};
     x->transfers = report_alloc(plan->n_messages, sizeof *x->transfers);
+    x->residuals = report_alloc(plan->n_messages, sizeof *x->residuals);
     x->between = report_alloc(plan->n_messages, sizeof *x->between);
     x->closed = report_alloc(plan->n_steps, sizeof *x->closed);
     x->opened_us = report_alloc(plan->n_steps, sizeof *x->opened_us);
@@ -295,8 +296,11 @@ static void encoded_moved(struct exchange *x, uint32_t m) {
 
 static void start_encoded(struct exchange *x, uint32_t m) {
     struct transfer *transfer = &x->transfers[m];
-    encoded_begin(&transfer->encoded, (const float *)(const void *)transfer->buffer, x->world, x->plan, m,
-                  x->eager_bytes, &x->pool);
+    const uint64_t bytes = gradients_gathered_bytes(&x->plan->messages[m]);
+    if (x->plan->messages[m].encoder == ENCODING_topk && !x->residuals[m])
+        x->residuals[m] = report_alloc(bytes, 1);
+    encoded_begin(&transfer->encoded, (const float *)(const void *)transfer->buffer, x->residuals[m], x->world, x->plan,
+                  m, x->eager_bytes, &x->pool);
     encoded_moved(x, m);
 }
 
@@ -474,6 +478,9 @@ void exchange_release(struct exchange *x) {
     free(x->opened_us);
     free(x->closed);
     free(x->between);
+    for (uint32_t m = 0; m < x->plan->n_messages; m++)
+        free(x->residuals[m]);
+    free(x->residuals);
     free(x->transfers);
     *x = (struct exchange){0};
 }

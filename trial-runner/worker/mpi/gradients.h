@@ -17,12 +17,14 @@
 #include "base/error.h"
 #include "strategy/plan.h"
 #include "trial-runner/worker/layout.h"
+#include "trial-runner/worker/mpi/proof.h"
 
 struct gradients {
     const struct plan *plan;
     struct layout layout;
-    char *data;                          /* layout.bytes */
-    uint64_t checked;                    /* positions found right so far */
+    struct proof proof; /* of messages with an encoder, which are checked in every iteration or in none */
+    char *data;         /* layout.bytes */
+    uint64_t checked;   /* positions found right so far */
     uint32_t reserved_message, reserved; /* elements at the front of this message are its owner's */
 };
 

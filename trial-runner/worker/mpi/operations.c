@@ -8,6 +8,7 @@
 #include "trial-runner/worker/mpi/blocks.h"
 #include "trial-runner/worker/mpi/collective.h"
 #include "trial-runner/worker/mpi/convert.h"
+#include "trial-runner/worker/mpi/largest.h"
 #include "trial-runner/worker/pause.h"
 #include "trial-runner/worker/report.h"
 #include "trial-runner/worker/requests.h"
@@ -106,6 +107,15 @@ void operations_encode_blocks(struct operations *o, uint64_t bytes) {
     const size_t block = (size_t)encoder_figure(ENCODING_int8)->usual;
     blocks_encode(o->other, (const float *)(const void *)o->data, bytes / sizeof(float), block);
     blocks_decode((float *)(void *)o->data, o->other, bytes / sizeof(float), block);
+}
+
+/* Gradients are no zeros: the sizes of these spread over many bins. */
+void operations_take_largest(struct operations *o, uint64_t bytes) {
+    const uint64_t n = bytes / sizeof(float), kept = encoder_kept(encoder_figure(ENCODING_topk)->usual, n);
+    float *values = (float *)(void *)o->data;
+    for (uint64_t i = 0; i < n; i++)
+        values[i] += (float)((i * 2654435761u) % 65536) - 32768;
+    largest_take((struct largest *)(void *)o->other, values, n, kept);
 }
 
 /* sizeof(mca_pml_ob1_hdr_t) in Open MPI 4.1, whose ob1 takes it off the setting: an MPI_Isend of 65,480 bytes over TCP

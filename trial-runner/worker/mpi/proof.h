@@ -8,8 +8,19 @@
 #include <stdint.h>
 
 #include "strategy/plan.h"
+#include "trial-runner/worker/layout.h"
 
-/* Sample k of message m. O(samples * devices). */
-float proof_of_sample(const struct plan *plan, uint32_t m, uint32_t iteration, uint32_t k);
+struct proof {
+    /* [n_messages] topk: what each device has not sent so far of each sample, [n_devices * LAYOUT_SAMPLES]. */
+    float **kept;
+};
+
+void proof_init(struct proof *proof, const struct plan *plan);
+
+/* All samples of message m, in the next iteration. O(samples² * devices). */
+void proof_next(struct proof *proof, const struct plan *plan, uint32_t m, uint32_t iteration,
+                float samples[LAYOUT_SAMPLES]);
+
+void proof_release(struct proof *proof, const struct plan *plan);
 
 #endif

@@ -144,6 +144,10 @@ void operations_encode_blocks(struct operations *o, uint64_t bytes) {
     (void)o, (void)bytes;
 }
 
+void operations_take_largest(struct operations *o, uint64_t bytes) {
+    (void)o, (void)bytes;
+}
+
 double operations_eager_bytes(void) {
     return 0;
 }
