@@ -119,6 +119,8 @@ static enum status session_open(int argc, char **argv, struct error *err) {
          "end when no candidate promises to be P% faster than the best"},
         {"allow-lossy", OPTION_FLAG, &o->kept.allow_lossy, NULL,
          "let gradients lose something on their way, as tune does"},
+        {"memory", OPTION_BYTES, &o->kept.memory_bytes, "SIZE",
+         "try only what needs at most so much memory of a device (default: what CLUSTER says its devices have)"},
         JOB_LIMIT_OPTIONS(o->kept.job),
         {"ranker", OPTION_TEXT, &words.ranker, "RANKER",
          "rank with this one, by name or id, or with none (default: nearest, the nearest domain's, if any)"},

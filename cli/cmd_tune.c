@@ -9,6 +9,7 @@
 #include "base/json.h"
 #include "base/log.h"
 #include "base/text.h"
+#include "base/units.h"
 #include "cli/commands.h"
 #include "cli/foreign.h"
 #include "cli/inputs.h"
@@ -24,6 +25,7 @@
 #include "cli/tuning_output.h"
 #include "dataset/describe.h"
 #include "dataset/query.h"
+#include "strategy/memory.h"
 #include "tuner/learn/rankers.h"
 #include "tuner/session/asking.h"
 #include "tuner/session/runners.h"
@@ -79,6 +81,7 @@ static enum status inputs_of_session(struct store *store, const char *session, s
     kept->allow_lossy = said.allow_lossy;
     kept->weather = said.weather;
     kept->allow_stale = said.allow_stale;
+    kept->memory_bytes = said.memory_bytes;
     if (stored->origin) {
         kept->launch.runner = words->typed_runner;
         return foreign_read(stored, runner, arena, &kept->job, &kept->launch, &words->adopt, err);
@@ -127,6 +130,14 @@ static void runs_release(struct runs *runs) {
     job_setup_release(&runs->setup);
 }
 
+static void tell_memory(const struct session_options *kept, const struct cluster *cluster) {
+    char text[32];
+    const uint64_t bytes = kept->memory_bytes > 0 ? kept->memory_bytes : memory_of_devices(cluster);
+    if (bytes > 0)
+        log_info("only strategies that need at most %s on a device are tried",
+                 units_format_bytes(bytes, text, sizeof text));
+}
+
 static enum status run_session(struct store *store, const struct inputs *inputs, struct tune_command_options *words,
                                struct runs *runs, struct outcome *out, struct error *err) {
     struct stored_ranker ranker;
@@ -138,6 +149,7 @@ static enum status run_session(struct store *store, const struct inputs *inputs,
     if (!runs->runner.job)
         runner_tell(&runs->runner.place);
     words->options.limits = limits->n ? limits : NULL;
+    tell_memory(kept, &inputs->cluster);
     if (limits->n)
         log_info("only strategies that %s can say are tried",
                  kept->job.export_to ? kept->job.export_to : kept->job.export_env);
@@ -394,6 +406,9 @@ enum status cmd_tune(int argc, char **argv, struct error *err) {
          "try workers too that do not wait for each other, with models stale by at most K (versions, or iterations "
          "where "
          "workers wait for the slowest), and tell their delays and what is learned with them"},
+        {"memory", OPTION_BYTES, &o->kept.memory_bytes, "SIZE",
+         "try only what needs at most so much memory of a device: 80GB, 24GiB (default: what CLUSTER says its devices "
+         "have)"},
         {"weather", OPTION_FLAG, &words.weather, NULL,
          "find what is fastest in the weather that CLUSTER describes (\"variability\"), by the mean iteration; trials "
          "run "
@@ -430,6 +445,9 @@ enum status cmd_tune(int argc, char **argv, struct error *err) {
             "interleaved with the best baseline. Every run is recorded in the dataset. A session that was interrupted\n"
             "goes on with --resume; one that was merged or imported shows the commands that it would run, to be\n"
             "typed again.\n"
+            "Under --memory, or where CLUSTER says what memory its devices have, a strategy whose predicted peak is "
+            "above\n"
+            "that is not tried; if nothing fits the exit status is 3, and the least that would do is said.\n"
             "Where NICs and workers vary, --weather tries what is fastest in the mean over that: trials of a round "
             "run\n"
             "in the same weather, and the answer says what the quiet network's best strategy would lose.\n"

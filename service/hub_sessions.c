@@ -492,6 +492,7 @@ enum status hub_wake(struct hub_session *s, struct error *err) {
         s->options.kept.allow_lossy = !st && kept.allow_lossy;
         s->options.kept.allow_stale = st ? 0 : kept.allow_stale;
         s->options.kept.weather = st ? 0 : kept.weather;
+        s->options.kept.memory_bytes = st ? 0 : kept.memory_bytes;
         if (!st && s->mode == STORED_SESSION_OWN)
             st = hub_own_options(s, err);
         if (!st)

@@ -2,7 +2,7 @@
 # Predictions of memory and budgets, as a person meets them: simulate, compare and tune. Needs OUT; prints ok, not ok and
 # skip lines (tests/README.md).
 # Computes: it waits for nothing and times nothing.
-# Plan: 16
+# Plan: 21
 set -u
 cd "$(dirname "$0")/../.."
 source tests/cli/check.bash
@@ -81,6 +81,17 @@ check a_sweep_has_no_budget 2 '--memory is about one size' "$syncopate" simulate
 
 # ---- compare ----
 
-check compare_passes_over_what_does_not_fit 0 "35.3 KiB" "$syncopate" compare model.json four.json --memory 33000
+check compare_passes_over_what_does_not_fit 0 "31.3 KiB  wfbp" "$syncopate" compare model.json four.json --memory 33000
 grep -q '^single  *over$' out && grep -qE '^wfbp  *\*?[0-9.]+$' out && ! grep -qE '^single.*\*' out
 verdict the_fastest_is_one_that_fits $? "$(cat out)"
+
+# ---- sessions ----
+
+# Refused before a worker starts or a dataset is made.
+"$syncopate" tune model.json four.json --runner local --memory 20000 --dataset none.db >out 2>err
+[ $? = 3 ] && grep -q 'nothing fits into 19.5 KiB on a device: the least that any needs is 29.3 KiB' err
+verdict a_session_of_nothing_says_the_least $? "$(cat err)"
+"$syncopate" tune model.json four.json --runner local --memory 30000 --dataset none.db >out 2>err
+[ $? = 3 ] && grep -q 'nothing that is tried fits into 29.3 KiB on a device; dear does, with ' err
+verdict or_what_would_fit_and_is_not_searched $? "$(cat err)"
+check stale_models_have_no_budget 2 'or give a budget' "$syncopate" tune model.json four.json --runner local --memory 1MB --allow-stale 2

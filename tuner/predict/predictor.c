@@ -5,7 +5,6 @@
 #include <math.h>
 #include <string.h>
 
-#include "base/units.h"
 #include "base/work.h"
 #include "simulator/bound.h"
 #include "strategy/memory.h"
@@ -165,13 +164,6 @@ size_t predictor_bytes(const struct predictor *p) {
 
 void predictor_set_memory(struct predictor *p, uint64_t memory_bytes) {
     p->memory_bytes = memory_bytes > 0 ? memory_bytes : memory_of_devices(p->cluster);
-}
-
-enum status predictor_nothing_fits(const struct predictor *p, struct error *err) {
-    char have[32], least[32];
-    return error_set(err, ST_INFEASIBLE, "nothing fits into %s on a device: the least that any needs is %s",
-                     units_format_bytes(p->memory_bytes, have, sizeof have),
-                     units_format_bytes(p->least_bytes, least, sizeof least));
 }
 
 /* Of the plan that was lowered. */

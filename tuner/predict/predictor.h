@@ -76,9 +76,6 @@ void predictor_release(struct predictor *predictor);
 /* Set the budget: memory_bytes, or where that is 0 what the cluster says of its devices. */
 void predictor_set_memory(struct predictor *predictor, uint64_t memory_bytes);
 
-/* Say that nothing fits, and what is the least that would. Returns ST_INFEASIBLE. */
-enum status predictor_nothing_fits(const struct predictor *predictor, struct error *err);
-
 /* How much memory it keeps for the next prediction. */
 size_t predictor_bytes(const struct predictor *predictor);
 

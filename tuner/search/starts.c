@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/units.h"
 #include "simulator/tuned.h"
 
 static bool is_default(const struct start *start) {
@@ -81,6 +82,45 @@ enum status starts_list(struct predictor *predictor, struct starts *out, struct 
     sift(&starts, n, least_us);
     *out = starts;
     return ST_OK;
+}
+
+/* *fits: whether this baseline, which no session tries by itself, would be possible. One that is over the memory counts
+ * for the predictor's least_bytes. */
+static enum status look(struct predictor *predictor, const struct baseline *row, bool *fits, struct error *err) {
+    struct strategy strategy;
+    struct prediction ignored;
+    *fits = false;
+    enum status st = tuned_build(row, predictor->model, predictor->cluster, &strategy, err);
+    if (st)
+        return st == ST_INFEASIBLE ? ST_OK : st;
+    if (consistency_is_plain(&strategy.consistency)) {
+        st = predictor_run(predictor, &strategy, &ignored, err);
+        *fits = !st;
+    }
+    strategy_release(&strategy);
+    return st == ST_INFEASIBLE || st == ST_TOO_LARGE ? ST_OK : st;
+}
+
+/* Baselines that are built only by name are looked at too, since halves share the optimizer's states out. */
+enum status starts_check_memory(const struct starts *starts, struct predictor *predictor, struct error *err) {
+    size_t n;
+    const struct baseline *rows = baselines_by_name(&n);
+    char have[32], least[32];
+    units_format_bytes(predictor->memory_bytes, have, sizeof have);
+    if (starts->n > 0 || predictor->least_bytes == 0)
+        return ST_OK;
+    for (size_t i = 0; i < n; i++) {
+        bool fits;
+        enum status st = look(predictor, &rows[i], &fits, err);
+        if (st)
+            return st;
+        if (fits)
+            return error_set(err, ST_INFEASIBLE,
+                             "nothing that is tried fits into %s on a device; %s does, with %s, but is not searched",
+                             have, rows[i].name, units_format_bytes(predictor->peak_bytes, least, sizeof least));
+    }
+    return error_set(err, ST_INFEASIBLE, "nothing fits into %s on a device: the least that any needs is %s", have,
+                     units_format_bytes(predictor->least_bytes, least, sizeof least));
 }
 
 void starts_release(struct starts *starts) {

@@ -29,6 +29,10 @@ struct starts {
  * be built for them, or is too large to predict, is left out too. Fails: ST_NO_MEMORY, and as baselines and predictions
  * for other reasons. */
 enum status starts_list(struct predictor *predictor, struct starts *out, struct error *err);
+
+/* Whether any start fits into the predictor's memory. Fails: ST_INFEASIBLE, with the least that anything needs, be it a
+ * baseline that is no start because it is built only by name; and as starts_list. */
+enum status starts_check_memory(const struct starts *starts, struct predictor *predictor, struct error *err);
 void starts_release(struct starts *starts);
 
 #endif

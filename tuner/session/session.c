@@ -607,6 +607,8 @@ enum status session_prepare(const struct model *model, const struct cluster *clu
                  : predictor_init(&s->predictor, model, cluster, err);
     s->predictor.limits = options->limits;
     if (!st)
+        predictor_set_memory(&s->predictor, options->kept.memory_bytes);
+    if (!st)
         st = learner_init(&s->learner, options->ranker, model, cluster, options->seed, err);
     s->learner.cancel = options->cancel;
     if (!st)
@@ -614,6 +616,8 @@ enum status session_prepare(const struct model *model, const struct cluster *clu
     s->predictor.brief = options->kept.weather > 0; /* next_start predicts those that are tried to the end */
     if (!st)
         st = starts_list(&s->predictor, &s->starts, err);
+    if (!st)
+        st = starts_check_memory(&s->starts, &s->predictor, err);
     s->predictor.brief = false;
     if (st)
         session_close(s);

@@ -198,6 +198,8 @@ static enum status read_options(const struct json_at *root, struct arena *arena,
     if (!st)
         st = get_count(root, "allow_stale", &o->allow_stale, err);
     if (!st)
+        st = get_count(root, "memory_bytes", &o->memory_bytes, err);
+    if (!st)
         st = json_get_bool(root, "served", JSON_OPTIONAL, &o->served, err);
     if (!st)
         st = get_texts(root, own_texts, arena, o, err);
@@ -272,6 +274,7 @@ char *session_options_write(const struct session_options *o, const char *before)
                        set_number(json, "trial_us", o->trial_us) && set_number(json, "least_gain", o->least_gain) &&
                        set_number(json, "earlier", (double)o->earlier) && set_count(json, "weather", o->weather) &&
                        set_count(json, "allow_stale", o->allow_stale) &&
+                       set_count(json, "memory_bytes", o->memory_bytes) &&
                        set_flag(json, "allow_lossy", o->allow_lossy) && set_flag(json, "served", o->served) &&
                        set_texts(json, own_texts, o) && set_launch(json, o) && set_job(json, o);
     return end(json, whole);

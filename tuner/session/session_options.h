@@ -66,7 +66,9 @@ struct session_options {
     uint64_t
         allow_stale; /* strategies of updates may be tried whose models are stale by so much: versions where a bound
                         drops what is later, iterations where workers wait (strategy/consistency.h); 0: none */
-    bool served;     /* a service runs it, and goes on with it after a restart */
+    uint64_t
+        memory_bytes; /* of a device: strategies that need more are not tried; 0: what the cluster says, if it does */
+    bool served;      /* a service runs it, and goes on with it after a restart */
     struct runner_options launch;
     struct job_options job;
 };

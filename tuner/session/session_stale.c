@@ -31,6 +31,10 @@ enum status session_check_stale(const struct session_options *kept, const struct
     if (cluster->n_devices < 2)
         return error_set(err, ST_INVALID, "models are stale where workers do not wait for each other; \"%s\" has %s",
                          cluster->name, cluster->n_devices ? "one device" : "no device");
+    if (kept->memory_bytes > 0)
+        return error_set(err, ST_INVALID,
+                         "the memory of strategies whose models may be stale is not known: allow stale models, or give "
+                         "a budget of memory");
     if (limits && limits->n)
         return error_set(err, ST_INVALID, "no form of export can say that models may be stale");
     return ST_OK;

@@ -295,6 +295,8 @@ static const struct schema schemas[] = {
      "'allow_stale':{'type':'integer','minimum':1,'maximum':1000,'description':'try strategies of updates too, after "
      "the "
      "search: models are stale by at most so many versions, or iterations where workers wait for the slowest'},"
+     "'memory_bytes':{'type':'integer','minimum':1,'description':'try only what needs at most so much memory of a "
+     "device; left out, what the cluster says its devices have'},"
      "'weather':{'type':'boolean','description':'look for the least mean iteration in the weather of the cluster, "
      "which "
      "must have variability; without it such a cluster is refused'},"

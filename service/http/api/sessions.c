@@ -289,6 +289,8 @@ static enum status read_options(const struct json_at *body, struct new_session *
         st =
             json_get_integer(body, "allow_stale", JSON_OPTIONAL, 1, CONSISTENCY_MAX_STALENESS, &kept->allow_stale, err);
     if (!st)
+        st = json_get_integer(body, "memory_bytes", JSON_OPTIONAL, 1, 1ull << 53, &kept->memory_bytes, err);
+    if (!st)
         st = json_get_string(body, "ranker", JSON_OPTIONAL, &out->ranker, err);
     if (!st)
         st = json_get_string(body, "runner", JSON_OPTIONAL, &kept->launch.runner, err);
@@ -360,9 +362,10 @@ static enum status read_weather(struct request *rq, const struct json_at *body, 
 }
 
 static enum status read_new(struct request *rq, struct new_session *out, struct error *err) {
-    static const char *const known[] = {"model",       "cluster",     "mode",    "budget", "seed",   "final_rounds",
-                                        "trial_us",    "least_gain",  "earlier", "ranker", "runner", "shared",
-                                        "allow_lossy", "allow_stale", "weather", NULL};
+    static const char *const known[] = {"model",        "cluster",  "mode",        "budget",      "seed",
+                                        "final_rounds", "trial_us", "least_gain",  "earlier",     "ranker",
+                                        "runner",       "shared",   "allow_lossy", "allow_stale", "weather",
+                                        "memory_bytes", NULL};
     static const char *const modes[] = {"own", "ask", NULL};
     const struct json_at body = request_body(rq);
     size_t mode = STORED_SESSION_ASK;

@@ -8,6 +8,7 @@
 #include "base/clock.h"
 #include "dataset/describe.h"
 #include "dataset/query.h"
+#include "strategy/memory.h"
 #include "tests/unit/tuner/simulated_world.h"
 #include "tuner/learn/learner.h"
 #include "tuner/session/tune.h"
@@ -417,6 +418,52 @@ static void gradients_are_rounded_only_where_that_is_allowed(void **state) {
     outcome_release(&lossy);
 }
 
+/* How many of a session's strategies need more than so much memory of a device. */
+static size_t over_memory(const struct world *w, const char *file, const struct outcome *t, uint64_t bytes) {
+    struct error err;
+    struct store *store;
+    size_t n = 0;
+    assert_ok(store_open(file, STORE_READ_ONLY, &store, &err));
+    for (size_t i = 0; i < t->n_rows; i++) {
+        struct strategy strategy;
+        struct plan plan;
+        struct memory memory;
+        assert_ok(store_get_strategy(store, t->rows[i].strategy, &w->model, &w->cluster, &strategy, &err));
+        assert_ok(plan_lower(&w->model, &w->cluster, &strategy, &plan, &err));
+        assert_ok(memory_of_plan(&plan, &memory, &err));
+        n += memory.peak_bytes > bytes;
+        plan_release(&plan);
+        strategy_release(&strategy);
+    }
+    store_close(store);
+    return n;
+}
+
+/* Variables and gradients fit, and buffers of a twentieth of them. */
+static void no_trial_is_over_the_memory(void **state) {
+    struct world *w = *state;
+    struct error err;
+    struct outcome free_of_it, t;
+    struct session *s;
+    struct tune_options o = options_of(10);
+    const uint64_t bytes = w->model.bytes * 41 / 20;
+    char file[2][4096];
+    snprintf(file[0], sizeof file[0], "%s/any-memory.db", test_dir());
+    snprintf(file[1], sizeof file[1], "%s/memory.db", test_dir());
+    o.evaluations = 60;
+    assert_ok(tune(w, file[0], &o, NULL, &free_of_it, &err));
+    assert_true(over_memory(w, file[0], &free_of_it, bytes) > 0);
+    o.kept.memory_bytes = bytes;
+    assert_ok(tune(w, file[1], &o, NULL, &t, &err));
+    assert_int_equal(t.ended, 10);
+    assert_int_equal(over_memory(w, file[1], &t, bytes), 0);
+    outcome_release(&free_of_it);
+    outcome_release(&t);
+    o.kept.memory_bytes = 1;
+    assert_fails(session_prepare(&w->model, &w->cluster, &o, &s, &err), ST_INFEASIBLE,
+                 "nothing fits into 1 B on a device: the least that any needs is ");
+}
+
 static void baselines_take_at_most_half_of_the_budget(void **state) {
     struct world *w = *state;
     struct error err;
@@ -500,6 +547,7 @@ int main(void) {
         T(session_stops_when_the_best_is_close_to_the_bound),
         T(gap_that_a_baseline_closes_ends_the_session_before_the_search),
         T(gradients_are_rounded_only_where_that_is_allowed),
+        T(no_trial_is_over_the_memory),
         T(baselines_take_at_most_half_of_the_budget),
         T(second_session_learns_from_the_first),
         T(fitted_factors_are_those_of_the_truth),

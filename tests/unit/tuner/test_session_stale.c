@@ -459,6 +459,8 @@ static void what_cannot_be_stale_is_refused(void **state) {
     assert_ok(export_limits_parse("horovod", NULL, &limits, &err));
     o.limits = &limits;
     assert_fails(session_prepare(&w->world.model, &w->world.cluster, &o, &s, &err), ST_INVALID, "no form of export");
+    o.kept.memory_bytes = 1;
+    assert_fails(session_prepare(&w->world.model, &w->world.cluster, &o, &s, &err), ST_INVALID, "or give a budget");
 }
 
 int main(void) {
