@@ -26,6 +26,13 @@ __extension__ typedef unsigned __int128 wide;
 static const uint64_t MOST_BYTES = UINT64_C(1) << 58; /* of a part: larger ones count as this */
 static const double GBYTE = 1e9;
 
+/* A message of sharded parameters, by where its bytes begin. The messages that move the same bytes begin alike. */
+struct run {
+    uint32_t variable;
+    uint64_t offset_bytes;
+    const struct message *message;
+};
+
 struct ledger {
     const struct plan *plan;
     uint32_t places;          /* n_steps + 1 */
@@ -34,9 +41,8 @@ struct ledger {
     uint64_t *split;          /* [n_variables] elements whose states are shared out */
     uint64_t *grads;          /* [n_variables] bytes of its gradient, as the model's type */
     uint32_t *grads_until;    /* [n_variables] the place where that is no longer needed */
-    bool *gathered_again;     /* [n_variables] for the backward pass */
-    uint32_t *backward_end;   /* [n_variables] the step after which its reduce-scatter may start */
     uint64_t *sharded;        /* [n_variables] bytes of it that lie on all devices in parts */
+    struct run *runs;         /* [n_messages] */
     uint64_t largest_fused, largest_slice;
     uint32_t most_in_node; /* devices */
 };
@@ -76,10 +82,6 @@ static void keep_always(struct ledger *l, int lane, uint64_t bytes) {
 /* Parameters that lie on all devices in parts: their messages are no halves of an all-reduce. */
 static bool of_sharded_parameters(const struct message *m) {
     return m->half != HALF_none && m->other == NO_MESSAGE;
-}
-
-static bool is_second_half(const struct message *m) {
-    return m->half == HALF_gather && m->other != NO_MESSAGE;
 }
 
 static uint64_t elements_of(const struct message *m) {
@@ -185,43 +187,71 @@ static void keep_incoming(struct ledger *l, const struct message *m) {
     }
 }
 
-/* An all-gather of sharded parameters: the pass frees them after the last step that uses one of them. */
-static void keep_gathered(struct ledger *l, const struct message *m) {
-    const bool forward = m->gate < l->plan->n_forward_steps;
-    uint32_t last = m->gate;
-    for (uint32_t i = 0; i < m->n_pieces; i++) {
-        const uint32_t v = pieces_of(l, m)[i].variable;
-        const uint32_t use = forward && l->gathered_again[v] ? l->last_read[v] : l->backward_end[v];
-        last = use > last ? use : last;
-    }
+/* An all-gather of sharded parameters, which are freed after step `last`. */
+static void keep_gathered(struct ledger *l, const struct message *m, uint32_t last) {
     if (is_fused(m)) /* it is unpacked as the gate opens, and for that moment both are there */
         keep(l, MEMORY_buffers, m->bytes, m->ready + 1, m->gate + 1);
     keep(l, MEMORY_gathered, m->bytes, is_fused(m) ? m->gate : m->ready + 1, last + 1);
 }
 
-static void note_uses(struct ledger *l, const struct message *m) {
+static bool is_for_backward(const struct ledger *l, const struct message *m) {
+    return m->half == HALF_gather && m->gate >= l->plan->n_forward_steps;
+}
+
+/* The last step of the forward pass that uses the message's variables; its gate at least. */
+static uint32_t last_read(const struct ledger *l, const struct message *m) {
+    uint32_t last = m->gate;
     for (uint32_t i = 0; i < m->n_pieces; i++) {
-        const uint32_t v = pieces_of(l, m)[i].variable;
-        if (m->half == HALF_scatter)
-            l->backward_end[v] = m->ready > l->backward_end[v] ? m->ready : l->backward_end[v];
-        else
-            l->gathered_again[v] |= m->gate >= l->plan->n_forward_steps;
+        const uint32_t read = l->last_read[pieces_of(l, m)[i].variable];
+        last = read > last ? read : last;
+    }
+    return last;
+}
+
+/* The same bytes, gathered once or twice and summed once. */
+static void keep_run(struct ledger *l, const struct run *runs, size_t n) {
+    uint32_t backward_end = 0;
+    bool again = false;
+    for (size_t i = 0; i < n; i++) {
+        again |= is_for_backward(l, runs[i].message);
+        if (runs[i].message->half == HALF_scatter)
+            backward_end = runs[i].message->ready;
+    }
+    for (size_t i = 0; i < n; i++) {
+        const struct message *m = runs[i].message;
+        if (m->half == HALF_gather)
+            keep_gathered(l, m, again && !is_for_backward(l, m) ? last_read(l, m) : backward_end);
+    }
+}
+
+static int compare_runs(const void *a, const void *b) {
+    const struct run *x = a, *y = b;
+    if (x->variable != y->variable)
+        return x->variable < y->variable ? -1 : 1;
+    return (x->offset_bytes > y->offset_bytes) - (x->offset_bytes < y->offset_bytes);
+}
+
+static void put_gathered(struct ledger *l) {
+    const struct plan *plan = l->plan;
+    size_t n = 0, end;
+    for (uint32_t i = 0; i < plan->n_messages; i++) {
+        const struct message *m = &plan->messages[i];
+        if (of_sharded_parameters(m))
+            l->runs[n++] = (struct run){pieces_of(l, m)->variable, pieces_of(l, m)->offset_bytes, m};
+    }
+    qsort(l->runs, n, sizeof *l->runs, compare_runs);
+    for (size_t begin = 0; begin < n; begin = end) {
+        for (end = begin + 1; end < n && compare_runs(&l->runs[begin], &l->runs[end]) == 0;)
+            end++;
+        keep_run(l, &l->runs[begin], end - begin);
     }
 }
 
 static void put_messages(struct ledger *l) {
-    const struct plan *plan = l->plan;
-    for (uint32_t i = 0; i < plan->n_messages; i++)
-        if (of_sharded_parameters(&plan->messages[i]))
-            note_uses(l, &plan->messages[i]);
-    for (uint32_t i = 0; i < plan->n_messages; i++) {
-        const struct message *m = &plan->messages[i];
-        if (m->bytes == 0 || is_second_half(m))
+    for (uint32_t i = 0; i < l->plan->n_messages; i++) {
+        const struct message *m = &l->plan->messages[i];
+        if (m->bytes == 0 || m->half == HALF_gather)
             continue;
-        if (m->half == HALF_gather) {
-            keep_gathered(l, m);
-            continue;
-        }
         if (m->half == HALF_scatter)
             share_out(l, m);
         note_gradients(l, m);
@@ -368,11 +398,9 @@ static bool begin(struct ledger *l, const struct plan *plan) {
     l->split = calloc(n, sizeof *l->split);
     l->grads = calloc(n, sizeof *l->grads);
     l->grads_until = calloc(n, sizeof *l->grads_until);
-    l->gathered_again = calloc(n, sizeof *l->gathered_again);
-    l->backward_end = calloc(n, sizeof *l->backward_end);
     l->sharded = calloc(n, sizeof *l->sharded);
-    return l->change && l->last_read && l->split && l->grads && l->grads_until && l->gathered_again &&
-           l->backward_end && l->sharded;
+    l->runs = calloc((size_t)plan->n_messages + 1, sizeof *l->runs);
+    return l->change && l->last_read && l->split && l->grads && l->grads_until && l->sharded && l->runs;
 }
 
 static void end(struct ledger *l) {
@@ -381,9 +409,8 @@ static void end(struct ledger *l) {
     free(l->split);
     free(l->grads);
     free(l->grads_until);
-    free(l->gathered_again);
-    free(l->backward_end);
     free(l->sharded);
+    free(l->runs);
 }
 
 enum status memory_of_plan(const struct plan *plan, struct memory *out, struct error *err) {
@@ -398,6 +425,7 @@ enum status memory_of_plan(const struct plan *plan, struct memory *out, struct e
     if (ok) {
         note_reads(&l);
         put_messages(&l);
+        put_gathered(&l);
         put_variables(&l);
         put_activations(&l);
         find_peak(&l, &memory);
