@@ -105,9 +105,12 @@ static bool is_whole_all_reduce(const struct message *m) {
     return m->kind == SYNC_ALL_REDUCE && m->half == HALF_none;
 }
 
-/* When a message is over: first halves go on into the second, whose buffer is theirs. */
+/* The place where a message is over: first halves go on into the second, whose buffer is theirs. What the update waits
+ * for is there until that is done. */
 static uint32_t end_of(const struct ledger *l, const struct message *m) {
-    return m->half == HALF_scatter && m->other != NO_MESSAGE ? l->plan->messages[m->other].gate : m->gate;
+    const struct plan *plan = l->plan;
+    const uint32_t gate = message_is_first_half(m) ? plan->messages[m->other].gate : m->gate;
+    return plan->ends_in_update && gate + 1 == plan->n_steps ? plan->n_steps : gate;
 }
 
 static const struct piece *pieces_of(const struct ledger *l, const struct message *m) {
