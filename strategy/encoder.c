@@ -40,6 +40,12 @@ uint64_t encoder_bytes(enum encoding encoding, double figure, uint64_t elements)
     return elements + (elements + block - 1) / block * ENCODER_SCALE_BYTES;
 }
 
+uint64_t encoder_part_bytes(enum encoding encoding, double figure, uint64_t elements, uint32_t n) {
+    const uint64_t block = (uint64_t)figure, blocks = (elements + block - 1) / block;
+    const uint64_t part = (blocks + n - 1) / n * block;
+    return encoder_bytes(encoding, figure, part < elements ? part : elements);
+}
+
 /* ---- descriptions ---- */
 
 static enum status read_figure(const struct json_at *at, struct variable_sync *out, struct error *err) {

@@ -5,9 +5,9 @@
  * which the strategy gives beside the encoder's name:
  *   int8   block_size. Every block of so many elements is 8-bit integers and an f32 scale, its largest size over 127
  *          (Dettmers, 8-Bit Approximations for Parallelism in Deep Learning, 2016). An all-to-all brings each device
- * its part of all gradients, encoded. The device decodes and adds them in f32, and encodes the sum. An all-gather
- *          brings all parts to all devices (Wang et al., ZeRO++, 2023, section 3.3). On n devices (n - 1) / n of the
- *          encoded bytes go each way twice, as in a ring all-reduce.
+ *          its part of all gradients, encoded. The device decodes and adds them in f32, and encodes the sum. An
+ *          all-gather brings all parts to all devices (Wang et al., ZeRO++, 2023, section 3.3). On n devices
+ *          (n - 1) / n of the encoded bytes go each way twice, as in a ring all-reduce.
  *
  *   topk   part. Of a message's elements the so many-th part, one at least, that are largest in size travel, each with
  *          its place (Aji and Heafield, Sparse Communication for Distributed Gradient Descent, 2017). An all-gather
@@ -45,6 +45,9 @@ uint64_t encoder_kept(double part, uint64_t elements);
 
 /* The bytes that `elements` elements have when they are encoded; with topk those of one device. */
 uint64_t encoder_bytes(enum encoding encoding, double figure, uint64_t elements);
+
+/* int8: the bytes of the largest part, when so many elements are cut into n parts of whole blocks. */
+uint64_t encoder_part_bytes(enum encoding encoding, double figure, uint64_t elements, uint32_t n);
 
 /* The member "encoding" of a variable or of an entry of "each_shard": a word, or an object of an encoder. */
 enum status encoder_read(const struct json_at *owner, struct variable_sync *out, struct error *err);

@@ -8,6 +8,7 @@
 
 #include "base/text.h"
 #include "base/units.h"
+#include "strategy/encoder.h"
 
 #define X(name) #name,
 static const char *const part_names[] = {MEMORY_TABLE(X)};
@@ -85,7 +86,7 @@ static bool of_sharded_parameters(const struct message *m) {
 }
 
 static uint64_t elements_of(const struct message *m) {
-    return m->bytes / dtype_bytes(m->dtype);
+    return message_piece_bytes(m) / dtype_bytes(m->dtype);
 }
 
 static uint64_t largest_part(const struct ledger *l, const struct message *m) {
@@ -169,12 +170,24 @@ static uint32_t start_of(const struct message *m) {
 static void keep_buffer(struct ledger *l, const struct message *m) {
     const bool capped = is_whole_all_reduce(m) && !sums_in_node(l, m);
     const uint32_t from = start_of(m);
-    if (!is_fused(m))
+    if (m->encoder || !is_fused(m))
         return;
     keep(l, capped ? LANE_fused : MEMORY_buffers, m->bytes - m->encoded_bytes, from, end_of(l, m));
     keep(l, capped ? LANE_fused_encoded : MEMORY_encoding, m->encoded_bytes, from, end_of(l, m));
     if (capped && l->largest_fused < m->bytes)
         l->largest_fused = m->bytes;
+}
+
+/* An encoder reads one run of f32, which the sum comes back to. What is encoded lies beside that, with the parts that
+ * come in. The credit counts other bytes, so it limits none of this. */
+static void keep_encoder(struct ledger *l, const struct message *m) {
+    const uint32_t n = l->plan->cluster->n_devices, from = start_of(m), until = end_of(l, m);
+    const uint64_t elements = elements_of(m);
+    if (!m->encoder)
+        return;
+    if (m->n_pieces > 1 || m->dtype != DTYPE_f32)
+        keep(l, MEMORY_buffers, elements * sizeof(float), from, until);
+    keep(l, MEMORY_encoding, m->bytes + times(encoder_part_bytes(m->encoder, m->figure, elements, n), n), from, until);
 }
 
 /* What comes in to be added. */
@@ -259,6 +272,7 @@ static void put_messages(struct ledger *l) {
             share_out(l, m);
         note_gradients(l, m);
         keep_buffer(l, m);
+        keep_encoder(l, m);
         keep_incoming(l, m);
     }
 }

@@ -1,28 +1,34 @@
 /* How much memory a plan needs: at most on a device, and on a node for its server.
  *
- * An iteration has a place for each of the plan's steps, and one after the last, where messages end and the optimizer
- * updates the variables. Everything that takes memory lies there from one place to another, around the end of an
- * iteration where need be. What lies there is summed at each place; the largest sum is the peak. A message's buffer
- * lies from the end of step `ready` until step `gate` begins, however fast or slow the network is. So the peak is a
+ * An iteration has a place for each of the plan's steps, and one after the last. Messages end and the optimizer updates
+ * the variables at the place after the last step, or at that of the update where this is a step. Everything that takes
+ * memory lies there from one place to another, around the end of an iteration where need be. What lies there is summed
+ * at each place; the largest sum is the peak. A message's buffer lies from the end of step `ready` until step `gate`
+ * begins, however fast or slow the network is; what the update waits for is still there at its place. So the peak is a
  * bound that holds whatever messages take; what a timeline of the plan holds at once is never more. Exact for these
- * rules, O(steps + variables + operators + messages + pieces).
+ * rules, O(steps + variables + operators + messages + pieces), and sorting where parameters are sharded.
  *
  *   parameters   the variables; of sharded ones the device's part
  *   gradients    of a variable from the step that makes it until all of its messages have ended: frameworks free it
  *                with the update (torch: zero_grad(set_to_none=True)). Of a sparse one that moves rows these rows.
- *                Where parameters are sharded the gradient goes as its message is packed, and the device's part of the
- *                sum stays until the update
+ *                Where parameters are sharded the gradient goes as its message is packed, at the step that makes the
+ *                last gradient of the group. The device's part of the sum stays from there through the update
  *   optimizer    its states and master copies (strategy/optimizer.h); of messages in halves the device's part
- *   gathered     what all-gathers bring of sharded parameters: from its message on until the last step of that pass
- *                which uses it, or of the backward pass if it is not gathered again
- *   buffers      what several gradients are gathered into for a message, and their sum comes out of; what comes in to
- *                be added: parts in a ring's reduce-scatter, gradients of the other devices at the first of a node,
- * rows of all devices under all_gather. Of whole all-reduces never more than the credit lets go at once encoding the
- * same of gradients that travel encoded activations  of a forward operator from its step until that of the backward
- * operator which uses them last
+ *   gathered     what all-gathers bring of sharded parameters: from its message on, or from when it is unpacked. Until
+ *                the last forward step that reads one of its variables if it is gathered again, else until the group's
+ *                last backward step
+ *   buffers      one run of bytes for a message of several variables: gradients and then their sum, or what was
+ *                gathered, until it is unpacked as the gate opens. And what comes in to be added: a device's part in a
+ *                reduce-scatter, whole messages of the other devices at the first of a node, rows of all devices
+ *                under all_gather. Of whole all-reduces no more than the credit lets go at once
+ *   encoding     such a run where gradients travel in f16 or bf16, within the same credit. With an encoder
+ *                (strategy/encoder.h) what is encoded, and the parts of all devices that come in to be added, whatever
+ *                the credit, which counts other bytes. What an encoder reads is a run of f32 among the buffers, unless
+ *                it is one gradient of f32
+ *   activations  of a forward operator from its step until that of the backward operator which uses them last
  *
- * A device's part of a message is the largest: its elements divided by the devices, rounded up. In a node of several
- * devices the first one is meant, of the node that has most; all others need less.
+ * A device's part of a message is the largest: its elements, or blocks of an encoder, divided by the devices, rounded
+ * up. In a node of several devices the first one is meant, of the node that has most; all others need less.
  * On a server: the sums of its messages, and the pushes that come in to be added: each worker's at once, unless the
  * credit lets fewer go.
  * Not counted: the sample batch, what operators need while they run, the library's own buffers, the CUDA context (some

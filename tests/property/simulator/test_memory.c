@@ -9,6 +9,7 @@
 
 #include "base/rng.h"
 #include "simulator/timeline.h"
+#include "strategy/encoder.h"
 #include "strategy/memory.h"
 #include "tests/support/check.h"
 #include "tests/support/strategy/random_instances.h"
@@ -21,6 +22,7 @@ enum { INSTANCES = 1000, RUNS = 300 };
 enum { INSTANCES = 200, RUNS = 60 };
 #endif
 enum { MOST_TRANSFERS = 400, PASSES = 3 };
+#define ROUNDING_US 1e-6
 
 struct instance {
     struct model model;
@@ -99,8 +101,51 @@ static uint64_t plain_gradient(const struct instance *i, uint32_t v) {
     return bytes;
 }
 
+/* Of an encoder: whether what it reads must be made. */
 static bool is_copied(const struct message *m) {
-    return m->n_pieces > 1 || m->encoded_bytes > 0;
+    return m->n_pieces > 1 || (m->encoder ? m->dtype != DTYPE_f32 : m->encoded_bytes > 0);
+}
+
+/* The run that a message is copied into, without what an encoder makes. */
+static uint64_t copy_of(const struct message *m) {
+    const uint64_t elements = message_piece_bytes(m) / dtype_bytes(m->dtype);
+    return !is_copied(m) ? 0 : m->encoder ? elements * sizeof(float) : m->bytes;
+}
+
+/* What an encoder makes of the message, and what comes in from all devices. Device k adds the blocks from k * blocks /
+ * n on. */
+static uint64_t encoded_of(const struct instance *i, const struct message *m) {
+    const uint64_t elements = message_piece_bytes(m) / dtype_bytes(m->dtype), n = i->cluster.n_devices,
+                   block = m->encoder ? (uint64_t)m->figure : 1, blocks = divide_up(elements, block);
+    uint64_t most = 0;
+    for (uint64_t k = 0; k < n; k++) {
+        const uint64_t own = (k + 1) * blocks / n - k * blocks / n;
+        most = own > most ? own : most;
+    }
+    const uint64_t part = most * block < elements ? most * block : elements;
+    return m->encoder ? m->bytes + n * (part + divide_up(part, block) * sizeof(float)) : 0;
+}
+
+/* The group that a message of an all-reduce, or of its halves, is of. */
+static uint32_t group_of(const struct instance *i, const struct message *m) {
+    const struct piece *piece = &i->plan.pieces[m->first_piece];
+    const struct variable *variable = &i->model.variables[piece->variable];
+    const struct variable_sync *sync = &i->strategy.variables[piece->variable];
+    uint32_t k = 0;
+    for (uint64_t end = 0; k < sync_parts(sync); k++) {
+        end += plan_part_bytes(&i->strategy, variable, sync, k);
+        if (piece->offset_bytes < end)
+            break;
+    }
+    return sync_part(sync, k)->group;
+}
+
+static bool shards_parameters(const struct instance *i, const struct variable_sync *part) {
+    return part->kind == SYNC_ALL_REDUCE && i->strategy.groups[part->group].sharded == SHARDED_parameters;
+}
+
+static bool is_of_parameters(const struct instance *i, const struct message *m, enum half half) {
+    return m->half == half && i->strategy.groups[group_of(i, m)].sharded == SHARDED_parameters;
 }
 
 static bool sums_in_nodes(const struct instance *i, const struct message *m) {
@@ -135,19 +180,105 @@ static bool over(uint32_t from, uint32_t place, uint32_t gate, uint32_t places) 
     }
 }
 
+static uint32_t places_of(const struct instance *i) {
+    return i->plan.n_steps + 1;
+}
+
+/* The place where the message has ended: after the update where that waits for it. */
+static uint32_t end_of(const struct instance *i, const struct message *m) {
+    const bool waits = i->plan.ends_in_update && m->gate == i->plan.n_steps - 1;
+    return waits ? m->gate + 1 : m->gate;
+}
+
+static bool has_variable(const struct instance *i, const struct message *m, uint32_t v) {
+    for (uint32_t k = 0; k < m->n_pieces; k++)
+        if (i->plan.pieces[m->first_piece + k].variable == v)
+            return true;
+    return false;
+}
+
+/* Whether the message still needs what step `made` makes. */
+static bool needs(const struct instance *i, const struct message *m, uint32_t made, uint32_t place) {
+    if (is_of_parameters(i, m, HALF_gather))
+        return false;
+    const bool goes_as_packed = is_of_parameters(i, m, HALF_scatter) && is_copied(m);
+    return !over(made, place, goes_as_packed ? m->ready + 1 : end_of(i, m), places_of(i));
+}
+
 static uint64_t gradients_at(const struct instance *i, uint32_t place) {
-    const uint32_t places = i->plan.n_steps + 1;
     uint64_t sum = 0;
     for (uint32_t v = 0; v < i->model.n_variables; v++) {
         const uint32_t made = i->plan.step_of[i->model.variables[v].producer];
         bool needed = place == made;
         for (uint32_t m = 0; m < i->plan.n_messages && !needed; m++)
-            for (uint32_t k = 0; k < i->plan.messages[m].n_pieces; k++)
-                if (i->plan.pieces[i->plan.messages[m].first_piece + k].variable == v)
-                    needed |= !over(made, place, i->plan.messages[m].gate, places);
+            needed = has_variable(i, &i->plan.messages[m], v) && needs(i, &i->plan.messages[m], made, place);
         sum += needed ? plain_gradient(i, v) : 0;
     }
+    for (uint32_t m = 0; m < i->plan.n_messages; m++) {
+        const struct message *message = &i->plan.messages[m];
+        if (is_of_parameters(i, message, HALF_scatter) && message->ready < place && place < i->plan.n_steps)
+            sum += part_of(i, message) * dtype_bytes(message->dtype);
+    }
     return sum;
+}
+
+/* At any place. */
+static uint64_t parameters_of(const struct instance *i) {
+    uint64_t sum = i->model.bytes;
+    for (uint32_t v = 0; v < i->model.n_variables; v++) {
+        const struct variable_sync *sync = &i->strategy.variables[v];
+        for (uint32_t k = 0; k < sync_parts(sync); k++)
+            if (shards_parameters(i, sync_part(sync, k)))
+                sum -= plan_part_bytes(&i->strategy, &i->model.variables[v], sync, k);
+    }
+    for (uint32_t m = 0; m < i->plan.n_messages; m++)
+        if (is_of_parameters(i, &i->plan.messages[m], HALF_scatter))
+            sum += part_of(i, &i->plan.messages[m]) * dtype_bytes(i->plan.messages[m].dtype);
+    return sum;
+}
+
+static bool reads(const struct operator* op, uint32_t v) {
+    for (uint32_t r = 0; r < op->n_reads; r++)
+        if (op->reads[r] == v)
+            return true;
+    return false;
+}
+
+static bool has_part_in(const struct instance *i, uint32_t v, uint32_t g) {
+    const struct variable_sync *sync = &i->strategy.variables[v];
+    for (uint32_t k = 0; k < sync_parts(sync); k++)
+        if (shards_parameters(i, sync_part(sync, k)) && sync_part(sync, k)->group == g)
+            return true;
+    return false;
+}
+
+/* The last step that uses what the message gathers, until it is gathered again. */
+static uint32_t last_use(const struct instance *i, const struct message *m) {
+    const uint32_t g = group_of(i, m);
+    uint32_t last = m->gate;
+    if (m->gate < i->plan.n_forward_steps && !i->strategy.groups[g].keeps_gathered) {
+        for (uint32_t o = 0; o < i->model.n_operators; o++)
+            for (uint32_t v = 0; v < i->model.n_variables; v++)
+                if (i->plan.step_of[o] > last && reads(&i->model.operators[o], v) && has_variable(i, m, v))
+                    last = i->plan.step_of[o];
+        return last;
+    }
+    for (uint32_t v = 0; v < i->model.n_variables; v++)
+        if (has_part_in(i, v, g) && i->plan.step_of[i->model.variables[v].producer] > last)
+            last = i->plan.step_of[i->model.variables[v].producer];
+    return last;
+}
+
+static void gathered_at(const struct instance *i, uint32_t place, uint64_t part[MEMORY_PARTS]) {
+    const uint32_t places = places_of(i);
+    for (uint32_t k = 0; k < i->plan.n_messages; k++) {
+        const struct message *m = &i->plan.messages[k];
+        if (!is_of_parameters(i, m, HALF_gather))
+            continue;
+        const uint32_t start = (m->ready + 1) % places, unpacked = is_copied(m) ? m->gate : start;
+        part[MEMORY_gathered] += over(unpacked, place, last_use(i, m) + 1, places) ? 0 : m->bytes;
+        part[MEMORY_buffers] += over(start, place, m->gate + 1, places) ? 0 : copy_of(m);
+    }
 }
 
 static uint64_t states_of_all(const struct instance *i) {
@@ -178,10 +309,12 @@ static uint64_t activations_at(const struct instance *i, uint32_t place) {
     return sum;
 }
 
-/* Whether the message may be on its way at the place. */
+/* Whether the message may be on its way at the place; where parameters are sharded its buffers count as the last
+ * gradients are made. */
 static bool may_go(const struct instance *i, const struct message *m, uint32_t place) {
-    const uint32_t places = i->plan.n_steps + 1;
-    return m->ready != place && !over((m->ready + 1) % places, place, m->gate, places);
+    if (m->ready == place)
+        return is_of_parameters(i, m, HALF_scatter);
+    return !over((m->ready + 1) % places_of(i), place, end_of(i, m), places_of(i));
 }
 
 static void messages_at(const struct instance *i, uint32_t place, uint64_t part[MEMORY_PARTS]) {
@@ -191,17 +324,17 @@ static void messages_at(const struct instance *i, uint32_t place, uint64_t part[
     for (uint32_t k = 0; k < i->plan.n_messages; k++) {
         const struct message *m = &i->plan.messages[k];
         const bool all_gather = m->kind == SYNC_ALL_REDUCE && m->algorithm == ALGORITHM_all_gather;
-        const bool limited = m->kind == SYNC_ALL_REDUCE && !m->half && !sums_in_nodes(i, m);
+        const bool limited = m->kind == SYNC_ALL_REDUCE && !m->half && !sums_in_nodes(i, m) && !m->encoder;
         if (limited && is_copied(m))
             largest = m->bytes > largest ? m->bytes : largest;
         if (all_gather)
             largest_rows = m->bytes > largest_rows ? m->bytes : largest_rows;
         if (m->half == HALF_gather || !may_go(i, m, place))
             continue;
-        if (is_copied(m)) {
-            *(limited ? &plain : &part[MEMORY_buffers]) += m->bytes - m->encoded_bytes;
-            *(limited ? &encoded : &part[MEMORY_encoding]) += m->encoded_bytes;
-        }
+        const uint64_t cast = m->encoder ? 0 : m->encoded_bytes;
+        *(limited ? &plain : &part[MEMORY_buffers]) += copy_of(m) - cast;
+        *(limited ? &encoded : &part[MEMORY_encoding]) += cast;
+        part[MEMORY_encoding] += encoded_of(i, m);
         rows += all_gather ? m->bytes : 0;
         part[MEMORY_buffers] += sums_in_nodes(i, m) ? others * m->bytes : 0;
         part[MEMORY_buffers] += m->half ? part_of(i, m) * dtype_bytes(m->dtype) : 0;
@@ -220,14 +353,15 @@ static void check_against_plain_reading(const struct instance *i) {
     struct error err = {0};
     struct memory memory;
     assert_ok(memory_of_plan(&i->plan, &memory, &err));
+    const uint64_t parameters = parameters_of(i), states = states_of_all(i);
     uint64_t peak = 0, at_peak[MEMORY_PARTS] = {0};
     uint32_t peak_place = 0;
     for (uint32_t place = 0; place <= i->plan.n_steps; place++) {
-        uint64_t part[MEMORY_PARTS] = {[MEMORY_parameters] = i->model.bytes}, sum = 0;
-        part[MEMORY_optimizer] = states_of_all(i);
+        uint64_t part[MEMORY_PARTS] = {[MEMORY_parameters] = parameters, [MEMORY_optimizer] = states}, sum = 0;
         part[MEMORY_gradients] = gradients_at(i, place);
         part[MEMORY_activations] = activations_at(i, place);
         messages_at(i, place, part);
+        gathered_at(i, place, part);
         for (int p = 0; p < MEMORY_PARTS; p++)
             sum += part[p];
         if (sum <= peak)
@@ -300,8 +434,9 @@ struct events {
     size_t n;
 };
 
+/* What begins as something ends may have a time less by a rounding. */
 static void add_span(struct events *events, double from_us, double until_us, uint64_t bytes) {
-    events->items[events->n++] = (struct event){from_us, (int64_t)bytes};
+    events->items[events->n++] = (struct event){from_us + ROUNDING_US, (int64_t)bytes};
     events->items[events->n++] = (struct event){until_us, -(int64_t)bytes};
 }
 
@@ -320,51 +455,103 @@ static void add_activations(const struct run *run, struct events *events) {
     }
 }
 
+/* Until when the n-th gradient of variable v is needed; negative: the run ended before. */
+static double needed_until_us(const struct run *run, uint32_t v, uint32_t n) {
+    const struct instance *i = run->of;
+    double until_us = 0;
+    for (uint32_t m = 0; m < i->plan.n_messages; m++) {
+        const struct message *message = &i->plan.messages[m];
+        if (!has_variable(i, message, v) || is_of_parameters(i, message, HALF_gather))
+            continue;
+        const bool goes_as_packed = is_of_parameters(i, message, HALF_scatter) && is_copied(message);
+        if (n >= (goes_as_packed ? run->n_step[message->ready] : run->n_ended[m]))
+            return -1;
+        until_us = fmax(until_us, goes_as_packed ? run->step[message->ready][1][n] : run->message[m][1][n]);
+    }
+    return until_us;
+}
+
 static void add_gradients(const struct run *run, struct events *events) {
     const struct instance *i = run->of;
     for (uint32_t v = 0; v < i->model.n_variables; v++) {
         const uint32_t made = i->plan.step_of[i->model.variables[v].producer];
-        for (uint32_t n = 0; n < PASSES; n++) {
-            double until_us = 0;
-            bool known = n < run->n_step[made];
-            for (uint32_t m = 0; m < i->plan.n_messages && known; m++)
-                for (uint32_t k = 0; k < i->plan.messages[m].n_pieces; k++)
-                    if (i->plan.pieces[i->plan.messages[m].first_piece + k].variable == v) {
-                        known = n < run->n_ended[m];
-                        until_us = fmax(until_us, known ? run->message[m][1][n] : 0);
-                    }
-            if (known)
+        for (uint32_t n = 0; n < PASSES && n < run->n_step[made]; n++) {
+            const double until_us = needed_until_us(run, v, n);
+            if (until_us >= 0)
                 add_span(events, run->step[made][0][n], until_us, plain_gradient(i, v));
         }
     }
 }
 
-/* Buffers of what is copied; a second half goes on in that of the first. */
+/* When the step begins, or ends, for the first time at the moment or later; negative: the run ended before. */
+static double next_us(const struct run *run, uint32_t step, int end, double from_us) {
+    for (uint32_t n = 0; n < run->n_step[step]; n++)
+        if (run->step[step][end][n] >= from_us)
+            return run->step[step][end][n];
+    return -1;
+}
+
+/* What is gathered lies in a buffer until its gate, if it is copied, and is there until its last use has ended. */
+static void add_gathered(const struct run *run, struct events *events) {
+    const struct instance *i = run->of;
+    for (uint32_t m = 0; m < i->plan.n_messages; m++) {
+        const struct message *message = &i->plan.messages[m];
+        for (uint32_t n = 0; n < run->n_ended[m] && is_of_parameters(i, message, HALF_gather); n++) {
+            const double begin_us = run->message[m][0][n];
+            const double gate_us = next_us(run, message->gate, 0, run->message[m][1][n]);
+            const double end_us = gate_us < 0 ? -1 : next_us(run, last_use(i, message), 1, gate_us);
+            if (end_us < 0)
+                break;
+            if (is_copied(message))
+                add_span(events, begin_us, gate_us, message->bytes);
+            add_span(events, is_copied(message) ? gate_us : begin_us, end_us, message->bytes);
+        }
+    }
+}
+
+/* The device's part of each sum, from when it is there until the update. */
+static void add_sums(const struct run *run, struct events *events) {
+    const struct instance *i = run->of;
+    for (uint32_t m = 0; m < i->plan.n_messages; m++) {
+        const struct message *message = &i->plan.messages[m];
+        for (uint32_t n = 0; n < run->n_ended[m] && is_of_parameters(i, message, HALF_scatter); n++) {
+            const double update_us = next_us(run, i->plan.n_steps - 1, 1, run->message[m][1][n]);
+            if (update_us >= 0)
+                add_span(events, run->message[m][1][n], update_us, part_of(i, message) * dtype_bytes(message->dtype));
+        }
+    }
+}
+
+/* Buffers of what is copied or encoded, and what comes in; a second half goes on in the buffer of the first. */
 static void add_buffers(const struct run *run, struct events *events) {
     const struct instance *i = run->of;
     for (uint32_t m = 0; m < i->plan.n_messages; m++) {
         const struct message *message = &i->plan.messages[m];
-        const uint32_t last = message->half == HALF_scatter ? message->other : m;
-        const uint64_t incoming = sums_in_nodes(i, message) ? devices_in_widest_node(&i->cluster) - 1 : 0;
+        const uint32_t last = message_is_first_half(message) ? message->other : m;
+        const uint64_t others = sums_in_nodes(i, message) ? devices_in_widest_node(&i->cluster) - 1 : 0;
+        const uint64_t part = message->half ? part_of(i, message) * dtype_bytes(message->dtype) : 0;
         if (message->half == HALF_gather)
             continue;
         for (uint32_t n = 0; n < PASSES && n < run->n_begun[m] && n < run->n_ended[last]; n++)
             add_span(events, run->message[m][0][n], run->message[last][1][n],
-                     (is_copied(message) + incoming) * message->bytes);
+                     copy_of(message) + encoded_of(i, message) + others * message->bytes + part);
     }
 }
 
 /* The most that the node's first device holds at any moment. */
 static uint64_t most_held(const struct run *run) {
     const struct instance *i = run->of;
-    const size_t most = 2 * (PASSES + 2) * ((size_t)i->model.n_operators + i->model.n_variables + i->plan.n_messages);
+    const size_t spans = (size_t)i->model.n_operators + i->model.n_variables + 2 * (size_t)i->plan.n_messages,
+                 most = 2 * (PASSES + 2) * spans;
     struct events events = {calloc(most, sizeof *events.items), 0};
-    const int64_t always = (int64_t)(i->model.bytes + states_of_all(i));
+    const int64_t always = (int64_t)(parameters_of(i) + states_of_all(i));
     int64_t held = always, peak = always;
     assert_non_null(events.items);
     add_activations(run, &events);
     add_gradients(run, &events);
     add_buffers(run, &events);
+    add_gathered(run, &events);
+    add_sums(run, &events);
     qsort(events.items, events.n, sizeof *events.items, compare_events);
     for (size_t n = 0; n < events.n; n++) {
         held += events.items[n].bytes;
