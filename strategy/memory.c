@@ -36,7 +36,7 @@ struct run {
 
 struct ledger {
     const struct plan *plan;
-    uint32_t places;          /* n_steps + 1 */
+    uint32_t places;          /* 2 * n_steps: at and after each */
     int64_t (*change)[LANES]; /* [places + 1] */
     uint32_t *last_read;      /* [n_variables] the last forward step that reads it */
     uint64_t *split;          /* [n_variables] elements whose states are shared out */
@@ -63,6 +63,16 @@ static uint64_t times(uint64_t bytes, uint64_t n) {
 
 static uint64_t ceil_divide(uint64_t a, uint64_t b) {
     return a / b + (a % b > 0);
+}
+
+/* ---- places ---- */
+
+static uint32_t at(uint32_t step) {
+    return 2 * step;
+}
+
+static uint32_t after(uint32_t step) {
+    return 2 * step + 1;
 }
 
 /* `bytes` lie at the places from `from` to before `until`, around the end if that comes first. */
@@ -106,12 +116,9 @@ static bool is_whole_all_reduce(const struct message *m) {
     return m->kind == SYNC_ALL_REDUCE && m->half == HALF_none;
 }
 
-/* The place where a message is over: first halves go on into the second, whose buffer is theirs. What the update waits
- * for is there until that is done. */
+/* The place where a message is over: first halves go on into the second, whose buffer is theirs. */
 static uint32_t end_of(const struct ledger *l, const struct message *m) {
-    const struct plan *plan = l->plan;
-    const uint32_t gate = message_is_first_half(m) ? plan->messages[m->other].gate : m->gate;
-    return plan->ends_in_update && gate + 1 == plan->n_steps ? plan->n_steps : gate;
+    return at(message_is_first_half(m) ? l->plan->messages[m->other].gate : m->gate);
 }
 
 static const struct piece *pieces_of(const struct ledger *l, const struct message *m) {
@@ -145,15 +152,15 @@ static void share_out(struct ledger *l, const struct message *m) {
     if (!of_sharded_parameters(m))
         return;
     keep_always(l, MEMORY_parameters, part * width);
-    keep(l, MEMORY_gradients, part * width, m->ready + 1, l->plan->n_steps);
+    keep(l, MEMORY_gradients, part * width, after(m->ready), after(l->plan->n_steps - 1));
 }
 
 /* Until when the message needs the gradients in it, and how large they are. */
 static void note_gradients(struct ledger *l, const struct message *m) {
     for (uint32_t i = 0; i < m->n_pieces; i++) {
         const struct piece *piece = &pieces_of(l, m)[i];
-        const uint32_t v = piece->variable, made = l->plan->step_of[l->plan->model->variables[v].producer];
-        const uint32_t until = of_sharded_parameters(m) && is_fused(m) ? m->ready + 1 : end_of(l, m);
+        const uint32_t v = piece->variable, made = at(l->plan->step_of[l->plan->model->variables[v].producer]);
+        const uint32_t until = of_sharded_parameters(m) && is_fused(m) ? after(m->ready) : end_of(l, m);
         if (l->grads[v] == 0 || is_later(l, until, l->grads_until[v], made + 1))
             l->grads_until[v] = until;
         l->grads[v] += own_bytes(l, m, piece);
@@ -163,7 +170,7 @@ static void note_gradients(struct ledger *l, const struct message *m) {
 /* Packing needs the gradients and the buffer for a moment. Those of sharded parameters go with that moment, so it
  * counts to the step that made the last of them. */
 static uint32_t start_of(const struct message *m) {
-    return of_sharded_parameters(m) ? m->ready : m->ready + 1;
+    return of_sharded_parameters(m) ? at(m->ready) : after(m->ready);
 }
 
 /* The run of bytes that a message is gathered into, where it has one. */
@@ -195,9 +202,9 @@ static void keep_incoming(struct ledger *l, const struct message *m) {
     if (m->half == HALF_scatter)
         keep(l, MEMORY_buffers, largest_part(l, m) * dtype_bytes(m->dtype), start_of(m), end_of(l, m));
     if (sums_in_node(l, m))
-        keep(l, MEMORY_buffers, times(m->bytes, l->most_in_node - 1), m->ready + 1, end_of(l, m));
+        keep(l, MEMORY_buffers, times(m->bytes, l->most_in_node - 1), after(m->ready), end_of(l, m));
     if (m->kind == SYNC_ALL_REDUCE && m->algorithm == ALGORITHM_all_gather) {
-        keep(l, LANE_slices, m->bytes, m->ready + 1, end_of(l, m));
+        keep(l, LANE_slices, m->bytes, after(m->ready), end_of(l, m));
         if (l->largest_slice < m->bytes)
             l->largest_slice = m->bytes;
     }
@@ -206,8 +213,8 @@ static void keep_incoming(struct ledger *l, const struct message *m) {
 /* An all-gather of sharded parameters, which are freed after step `last`. */
 static void keep_gathered(struct ledger *l, const struct message *m, uint32_t last) {
     if (is_fused(m)) /* it is unpacked as the gate opens, and for that moment both are there */
-        keep(l, MEMORY_buffers, m->bytes, m->ready + 1, m->gate + 1);
-    keep(l, MEMORY_gathered, m->bytes, is_fused(m) ? m->gate : m->ready + 1, last + 1);
+        keep(l, MEMORY_buffers, m->bytes, after(m->ready), after(m->gate));
+    keep(l, MEMORY_gathered, m->bytes, is_fused(m) ? at(m->gate) : after(m->ready), after(last));
 }
 
 static bool is_for_backward(const struct ledger *l, const struct message *m) {
@@ -298,7 +305,7 @@ static void put_variables(struct ledger *l) {
                     optimizer_bytes(&plan->model->optimizer, variable, variable->elements - l->split[v]));
         keep_always(l, MEMORY_parameters, variable->bytes - l->sharded[v]);
         if (l->grads[v] > 0)
-            keep(l, MEMORY_gradients, l->grads[v], plan->step_of[variable->producer], l->grads_until[v]);
+            keep(l, MEMORY_gradients, l->grads[v], at(plan->step_of[variable->producer]), l->grads_until[v]);
     }
 }
 
@@ -306,8 +313,8 @@ static void put_activations(struct ledger *l) {
     const struct model *model = l->plan->model;
     for (uint32_t i = 0; i < model->n_operators; i++)
         if (model->operators[i].activation_bytes > 0)
-            keep(l, MEMORY_activations, model->operators[i].activation_bytes, l->plan->step_of[i],
-                 l->plan->step_of[model->operators[i].kept_for] + 1);
+            keep(l, MEMORY_activations, model->operators[i].activation_bytes, at(l->plan->step_of[i]),
+                 after(l->plan->step_of[model->operators[i].kept_for]));
 }
 
 /* ---- the sum ---- */
@@ -347,7 +354,8 @@ static void find_peak(const struct ledger *l, struct memory *out) {
         if (sum <= out->peak_bytes)
             continue;
         out->peak_bytes = sum;
-        out->peak_step = place;
+        out->peak_step = (place + 1) / 2;
+        out->peak_between = place % 2 > 0;
         for (int p = 0; p < MEMORY_PARTS; p++)
             out->part_bytes[p] = part[p];
     }
@@ -387,6 +395,7 @@ static void name_place(const struct plan *plan, struct memory *m) {
     const struct model *model = plan->model;
     const uint32_t forward = plan->n_forward_steps, steps = plan->step_of[model->order[model->n_operators - 1]] + 1,
                    step = m->peak_step;
+    const char *before = m->peak_between ? "before " : "";
     uint32_t i = 0;
     if (step >= steps) {
         snprintf(m->place, sizeof m->place, "the update");
@@ -396,9 +405,10 @@ static void name_place(const struct plan *plan, struct memory *m) {
         i++;
     const char *first = model->operators[model->order[i]].name;
     if (step < forward)
-        snprintf(m->place, sizeof m->place, "forward step %u of %u, %s", step + 1, forward, first);
+        snprintf(m->place, sizeof m->place, "%sforward step %u of %u, %s", before, step + 1, forward, first);
     else
-        snprintf(m->place, sizeof m->place, "backward step %u of %u, %s", step - forward + 1, steps - forward, first);
+        snprintf(m->place, sizeof m->place, "%sbackward step %u of %u, %s", before, step - forward + 1, steps - forward,
+                 first);
     text_clean(m->place); /* it may have been cut within a character */
 }
 
@@ -406,7 +416,7 @@ static void name_place(const struct plan *plan, struct memory *m) {
 
 static bool begin(struct ledger *l, const struct plan *plan) {
     const uint32_t n = plan->model->n_variables;
-    *l = (struct ledger){.plan = plan, .places = plan->n_steps + 1};
+    *l = (struct ledger){.plan = plan, .places = 2 * plan->n_steps};
     for (uint32_t node = 0; node < plan->cluster->n_nodes; node++)
         if (l->most_in_node < plan->cluster->nodes[node].devices)
             l->most_in_node = plan->cluster->nodes[node].devices;

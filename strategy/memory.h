@@ -1,12 +1,12 @@
 /* How much memory a plan needs: at most on a device, and on a node for its server.
  *
- * An iteration has a place for each of the plan's steps, and one after the last. Messages end and the optimizer updates
- * the variables at the place after the last step, or at that of the update where this is a step. Everything that takes
- * memory lies there from one place to another, around the end of an iteration where need be. What lies there is summed
- * at each place; the largest sum is the peak. A message's buffer lies from the end of step `ready` until step `gate`
- * begins, however fast or slow the network is; what the update waits for is still there at its place. So the peak is a
- * bound that holds whatever messages take; what a timeline of the plan holds at once is never more. Exact for these
- * rules, O(steps + variables + operators + messages + pieces), and sorting where parameters are sharded.
+ * An iteration has a place for each of the plan's steps, and one after each, where a device waits for messages: after
+ * the last step these end and the optimizer updates the variables. Everything that takes memory lies there from one
+ * place to another, around the end of an iteration where need be. What lies there is summed at each place; the largest
+ * sum is the peak. A message's buffer lies from the end of step `ready` until step `gate` begins, however fast or slow
+ * the network is. So the peak is a bound that holds whatever messages take; what a timeline of the plan holds at once
+ * is never more. Exact for these rules, O(steps + variables + operators + messages + pieces), and sorting where
+ * parameters are sharded.
  *
  *   parameters   the variables; of sharded ones the device's part
  *   gradients    of a variable from the step that makes it until all of its messages have ended: frameworks free it
@@ -57,8 +57,9 @@ struct memory {
     uint64_t peak_bytes;                     /* on a device */
     uint64_t part_bytes[MEMORY_PARTS];       /* at the peak; together peak_bytes */
     uint32_t peak_step;                      /* the first place with the peak; n_steps: after the last step */
+    bool peak_between;                       /* that place is before peak_step begins */
     char place[128];                         /* that place for people: "backward step 3 of 8, fc2.grad", which names
-                                              * the first of the step's operators, or "the update" */
+                                              * the first of the step's operators, "before ..." it, or "the update" */
     bool knows_optimizer, knows_activations; /* false: the model does not say, and they are not counted */
     uint64_t server_bytes;                   /* at most, of the node that needs most for its server; 0: no server */
     uint32_t server;                         /* that node */

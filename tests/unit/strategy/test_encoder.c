@@ -115,6 +115,16 @@ static void a_builder_that_gives_a_figure_outside_its_range_is_refused(void **st
     }
 }
 
+/* 1000 elements are 13 blocks of 80, the last one of 40; four devices take at most 4 blocks each. */
+static void parts_are_whole_blocks(void **state) {
+    (void)state;
+    assert_int_equal(encoder_part_bytes(ENCODING_int8, 80, 1000, 1), 1000 + 13 * 4);
+    assert_int_equal(encoder_part_bytes(ENCODING_int8, 80, 1000, 4), 4 * 84);
+    assert_int_equal(encoder_part_bytes(ENCODING_int8, 80, 1000, 13), 84);
+    assert_int_equal(encoder_part_bytes(ENCODING_int8, 80, 1000, 99), 84);
+    assert_int_equal(encoder_part_bytes(ENCODING_int8, 4096, 1000, 4), 1004);
+}
+
 /* The word stands for the usual figure; the text that the id is of says the figure. What is cast stays a word. */
 static void an_encoder_is_written_with_its_figure_and_read_again(void **state) {
     const struct world *w = *state;
@@ -328,6 +338,7 @@ int main(void) {
         cmocka_unit_test_setup_teardown(messages_have_the_elements_that_are_picked_and_their_places, open_world,
                                         close_world),
         cmocka_unit_test(picked_elements_of_all_devices_go_to_all),
+        cmocka_unit_test(parts_are_whole_blocks),
         cmocka_unit_test(an_exchange_takes_the_bytes_of_a_ring_and_two_passes_between),
         cmocka_unit_test(devices_of_a_node_send_their_parts_through_one_nic),
         cmocka_unit_test(fixed_collectives_hold_for_both_ways_together_and_one_device_pays_nothing),

@@ -112,6 +112,18 @@ static void buffers_of_encoded_messages_are_told_apart(void **state) {
                    (const uint64_t[]){8000, 8000, 16000, 0, 0, 2000, 100}, "backward step 2 of 2, x.grad");
 }
 
+/* a is encoded where it lies: ten blocks of 104 bytes, and three of them from each of four devices. b and c, 1000
+ * elements, are gathered into a run of f32 before. A credit of 0 changes nothing. */
+static void an_encoder_needs_what_it_makes_and_what_comes_in(void **state) {
+    (void)state;
+#define INT8(k) ",'encoding':{'kind':'int8','block_size':100}" IN_GROUP(k)
+    const uint64_t encoded = 1040 + 4 * 312;
+    assert_lowered(ADAM, STRATEGY("", "", INT8(0), INT8(1)),
+                   (const uint64_t[]){8000, 8000, 16000, 0, 4000, 2 * encoded, 0}, "the update");
+    assert_lowered(ADAM, STRATEGY(",'credit_bytes':0", "", INT8(0), INT8(1)),
+                   (const uint64_t[]){8000, 8000, 16000, 0, 4000, 2 * encoded, 0}, "the update");
+}
+
 /* a has 10 rows of 100 elements, of which 2 move: 2 * (400 + 8) bytes, from each of four devices. The row's indices lie
  * with the gradient. */
 static void gathered_rows_come_from_all_devices(void **state) {
@@ -209,6 +221,42 @@ static void sharded_parameters_are_gathered_and_freed(void **state) {
     release(&l);
 }
 
+/* b and c are sharded on four devices, and stay gathered; a, of the last backward step, is served. Before the update
+ * the first device of a node takes in what the other one sends of a, 4000 bytes, while the sum of b and c may still be
+ * on its way, in 4000 bytes, with a quarter that comes in and a quarter that stays. */
+static void before_the_update_all_that_is_left_may_be_on_its_way(void **state) {
+    (void)state;
+    struct lowered l;
+    const uint64_t want[] = {4000 + 1000, 4000 + 1000, 10000, 0, 4000 + 5000, 0, 0};
+    lower(&l, ADAM, NODES("{'name':'n','count':2,'devices':2,'nic_gbit_per_s':1,'device_link_gbyte_per_s':1}"),
+          STRATEGY("", ",'sharded':'parameters','reshard_after_forward':false",
+                   ",'sync':{'kind':'parameter_server','servers':['n1']}", IN_GROUP(1)));
+    assert_peak(&l.memory, want, "the update");
+    release(&l);
+}
+
+/* Layers of 8000, 400, 400 and 8000 bytes on two devices, each a group of one message where it lies. Between the
+ * backward steps of b and c the sum of a may still be on its way (8000 bytes, with 4000 that come in and 4000 that
+ * stay), that of b is (400, 200 and 200), c is gathered, and d may be. Steps hold less: a's gradients have gone at c's,
+ * and d is not there yet at b's. */
+static void between_two_steps_a_sum_and_a_gather_may_meet(void **state) {
+    (void)state;
+#define LAYER(l)   "{'name':'" l "','forward_us':1,'backward_us':1,'variables':['" l "']}"
+#define OF(k)      "{'id':" #k ",'sharded':'parameters'}"
+#define IN(l, k)   "{'name':'" l "'" IN_GROUP(k) "}"
+#define SIZE(l, n) "{'name':'" l "','shape':[" #n "]}"
+    static const char model[] =
+        "{'schema':'syncopate.model/1','name':'four','variables':[" SIZE("d", 2000) "," SIZE("c", 100) "," SIZE(
+            "b", 100) "," SIZE("a", 2000) "],'layers':[" LAYER("d") "," LAYER("c") "," LAYER("b") "," LAYER("a") "]}";
+    static const char strategy[] =
+        "{'schema':'syncopate.strategy/1','name':'s','schedule':{'policy':'fifo'},'groups':[" OF(0) "," OF(1) "," OF(
+            2) "," OF(3) "],'variables':[" IN("d", 0) "," IN("c", 1) "," IN("b", 2) "," IN("a", 3) "]}";
+    struct lowered l;
+    lower(&l, model, NODES("{'name':'n','count':2,'nic_gbit_per_s':1}"), strategy);
+    assert_peak(&l.memory, (const uint64_t[]){8400, 12600, 0, 8400, 4200, 0, 0}, "before backward step 3 of 4, c.grad");
+    release(&l);
+}
+
 static void a_budget_is_held_to_the_byte(void **state) {
     (void)state;
     struct lowered l;
@@ -281,10 +329,13 @@ int main(void) {
         cmocka_unit_test(what_a_model_does_not_say_is_not_counted),
         cmocka_unit_test(halves_share_the_optimizer_out),
         cmocka_unit_test(buffers_of_encoded_messages_are_told_apart),
+        cmocka_unit_test(an_encoder_needs_what_it_makes_and_what_comes_in),
         cmocka_unit_test(gathered_rows_come_from_all_devices),
         cmocka_unit_test(the_first_device_of_a_node_adds_up),
         cmocka_unit_test(a_server_has_its_sums_and_the_pushes),
         cmocka_unit_test(sharded_parameters_are_gathered_and_freed),
+        cmocka_unit_test(before_the_update_all_that_is_left_may_be_on_its_way),
+        cmocka_unit_test(between_two_steps_a_sum_and_a_gather_may_meet),
         cmocka_unit_test(a_budget_is_held_to_the_byte),
         cmocka_unit_test(updates_have_no_prediction),
         cmocka_unit_test(optimizers_keep_what_their_frameworks_allocate),
