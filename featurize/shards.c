@@ -105,19 +105,27 @@ static void add_server(const struct survey *s, const struct variable_sync *sync,
     facts->server_devices = s->cost->cluster->nodes[server].devices;
 }
 
+/* The part of its message's bytes that a piece with an encoder has: blocks run across pieces. */
+static double encoded_bytes(const struct survey *s, uint32_t at) {
+    const struct message *message = &s->plan->messages[s->message_of[at]];
+    return (double)s->plan->pieces[s->piece[at]].bytes * (double)message->bytes / (double)message_piece_bytes(message);
+}
+
 /* Shard k, whose pieces begin at *at; moves it past them. */
 static void describe(const struct survey *s, uint32_t place, const struct variable_sync *sync, uint32_t k,
                      uint64_t end_bytes, uint64_t bytes, uint32_t *at, struct facts *facts) {
     uint32_t v = s->gradients[place].variable;
+    double encoded = 0;
     add_sync(sync, facts);
     facts->bytes = (double)bytes;
-    for (; *at < s->first_piece[v + 1] && s->plan->pieces[s->piece[*at]].offset_bytes < end_bytes; ++*at)
+    for (; *at < s->first_piece[v + 1] && s->plan->pieces[s->piece[*at]].offset_bytes < end_bytes; ++*at) {
         add_piece(s, place, *at, facts);
+        encoded += encoded_bytes(s, *at);
+    }
     facts->log2_message_bytes = feature_share(facts->log2_message_bytes, facts->bytes);
     facts->wait_us = feature_share(facts->wait_us, facts->bytes);
     if (encoding_is_encoder(sync->encoding))
-        facts->bytes = (double)encoder_bytes(sync->encoding, sync->figure,
-                                             bytes / dtype_bytes(s->plan->model->variables[v].dtype));
+        facts->bytes = encoded;
     if (sync->kind == SYNC_PARAMETER_SERVER)
         add_server(s, sync, k, facts);
 }

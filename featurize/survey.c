@@ -29,9 +29,10 @@ static enum status order_gradients(struct survey *s, struct error *err) {
 }
 
 static int by_offset(const void *a, const void *b, void *survey) {
+    const uint32_t i = *(const uint32_t *)a, j = *(const uint32_t *)b;
     const struct piece *pieces = ((const struct survey *)survey)->plan->pieces;
-    const struct piece *x = &pieces[*(const uint32_t *)a], *y = &pieces[*(const uint32_t *)b];
-    return (x->offset_bytes > y->offset_bytes) - (x->offset_bytes < y->offset_bytes);
+    const uint64_t x = pieces[i].offset_bytes, y = pieces[j].offset_bytes;
+    return x != y ? (x > y) - (x < y) : (i > j) - (i < j);
 }
 
 static enum status sort_pieces(struct survey *s, struct error *err) {

@@ -216,6 +216,52 @@ static void messages_are_counted_priced_and_placed(void **state) {
     instance_close(&in);
 }
 
+/* b and c share a group of sharded parameters: two gathers and a reduce-scatter of 12000 bytes, 50 + 60 us each. Only
+ * the last of them carries gradients. */
+static void of_sharded_parameters_the_sums_say_when_and_all_three_cost(void **state) {
+    (void)state;
+    struct instance in;
+    instance_open(&in, MODEL, CLUSTER,
+                  STRATEGY("'policy':'fifo'", "{'id':0,'sharded':'parameters'},{'id':1}",
+                           "{'name':'a','sync':{'kind':'all_reduce','group':1}},"
+                           "{'name':'b','sync':{'kind':'all_reduce','group':0}},"
+                           "{'name':'c','sync':{'kind':'all_reduce','group':0}}"));
+    SHARD_COUNTS(&in, ROW_C, log2_bytes, 4000);
+    SHARD_COUNTS(&in, ROW_C, log2_messages, 1);
+    SHARD_COUNTS(&in, ROW_C, log2_message_bytes, 12000);
+    SHARD_COUNTS(&in, ROW_C, log2_cc_messages, 1);
+    SHARD_COUNTS(&in, ROW_C, log2_cc_startup_us, 50);
+    SHARD_COUNTS(&in, ROW_C, log2_cc_transfer_us, 60);
+    GLOBAL_COUNTS(&in, log2_all_reduces, 4);
+    GLOBAL_COUNTS(&in, log2_startup_us, 3 * 50 + 100);
+    GLOBAL_COUNTS(&in, log2_transfer_us, 3 * 60 + 40);
+    /* The sum is ready with b at 100 of 120 us, a at 120; c's 4000 bytes wait 40 us. */
+    GLOBAL_IS(&in, ready_share, (12000 * 100 + 4000 * 120) / (16000 * 120.0));
+    GLOBAL_IS(&in, wait_share, 4000 * 40 / (16000 * 120.0));
+    SHARD_IS(&in, ROW_C, wait_share, 40 / 120.0);
+    SHARD_IS(&in, ROW_B, wait_share, 0.0);
+    /* The forward pass needs what was gathered with b, at 10 of 90 us; before the update it is a that comes last. */
+    GLOBAL_IS(&in, gate_share, 12000 * 10 / (16000 * 90.0));
+    GLOBAL_COUNTS(&in, log2_last_bytes, 4000);
+    instance_close(&in);
+}
+
+/* b and c are encoded together in blocks of 1600 elements: 3000 elements, 1 byte each, and two scales. */
+static void an_encoded_message_is_shared_out_by_the_bytes_before(void **state) {
+    (void)state;
+    struct instance in;
+    instance_open(
+        &in, MODEL, CLUSTER,
+        STRATEGY("'policy':'fifo'", "{'id':0},{'id':1}",
+                 "{'name':'a','sync':{'kind':'all_reduce','group':1}},"
+                 "{'name':'b','encoding':{'kind':'int8','block_size':1600},'sync':{'kind':'all_reduce','group':0}},"
+                 "{'name':'c','encoding':{'kind':'int8','block_size':1600},'sync':{'kind':'all_reduce','group':0}}"));
+    SHARD_COUNTS(&in, ROW_C, log2_bytes, 3008 / 3.0);
+    SHARD_COUNTS(&in, ROW_B, log2_bytes, 3008 * 2 / 3.0);
+    SHARD_IS(&in, ROW_B, encoding_none, 0.0);
+    instance_close(&in);
+}
+
 static void the_timeline_enters_as_times_and_as_parts_of_the_iteration(void **state) {
     (void)state;
     struct instance in;
@@ -444,6 +490,8 @@ int main(void) {
         cmocka_unit_test(a_worker_that_sends_more_than_any_server_receives_decides),
         cmocka_unit_test(nics_carry_pushes_and_the_all_reduce),
         cmocka_unit_test(messages_are_counted_priced_and_placed),
+        cmocka_unit_test(of_sharded_parameters_the_sums_say_when_and_all_three_cost),
+        cmocka_unit_test(an_encoded_message_is_shared_out_by_the_bytes_before),
         cmocka_unit_test(the_timeline_enters_as_times_and_as_parts_of_the_iteration),
         cmocka_unit_test(knobs_of_a_mixed_strategy),
         cmocka_unit_test(a_credit_without_limit_is_that_of_the_whole_model),
