@@ -194,6 +194,11 @@ static void keep_encoder(struct ledger *l, const struct message *m) {
         return;
     if (m->n_pieces > 1 || m->dtype != DTYPE_f32)
         keep(l, MEMORY_buffers, elements * sizeof(float), from, until);
+    if (m->encoder == ENCODING_topk) {
+        keep(l, MEMORY_encoding, times(m->bytes, n), from, until);
+        keep_always(l, MEMORY_encoding, elements * sizeof(float)); /* what did not travel yet */
+        return;
+    }
     keep(l, MEMORY_encoding, m->bytes + times(encoder_part_bytes(m->encoder, m->figure, elements, n), n), from, until);
 }
 

@@ -115,6 +115,8 @@ static uint64_t copy_of(const struct message *m) {
 /* What an encoder makes of the message, and what comes in from all devices. Device k adds the blocks from k * blocks /
  * n on. */
 static uint64_t encoded_of(const struct instance *i, const struct message *m) {
+    if (m->encoder == ENCODING_topk)
+        return i->cluster.n_devices * m->bytes;
     const uint64_t elements = message_piece_bytes(m) / dtype_bytes(m->dtype), n = i->cluster.n_devices,
                    block = m->encoder ? (uint64_t)m->figure : 1, blocks = divide_up(elements, block);
     uint64_t most = 0;
@@ -324,6 +326,8 @@ static void messages_at(const struct instance *i, uint32_t place, uint64_t part[
             largest = m->bytes > largest ? m->bytes : largest;
         if (all_gather)
             largest_rows = m->bytes > largest_rows ? m->bytes : largest_rows;
+        if (m->encoder == ENCODING_topk) /* what was never sent stays */
+            part[MEMORY_encoding] += message_piece_bytes(m) / dtype_bytes(m->dtype) * sizeof(float);
         if (m->half == HALF_gather || !may_go(i, m, place))
             continue;
         const uint64_t cast = m->encoder ? 0 : m->encoded_bytes;
