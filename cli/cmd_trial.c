@@ -21,6 +21,7 @@
 #include "cli/runner_options.h"
 #include "cli/updates_output.h"
 #include "simulator/expectation.h"
+#include "strategy/memory.h"
 #include "tuner/predict/predictor.h"
 #include "tuner/session/runners.h"
 #include "tuner/session/trials.h"
@@ -37,9 +38,17 @@ struct trial_command_options {
 
 /* What simulation says of the trial. */
 struct expected {
-    double us; /* an iteration, or a round of updates */
+    double us;              /* an iteration, or a round of updates */
+    uint64_t buffers_bytes; /* of messages, at most on a device; not of updates */
     struct updates_prediction updates;
 };
+
+static bool add_memory(cJSON *root, const struct expected *expected, const struct trial_result *result) {
+    cJSON *memory = cJSON_AddObjectToObject(root, "memory");
+    return memory && cJSON_AddNumberToObject(memory, "predicted_buffers_bytes", (double)expected->buffers_bytes) &&
+           cJSON_AddNumberToObject(memory, "buffers_bytes", (double)result->buffers_bytes) &&
+           cJSON_AddNumberToObject(memory, "grown_bytes", (double)result->grown_bytes);
+}
 
 static enum status print_json(const struct strategy *strategy, const struct summary *m, const struct expected *expected,
                               uint64_t seed, const struct tune_outcome *outcome, const struct trial_result *result,
@@ -55,6 +64,7 @@ static enum status print_json(const struct strategy *strategy, const struct summ
               cJSON_AddNumberToObject(root, "low_us", m->low_us) &&
               cJSON_AddNumberToObject(root, "high_us", m->high_us) &&
               (!updates || (updates_add(root, updates) && updates_add_predicted(root, &expected->updates))) &&
+              (!result->grown_bytes || add_memory(root, expected, result)) &&
               (!result->training.given || training_add(root, &result->training));
     cJSON *times = ok ? cJSON_AddArrayToObject(root, "iterations_us") : NULL;
     ok = ok && times;
@@ -81,6 +91,16 @@ static void print_words(const struct strategy *strategy, const struct summary *m
                units_format_time(predicted_us, predicted, sizeof predicted), (predicted_us / m->median_us - 1) * 100);
 }
 
+static void print_memory(const struct expected *expected, const struct trial_result *result) {
+    char buffers[32], predicted[32], grown[32];
+    text_print(
+        stdout,
+        "Buffers of messages: %s at once on the device that has most, predicted at most %s; its process grew by %s.\n",
+        units_format_bytes(result->buffers_bytes, buffers, sizeof buffers),
+        units_format_bytes(expected->buffers_bytes, predicted, sizeof predicted),
+        units_format_bytes(result->grown_bytes, grown, sizeof grown));
+}
+
 static enum status report(const struct strategy *strategy, const struct trial_command_options *words,
                           const struct expected *expected, const struct tune_outcome *outcome,
                           const struct trial_result *result, struct error *err) {
@@ -96,6 +116,8 @@ static enum status report(const struct strategy *strategy, const struct trial_co
         print_weather(strategy, &summary, expected->us, words->seed);
     else if (!st)
         print_words(strategy, &summary, expected->us);
+    if (!st && !words->json && result->grown_bytes > 0)
+        print_memory(expected, result);
     if (!st && !words->json && result->training.given)
         training_print(words->train, &result->training);
     return st;
@@ -158,15 +180,27 @@ static enum status expect_plan(const struct plan *plan, const struct cost *cost,
     return st;
 }
 
+static enum status expect_memory(const struct plan *plan, struct expected *out, struct error *err) {
+    struct memory memory;
+    if (!consistency_is_plain(&plan->consistency))
+        return ST_OK;
+    enum status st = memory_of_plan(plan, &memory, err);
+    out->buffers_bytes = st ? 0 : memory.buffers_bytes;
+    return st;
+}
+
 static enum status expect(const struct inputs *inputs, const struct strategy *strategy,
                           const struct trial_command_options *words, struct expected *out, struct error *err) {
     struct cost cost = {0};
     struct plan plan;
-    if (consistency_is_plain(&strategy->consistency) && words->seed == 0)
-        return predict(inputs, strategy, &out->us, err);
     enum status st = plan_lower(&inputs->model, &inputs->cluster, strategy, &plan, err);
     if (st)
         return st;
+    st = expect_memory(&plan, out, err);
+    if (st || (consistency_is_plain(&strategy->consistency) && words->seed == 0)) {
+        plan_release(&plan);
+        return st ? st : predict(inputs, strategy, &out->us, err);
+    }
     st = cost_init(&cost, &inputs->cluster, err);
     if (!st)
         st = expect_plan(&plan, &cost, words, out, err);

@@ -355,7 +355,8 @@ static void find_peak(const struct ledger *l, struct memory *out) {
     for (uint32_t place = 0; place < l->places; place++) {
         for (int lane = 0; lane < LANES; lane++)
             lanes[lane] += l->change[place][lane];
-        const uint64_t sum = parts_at(l, lanes, part);
+        const uint64_t sum = parts_at(l, lanes, part), buffers = part[MEMORY_buffers] + part[MEMORY_encoding];
+        out->buffers_bytes = buffers > out->buffers_bytes ? buffers : out->buffers_bytes;
         if (sum <= out->peak_bytes)
             continue;
         out->peak_bytes = sum;

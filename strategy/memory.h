@@ -64,6 +64,7 @@ struct memory {
     bool knows_optimizer, knows_activations; /* false: the model does not say, and they are not counted */
     uint64_t server_bytes;                   /* at most, of the node that needs most for its server; 0: no server */
     uint32_t server;                         /* that node */
+    uint64_t buffers_bytes;                  /* the most that buffers and encoding take together, at any place */
 };
 
 const char *memory_part_name(enum memory_part part);

@@ -99,6 +99,8 @@ static bool take_event(void *context, const char *event, const cJSON *line) {
     else if (strcmp(event, "done") == 0) {
         trial->done = true;
         trial->result.checked = (uint64_t)number(line, "checked");
+        trial->result.buffers_bytes = (uint64_t)number(line, "buffers_bytes");
+        trial->result.grown_bytes = (uint64_t)number(line, "grown_bytes");
     } else if (trial->result.updates)
         trial_updates_take(trial->result.updates, event, line);
     trial_training_take(&trial->result.training, event, line);

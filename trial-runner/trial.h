@@ -59,10 +59,13 @@ struct trial_request {
 
 struct trial_result {
     enum trial_ending ending;
-    uint32_t n;                    /* measured iterations, also of trials that did not complete */
-    double *time_us;               /* [n] */
-    double median_us;              /* 0 when n = 0 */
-    uint64_t checked;              /* sampled sums found right */
+    uint32_t n;       /* measured iterations, also of trials that did not complete */
+    double *time_us;  /* [n] */
+    double median_us; /* 0 when n = 0 */
+    uint64_t checked; /* sampled sums found right */
+    /* Of the device that has most: bytes of message buffers in use at once, and by how much its process grew; 0: not
+     * measured. */
+    uint64_t buffers_bytes, grown_bytes;
     struct trial_updates *updates; /* where the strategy has a "consistency"; else NULL */
     struct trial_training training;
     double wall_s;

@@ -1,8 +1,7 @@
 #!/bin/bash
-# Predictions of memory and budgets, as a person meets them: simulate, compare and tune. Needs OUT; prints ok, not ok and
-# skip lines (tests/README.md).
-# Computes: it waits for nothing and times nothing.
-# Plan: 21
+# Predictions of memory and budgets, as a person meets them: simulate, compare and tune; and what the MPI worker's processes
+# really take. Needs OUT; prints ok, not ok and skip lines (tests/README.md).
+# Plan: 26
 set -u
 cd "$(dirname "$0")/../.."
 source tests/cli/check.bash
@@ -95,3 +94,48 @@ verdict a_session_of_nothing_says_the_least $? "$(cat err)"
 [ $? = 3 ] && grep -q 'nothing that is tried fits into 29.3 KiB on a device; dear does, with ' err
 verdict or_what_would_fit_and_is_not_searched $? "$(cat err)"
 check stale_models_have_no_budget 2 'or give a budget' "$syncopate" tune model.json four.json --runner local --memory 1MB --allow-stale 2
+
+# ---- real runs ----
+
+if ! command -v mpirun >/dev/null; then
+    echo "skip memory_that_is_really_taken: needs mpirun"
+    exit 0
+fi
+cat >large.json <<'END'
+{"schema":"syncopate.model/1","name":"large","variables":[{"name":"a","shape":[1000003]},{"name":"b","shape":[1500000]},
+ {"name":"c","shape":[3]},{"name":"d","shape":[2000000]}],
+ "layers":[{"name":"1","forward_us":4000,"backward_us":6000,"variables":["a","c"]},
+           {"name":"2","forward_us":4000,"backward_us":6000,"variables":["b"]},
+           {"name":"3","forward_us":4000,"backward_us":6000,"variables":["d"]}]}
+END
+# all NAME GROUP ENCODING: every variable in one group
+all() {
+    local encoding=${3:+,\"encoding\":$3}
+    cat >"$1.json" <<END
+{"schema":"syncopate.strategy/1","name":"$1","schedule":{"policy":"fifo"},"groups":[{"id":0$2}],
+ "variables":[{"name":"a"$encoding,"sync":{"kind":"all_reduce","group":0}},{"name":"b"$encoding,"sync":{"kind":"all_reduce","group":0}},
+              {"name":"c"$encoding,"sync":{"kind":"all_reduce","group":0}},{"name":"d"$encoding,"sync":{"kind":"all_reduce","group":0}}]}
+END
+}
+all whole ""
+all scattered ',"sharded":"optimizer"'
+all shards ',"sharded":"parameters"'
+all int8 "" '{"kind":"int8"}'
+# taken NAME SHARE: a trial's buffers are at most the predicted ones, and of these at least the SHARE; where SHARE is 1 the
+# process grew by no more than 5% beyond them, and 2 MiB for the library.
+taken() {
+    "$syncopate" trial large.json four.json --strategy "$1.json" --runner local --iterations 3 --warmup 1 --json >out 2>err
+    python3 - "$2" <<'END' 2>>err
+import json, sys
+memory, share = json.load(open("out"))["memory"], float(sys.argv[1])
+predicted, buffers, grown = (memory[k] for k in ("predicted_buffers_bytes", "buffers_bytes", "grown_bytes"))
+assert share * predicted <= buffers <= predicted, memory
+assert share < 1 or buffers <= grown <= 1.05 * predicted + (2 << 20), memory
+END
+    verdict "buffers_of_$1_are_those_predicted" $? "$(tail -n 1 err)"
+}
+taken whole 0.999 # the library has as much again
+taken scattered 1
+taken shards 0.8 # what is packed and what is unpacked need not meet
+taken int8 1
+check a_trial_says_it 0 'Buffers of messages: 21.5 MiB at once on the device that has most, predicted at most 21.5 MiB' "$syncopate" trial large.json four.json --strategy scattered.json --runner local --iterations 1

@@ -27,8 +27,11 @@ struct execute_options {
 };
 
 struct execute_result {
-    double *time_us;   /* [iterations], for the caller to free; device 0's clock */
-    uint64_t checked;  /* sampled sums found right, over all devices */
+    double *time_us;  /* [iterations], for the caller to free; device 0's clock */
+    uint64_t checked; /* sampled sums found right, over all devices */
+    /* Of the device that has most: bytes of buffers that were in use at once, and by how much its process grew at most
+     * in the run, which the library's own buffers are part of. 0 where they are not measured; on device 0 only. */
+    uint64_t buffers_bytes, grown_bytes;
     double compute_us; /* median over iterations of what the operators took on device 0; 0 where it is not measured */
     /* [iterations], for the caller to free: from the start of the first message to the end of the last one on this
      * device, which sees a message start when its own gradient is there. NULL unless time_messages. */

@@ -269,6 +269,10 @@ static void execute(const struct options *options, struct trial *trial) {
         cJSON *line = report_event("done");
         cJSON_AddNumberToObject(line, "iterations", options->execute.iterations);
         cJSON_AddNumberToObject(line, "checked", (double)result.checked);
+        if (result.grown_bytes > 0) {
+            cJSON_AddNumberToObject(line, "buffers_bytes", (double)result.buffers_bytes);
+            cJSON_AddNumberToObject(line, "grown_bytes", (double)result.grown_bytes);
+        }
         if (result.compute_us > 0)
             cJSON_AddNumberToObject(line, "compute_us", result.compute_us);
         report_send(line);

@@ -1,6 +1,6 @@
 /* The MPI worker's buffers (trial-runner/worker/mpi/pool.h) against a plain list of what is free: a buffer is the
  * owner's alone until it is given back, the smallest that is large enough serves again, and one of more than twice the
- * size does not. */
+ * size does not. It counts the bytes that were taken at once. */
 #include <string.h>
 
 #include "base/rng.h"
@@ -21,6 +21,7 @@ struct plain {
     struct rng rng;
     struct pool pool;
     uint32_t n, n_taken, reused;
+    uint64_t most_bytes; /* that were taken at once */
     struct buffer list[EVENTS];
 };
 
@@ -68,6 +69,11 @@ static void take(struct plain *p) {
     b->mark = (unsigned char)rng_next(&p->rng);
     memset(b->data, b->mark, bytes);
     p->n_taken++;
+    uint64_t taken = 0;
+    for (uint32_t i = 0; i < p->n; i++)
+        taken += p->list[i].taken ? p->list[i].used : 0;
+    p->most_bytes = taken > p->most_bytes ? taken : p->most_bytes;
+    assert_int_equal(p->pool.most_bytes, p->most_bytes);
 }
 
 static void give(struct plain *p, struct buffer *b) {
@@ -106,9 +112,21 @@ static void a_buffer_is_its_owners_alone_and_the_best_fit_serves_again(void **st
     }
 }
 
+/* The parts of a ring of four differ by an element. */
+static void large_buffers_of_almost_the_same_size_serve_for_each_other(void **state) {
+    (void)state;
+    struct pool pool = {0};
+    void *first = pool_take(&pool, 4500004);
+    pool_give(&pool, first);
+    assert_ptr_equal(pool_take(&pool, 4500008), first);
+    pool_give(&pool, first);
+    pool_release(&pool);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_buffer_is_its_owners_alone_and_the_best_fit_serves_again),
+        cmocka_unit_test(large_buffers_of_almost_the_same_size_serve_for_each_other),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

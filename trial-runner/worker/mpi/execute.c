@@ -14,6 +14,7 @@
 #include "trial-runner/worker/mpi/updates.h"
 #include "trial-runner/worker/pause.h"
 #include "trial-runner/worker/report.h"
+#include "trial-runner/worker/resident.h"
 #include "trial-runner/worker/trace.h"
 
 struct executor {
@@ -23,6 +24,7 @@ struct executor {
     struct exchange exchange;
     double scale; /* of this iteration */
     uint32_t total, iteration, step;
+    uint64_t resident_bytes; /* before the first iteration, with all gradients */
     bool computing;
     double clock_us;  /* end of the step that runs, or of the last one */
     double *start_us; /* [total + 1] of each forward pass */
@@ -134,6 +136,10 @@ static void collect(struct executor *e, struct execute_result *out) {
         trace_messages_us(&e->trace, options->iterations, out->messages_us);
     }
     MPI_Reduce(&checked, &out->checked, 1, MPI_UINT64_T, MPI_SUM, 0, e->world->workers);
+    const uint64_t grown = resident_most_bytes();
+    MPI_Reduce(&e->exchange.pool.most_bytes, &out->buffers_bytes, 1, MPI_UINT64_T, MPI_MAX, 0, e->world->workers);
+    const uint64_t more = grown > e->resident_bytes ? grown - e->resident_bytes : 0;
+    MPI_Reduce(&more, &out->grown_bytes, 1, MPI_UINT64_T, MPI_MAX, 0, e->world->workers);
 }
 
 static void worker_init(struct executor *e) {
@@ -173,6 +179,7 @@ void execute_run(const struct plan *plan, const struct world *world, const struc
     }
     struct executor e = {.plan = plan, .world = world, .options = options, .total = total};
     worker_init(&e);
+    e.resident_bytes = resident_begin();
     MPI_Barrier(MPI_COMM_WORLD);
     e.trace.origin_us = e.clock_us = e.exchange.descent.learned.began_us = clock_now_us();
     if (plan->ends_in_update) /* as if there had been an iteration before */

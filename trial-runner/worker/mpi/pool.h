@@ -8,7 +8,8 @@
 
 struct pool_buffer;
 struct pool {
-    struct pool_buffer *free; /* smallest first */
+    struct pool_buffer *free;         /* smallest first */
+    uint64_t taken_bytes, most_bytes; /* asked for and not given back; the most that this ever was */
 };
 
 void *pool_take(struct pool *pool, uint64_t bytes); /* aligned for any type; ends the job when memory is out */
