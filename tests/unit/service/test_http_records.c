@@ -778,6 +778,33 @@ static bool take_and_finish(const char *session, double us) {
     return stale;
 }
 
+/* The toy's variables and gradients are 557056 bytes: with as much a trial is handed out, with less none could be. */
+static void a_session_keeps_to_its_memory(void **state) {
+    (void)state;
+    static const char *const wrong[] = {"0", "-1", "1.5", "true", "\"2\""};
+    char body[256];
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+        snprintf(body, sizeof body, "{\"model\":\"toy\",\"cluster\":\"four\",\"memory_bytes\":%s}", wrong[i]);
+        struct reply *r = site_post(&site, "/api/v1/sessions", body);
+        assert_problem(r, 422, "invalid");
+        assert_pointer(r, "/memory_bytes");
+    }
+    struct reply *r =
+        site_post(&site, "/api/v1/sessions", "{\"model\":\"toy\",\"cluster\":\"four\",\"memory_bytes\":9}");
+    assert_problem(r, 422, "infeasible");
+    assert_contains(r->body, "nothing fits into 9 B on a device: the least that any needs is ");
+    cJSON *json =
+        reply_json(site_post(&site, "/api/v1/sessions",
+                             "{\"model\":\"toy\",\"cluster\":\"four\",\"ranker\":\"none\",\"budget\":{\"trials\":4},"
+                             "\"final_rounds\":0,\"memory_bytes\":557056}"),
+                   201);
+    char session[128];
+    snprintf(session, sizeof session, "%s", text_of(json, "href"));
+    cJSON_Delete(json);
+    for (int k = 0; k < 4; k++)
+        take_and_finish(session, 40000 + k);
+}
+
 static void a_session_tries_stale_models_where_it_is_asked_to(void **state) {
     (void)state;
     static const char *const wrong[] = {"0", "1001", "-1", "1.5", "true", "\"2\""};
@@ -1313,6 +1340,7 @@ int main(void) {
         TEAMS(a_token_has_so_many_trials_a_day),
         OPEN(what_a_client_has_is_not_sent_again_while_it_is_there),
         OPEN(a_session_learns_from_trials_that_it_is_given),
+        OPEN(a_session_keeps_to_its_memory),
         OPEN(a_session_tries_stale_models_where_it_is_asked_to),
         OPEN(weather_must_fit_the_cluster_the_ranker_and_the_runner),
         OPEN(a_session_in_weather_goes_by_means_of_trials_that_met_it),

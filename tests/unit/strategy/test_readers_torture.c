@@ -3,6 +3,7 @@
 
 #include "base/json.h"
 #include "strategy/cluster.h"
+#include "strategy/memory.h"
 #include "strategy/model.h"
 #include "strategy/plan.h"
 #include "strategy/strategy.h"
@@ -11,15 +12,18 @@
 #include "tests/unit/strategy/descriptions.h"
 
 static const char operators[] =
-    "{'schema':'syncopate.model/1','name':'m','variables':[{'name':'a','shape':[6,4]},{'name':'b','shape':[8]}],"
-    "'operators':[{'name':'f','phase':'forward','time_us':1,'reads':['a','b']},"
+    "{'schema':'syncopate.model/"
+    "1','name':'m','optimizer':{'name':'adam','master_copy':true},'variables':[{'name':'a','shape':[6,4]},{'name':'b','"
+    "shape':[8]}],"
+    "'operators':[{'name':'f','phase':'forward','time_us':1,'reads':['a','b'],'activation_bytes':9,'kept_for':'g'},"
     "{'name':'g','phase':'backward','time_us':2,'after':['f'],'produces':['b','a']}]}";
 static const char layers[] =
     "{'schema':'syncopate.model/1','name':'m','variables':[{'name':'a','shape':[6,4]},{'name':'b','shape':[8]}],"
     "'layers':[{'name':'x','forward_us':1,'backward_us':2,'variables':['a']},"
     "{'name':'y','forward_us':1,'backward_us':2,'variables':['b']}]}";
 static const char cluster[] =
-    "{'schema':'syncopate.cluster/1','name':'c','nodes':[{'name':'n','count':2,'nic_gbit_per_s':1}],"
+    "{'schema':'syncopate.cluster/"
+    "1','name':'c','nodes':[{'name':'n','count':2,'nic_gbit_per_s':1,'device_memory_gbyte':8,'memory_gbyte':9}],"
     "'links':[{'from':'n1','to':'n2','gbit_per_s':2}],'collectives':{'all_reduce':{'startup_us':1,'per_byte_ns':1}},"
     "'measurements':[{'operation':'push','bytes':1,'time_us':1}],'runtime':{'push_us':1},"
     "'variability':{'network':{'every_us':5,'rates':[{'gbit_per_s':1,'share':1}]},'background':{'until_us':10000,"
@@ -126,6 +130,22 @@ static enum status lower_twice(void *from, struct error *err) {
     return st;
 }
 
+static enum status find_memory(void *from, struct error *err) {
+    struct plan p = {0};
+    struct memory memory = {.peak_bytes = 7};
+    enum status st = plan_lower(&texts.model, &texts.cluster_read, from, &p, err);
+    if (st)
+        return st;
+    st = memory_of_plan(&p, &memory, err);
+    plan_release(&p);
+    if (st)
+        return memory.peak_bytes == 7 ? st : error_set(err, ST_CONFLICT, "the output was written on failure");
+    cJSON *root = cJSON_CreateObject();
+    st = root && memory_write(&memory, &texts.cluster_read, root) ? ST_OK : error_no_memory(err);
+    cJSON_Delete(root);
+    return st;
+}
+
 static enum status write_each(void *what, struct error *err) {
     cJSON *a = model_write(&texts.model), *b = cluster_write(&texts.cluster_read);
     cJSON *c = strategy_write(what, &texts.model, &texts.cluster_read);
@@ -170,6 +190,11 @@ static void lowering_and_copying_survive_each_failed_allocation(void **state) {
     assert_true(torture(lower, &texts.sliced_read) >= 2);
 }
 
+static void predicting_memory_survives_each_failed_allocation(void **state) {
+    (void)state;
+    assert_true(torture(find_memory, &texts.strategy_read) > 30);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(reading_a_model_survives_each_failed_allocation),
@@ -177,6 +202,7 @@ int main(void) {
         cmocka_unit_test(reading_a_strategy_survives_each_failed_allocation),
         cmocka_unit_test(writing_survives_each_failed_allocation),
         cmocka_unit_test(lowering_and_copying_survive_each_failed_allocation),
+        cmocka_unit_test(predicting_memory_survives_each_failed_allocation),
     };
     return cmocka_run_group_tests(tests, parse_all, delete_all);
 }
