@@ -107,19 +107,30 @@ static const char *sharded_text(const struct group *group) {
     return group->keeps_gathered ? ", sharded parameters, kept" : words[group->sharded];
 }
 
+/* How a group's messages go: by an encoder, which all members have, or by an algorithm. */
+static const char *way_text(const struct strategy *s, uint32_t group, char *out, size_t size) {
+    for (uint32_t v = 0; v < s->n_variables; v++)
+        for (uint32_t k = 0; k < sync_parts(&s->variables[v]); k++) {
+            const struct variable_sync *part = sync_part(&s->variables[v], k);
+            if (part->kind == SYNC_ALL_REDUCE && part->group == group && encoding_is_encoder(part->encoding))
+                return encoder_text(part->encoding, part->figure, out, size);
+        }
+    snprintf(out, size, "%s%s", algorithm_name(s->groups[group].algorithm), sharded_text(&s->groups[group]));
+    return out;
+}
+
 static void show_groups(const struct looked_at *l) {
     if (!l->strategy.n_groups)
         return;
     struct table table;
-    char members[256], size[32], cut[32];
+    char members[256], size[32], cut[32], way[64];
     const char *cut_head = l->strategy.policy == POLICY_preemptive ? ">SLICES" : ">PARTITION";
     table_init(&table, (const char *const[]){">GROUP", "ALGORITHM", ">BYTES", cut_head, "VARIABLES", NULL});
     for (uint32_t g = 0; g < l->strategy.n_groups; g++) {
         uint64_t bytes;
         describe_members(l, g, members, sizeof members, &bytes);
         table_cell(&table, "%u", g);
-        table_cell(&table, "%s%s", algorithm_name(l->strategy.groups[g].algorithm),
-                   sharded_text(&l->strategy.groups[g]));
+        table_cell(&table, "%s", way_text(&l->strategy, g, way, sizeof way));
         table_cell(&table, "%s", units_format_bytes(bytes, size, sizeof size));
         table_cell(&table, "%s", cut_text(&l->strategy, g, cut, sizeof cut));
         table_cell(&table, "%s", members);

@@ -156,7 +156,7 @@ static struct chart_span clip(const struct cut *cut, enum chart_span_kind kind, 
 
 static const char *label_of(const struct cut *cut, const struct interval *interval) {
     const struct message *message = &cut->plan->messages[interval->index];
-    const char *verb = interval->kind == INTERVAL_ALL_REDUCE ? half_name(message->half)
+    const char *verb = interval->kind == INTERVAL_ALL_REDUCE ? message_way(message)
                        : interval->kind == INTERVAL_PUSH     ? "push to"
                                                              : "pull from";
     const struct piece *piece = &cut->plan->pieces[message->first_piece];

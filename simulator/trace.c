@@ -42,7 +42,7 @@ struct writer {
 
 static void write_message(struct writer *w, const struct interval *i) {
     const struct message *message = &w->plan->messages[i->index];
-    const char *verb = i->kind == INTERVAL_ALL_REDUCE ? half_name(message->half)
+    const char *verb = i->kind == INTERVAL_ALL_REDUCE ? message_way(message)
                        : i->kind == INTERVAL_PULL     ? "pull"
                        : w->measured                  ? "push and pull"
                                                       : "push";

@@ -23,8 +23,11 @@ enum { SECOND_TO_COME = 0 }; /* of `other`, until second halves have numbers */
 
 _Static_assert((int)STRATEGY_MAX_SLICES <= (int)PLAN_MAX_MESSAGES, "slices are messages");
 
-const char *half_name(enum half half) {
-    return half == HALF_scatter ? "reduce-scatter" : half == HALF_gather ? "all-gather" : "all-reduce";
+const char *message_way(const struct message *message) {
+    return message->encoder                ? encoding_name(message->encoder)
+           : message->half == HALF_scatter ? "reduce-scatter"
+           : message->half == HALF_gather  ? "all-gather"
+                                           : "all-reduce";
 }
 
 const char *plan_phase(const struct plan *plan, uint32_t step) {

@@ -86,8 +86,10 @@ struct piece {
 enum half { HALF_none, HALF_scatter, HALF_gather }; /* a whole all-reduce, or what is half of one */
 #define NO_MESSAGE UINT32_MAX
 
-/* What a message of SYNC_ALL_REDUCE is, for people: all-reduce, reduce-scatter or all-gather. */
-const char *half_name(enum half half);
+struct message;
+
+/* What a message of SYNC_ALL_REDUCE is, for people: all-reduce, reduce-scatter or all-gather, or its encoder. */
+const char *message_way(const struct message *message);
 
 struct message {
     uint64_t bytes;
