@@ -16,6 +16,8 @@ static const struct exporter exporters[] = {
     {"pytorch-hook",
      "groups, servers, messages, order, credit and barrier, for the communication hook of syncopate_torch",
      export_pytorch_hook, true},
+    {"fsdp2", "groups of fully_shard with their resharding and prefetch, for apply of syncopate_torch", export_fsdp2,
+     false},
     {"horovod", "environment, and the groups of DistributedOptimizer", export_horovod, false},
     {"deepspeed", "the zero_optimization part of its JSON configuration", export_deepspeed, false},
     {"megatron", "arguments of Megatron-LM's command line", export_megatron, false},

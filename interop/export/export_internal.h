@@ -34,9 +34,9 @@ struct form {
 };
 
 typedef enum status export_function(struct form *f, struct error *err);
-export_function export_pytorch_ddp, export_pytorch_hook, export_horovod, export_deepspeed, export_tensorflow,
-    export_xla, export_byteps, export_bytescheduler, export_nccl, export_autodist, export_megatron, export_torchtitan,
-    export_accelerate;
+export_function export_pytorch_ddp, export_pytorch_hook, export_fsdp2, export_horovod, export_deepspeed,
+    export_tensorflow, export_xla, export_byteps, export_bytescheduler, export_nccl, export_autodist, export_megatron,
+    export_torchtitan, export_accelerate;
 
 /* ---- files ---- */
 
@@ -72,6 +72,7 @@ enum ability {
     CAN_GATHER = 2048, /* sparse gradients by all-gather */
     CAN_SHARE = 4096,  /* several served variables in one push */
     CAN_MAKE = 8192,   /* form_note_made has compared groups, their largest message, and what is sharded */
+    CAN_KEEP_SHARDS = 16384, /* notes itself what it cannot say of "sharded" */
 };
 void form_note_rest(struct form *f, unsigned can);
 
@@ -99,6 +100,10 @@ uint64_t form_partition(struct form *f, bool *uniform);
 
 /* Bytes of each of the n_groups groups as the strategy moves them; NULL (remembered) when memory is out. */
 const uint64_t *form_group_bytes(struct form *f);
+
+/* The place, in the order of execution, of the first forward operator that reads it, by variable; n_forward where none
+ * does. NULL (remembered) when memory is out. */
+const uint32_t *form_first_reads(struct form *f);
 
 /* How many nodes have devices, and how many serve. */
 uint32_t form_workers(const struct form *f);

@@ -75,6 +75,20 @@ const uint64_t *form_group_bytes(struct form *f) {
     return bytes;
 }
 
+const uint32_t *form_first_reads(struct form *f) {
+    const struct model *m = f->model;
+    uint32_t *first = arena_alloc(f->arena, m->n_variables, sizeof *first);
+    f->no_memory |= !first;
+    for (uint32_t v = 0; v < m->n_variables && first; v++)
+        first[v] = m->n_forward;
+    for (uint32_t i = m->n_forward; i-- > 0 && first;) {
+        const struct operator* op = & m->operators[m->order[i]];
+        for (uint32_t r = 0; r < op->n_reads; r++)
+            first[op->reads[r]] = i;
+    }
+    return first;
+}
+
 uint32_t form_workers(const struct form *f) {
     uint32_t n = 0;
     for (uint32_t i = 0; i < f->cluster->n_nodes; i++)

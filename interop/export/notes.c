@@ -71,7 +71,7 @@ static void note_variables(struct form *f, unsigned can) {
     if (!(can & CAN_GATHER) && n[GATHERED])
         form_note(f, EXPORT_LOSS_ALGORITHM, "the touched rows of %u of %u variables are gathered by all", n[GATHERED],
                   all);
-    if (!(can & CAN_MAKE) && n[SHARDED])
+    if (!(can & (CAN_MAKE | CAN_KEEP_SHARDS)) && n[SHARDED])
         form_note(f, EXPORT_LOSS_SHARDED,
                   "%u of %u variables are updated in parts and gathered, and would be all-reduced", n[SHARDED], all);
     if ((can & CAN_SERVE) && !(can & CAN_SHARE) && n[SHARED])

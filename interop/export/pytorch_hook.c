@@ -76,21 +76,6 @@ static bool add_group(cJSON *groups, const struct cluster *c, const struct bundl
     return false;
 }
 
-/* The place of the first forward operator that reads it, by variable; NULL (remembered) when memory is out. */
-static const uint32_t *first_reads(struct form *f) {
-    const struct model *m = f->model;
-    uint32_t *first = arena_alloc(f->arena, m->n_variables, sizeof *first);
-    f->no_memory |= !first;
-    for (uint32_t v = 0; v < m->n_variables && first; v++)
-        first[v] = m->n_forward;
-    for (uint32_t i = m->n_forward; i-- > 0 && first;) {
-        const struct operator* op = & m->operators[m->order[i]];
-        for (uint32_t r = 0; r < op->n_reads; r++)
-            first[op->reads[r]] = i;
-    }
-    return first;
-}
-
 /* ---- members ---- */
 
 static bool add_cut(cJSON *member, const struct variable *v, const struct variable_sync *sync, uint32_t k) {
@@ -209,7 +194,7 @@ static bool list_members(struct form *f, struct bundles *in, const uint32_t *fir
 }
 
 bool form_add_exact_groups(struct form *f, cJSON *json) {
-    const uint32_t *first = first_reads(f);
+    const uint32_t *first = form_first_reads(f);
     cJSON *groups = cJSON_AddArrayToObject(json, "groups");
     struct bundles in;
     bool whole = bundles_open(f, &in) && first && groups && list_members(f, &in, first);

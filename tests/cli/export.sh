@@ -1,7 +1,8 @@
 #!/bin/bash
 # syncopate strategy export as a person types it, and every form read back by what reads it in earnest where that is
-# here: a shell, python3, protoc and python3-protobuf; deepspeed, accelerate and torch, in build/venv or python3. Needs OUT; prints ok, not ok and skip lines (tests/README.md).
-# Plan: 56
+# here: a shell, python3, protoc and python3-protobuf; deepspeed, accelerate and torch, in build/venv or python3. Needs OUT;
+# prints ok, not ok and skip lines (tests/README.md).
+# Plan: 57
 set -u
 cd "$(dirname "$0")/../.." || exit 2
 source tests/cli/check.bash
@@ -17,7 +18,8 @@ finish() {
 }
 trap finish EXIT
 cd "$dir" || exit 2
-forms="pytorch-ddp pytorch-hook horovod deepspeed megatron torchtitan accelerate tensorflow xla byteps bytescheduler autodist nccl"
+forms="pytorch-ddp pytorch-hook fsdp2 horovod deepspeed megatron torchtitan accelerate tensorflow xla byteps bytescheduler"
+forms="$forms autodist nccl"
 on=(--model resnet50 --cluster lab-4x1g)
 export_of() { "$syncopate" strategy export "$@"; }
 python=python3

@@ -1,7 +1,9 @@
 """Real fully_shard on gloo ranks of this machine: whatever a strategy of sharded parameters says, training by it is plain
 training on the data of all ranks. Called by pytorch_fsdp.sh as
 
-    pytorch_fsdp.py FILE...   FILEs are strategies for the network below, exported from syncopate
+    pytorch_fsdp.py profile      writes model.json of the network below
+    pytorch_fsdp.py bytes        what our reduce-scatter and gloo's send; needs a network of its own
+    pytorch_fsdp.py FILE...      trains; FILEs are strategies for the network, exported from syncopate
 
 Prints ok and not ok lines. SYNCOPATE_TEST_SEED sets the seed of the random strategies."""
 
@@ -15,6 +17,7 @@ import torch
 import torch.distributed as dist
 from torch.nn.functional import cross_entropy
 
+import syncopate_torch
 from gloo_ranks import run_ranks, verdict
 from syncopate_torch.fsdp import apply, micro_batches
 from syncopate_torch.memory import PeakMemory
@@ -271,13 +274,13 @@ def peak_memory():
     are there; and whole layers: the gathered one that computes and its gradient, the next one on its way, and the input
     of the reduce-scatter before with what has come of it."""
     layers, width, ranks = 8, 640, dist.get_world_size()
-    layer, why = 4 * width * width, []
+    layer, why, peak = 4 * width * width, [], PeakMemory()
     for reshard in (True, False):
         model = chain(layers, width, {"groups": [
             {"variables": [f"{i}.weight"], "reshard_after_forward": reshard} for i in range(layers)]})  # fmt: skip
         optimizer = optimizer_of(model)
         for i in range(2):
-            with PeakMemory() as peak:
+            with peak:
                 model(torch.ones(4, width)).square().mean().backward()
                 optimizer.step()
                 optimizer.zero_grad()
@@ -287,6 +290,41 @@ def peak_memory():
             why.append(f"reshard {reshard}: {peak.bytes / layer:.2f} layers, counted {counted / layer:.2f}, "
                        f"{peak.before / layer:.2f} before, {peak.after / layer:.2f} after")  # fmt: skip
     return "; ".join(why)
+
+
+def loopback_bytes():
+    with open("/proc/net/dev", encoding="ascii") as file:
+        return next(int(line.split()[1]) for line in file if line.strip().startswith("lo:"))
+
+
+def bytes_sent(rank):
+    """By all ranks, in buffers, while rank 0 looks at the counter of the loopback."""
+    elements, ranks = 300000, dist.get_world_size()
+    mine, part, parts = torch.ones(elements), torch.empty(elements // ranks), torch.empty(elements)
+    counted = {}
+    for name, collective in {
+        "gloo": lambda: dist.reduce_scatter_tensor(part, mine),
+        "ours": lambda: dist.all_to_all_single(parts, mine),
+    }.items():
+        collective()  # connects
+        seen = []
+        for repeat in (collective, lambda: None):
+            dist.barrier()
+            time.sleep(0.1)
+            seen.append(loopback_bytes())
+            dist.barrier()
+            for _ in range(10):
+                repeat()
+        counted[name] = (seen[1] - seen[0]) / 10 / elements / 4
+    right = abs(counted["gloo"] - 2 * (ranks - 1)) < 0.2 and abs(counted["ours"] - (ranks - 1)) < 0.1
+    return {"our_reduce_scatter_sends_half_the_bytes_of_gloos": "" if right else str(counted)}
+
+
+def write_profile():
+    model = network(torch.float32)
+    profile = syncopate_torch.profile(model, "model.json", name="network", warmup=1, iterations=3)
+    while not profile.done:
+        loss_of(model, batch(0, 0)).backward()
 
 
 # ---- bad input ----
@@ -400,8 +438,13 @@ if __name__ == "__main__":
 
     optimizer_of(network())
     number = int(os.environ.get("SYNCOPATE_TEST_SEED") or time.time_ns() % 2**32)
-    print(f"seed {number}")
-    for name, why in run_ranks(3, three_ranks, number, sys.argv[1:]).items():
+    if sys.argv[1:] == ["profile"]:
+        write_profile()
+        sys.exit()
+    said = run_ranks(3, bytes_sent) if sys.argv[1:] == ["bytes"] else {}
+    if not said:
+        print(f"seed {number}")
+        said = run_ranks(3, three_ranks, number, sys.argv[1:])
+        said |= {f"four_ranks_{name}": why for name, why in run_ranks(4, four_ranks, number).items()}
+    for name, why in said.items():
         verdict(name, why)
-    for name, why in run_ranks(4, four_ranks, number).items():
-        verdict(f"four_ranks_{name}", why)

@@ -1,11 +1,12 @@
 #!/bin/bash
 # Training by fully_shard as a strategy says (syncopate_torch.fsdp) against plain training, with gloo on the loopback.
 # Once: it is torch's time; what it calls of ours has tests of its own.
-# Plan: 45
+# Plan: 56
 set -u
 cd "$(dirname "$0")/../.." || exit 2
 source tests/cli/check.bash
 root=$PWD
+syncopate=$PWD/${OUT:-build/release}/bin/syncopate
 dir=$(mktemp -d)
 trap 'rm -rf "$dir"' EXIT
 cd "$dir" || exit 2
@@ -20,18 +21,58 @@ try:
 except RuntimeError as error:
     sys.exit(f"{error}")
 PY
-old=$(for python in /usr/bin/python3; do $python -c 'import torch; assert torch.__version__ < "2"' 2>/dev/null && echo $python; done)
-if [ -n "$old" ]; then
+old=/usr/bin/python3
+if $old -c 'import torch; assert torch.__version__.startswith("1.")' 2>/dev/null; then
     check torch_1_13_is_told_that_it_has_no_fully_shard 1 \
-        "sharded parameters need fully_shard of PyTorch 2.13, and this is PyTorch 1.13" timeout 100 "$old" old.py
+        "sharded parameters need fully_shard of PyTorch 2.13, and this is PyTorch 1.13" timeout 100 $old old.py
 else
     echo "skip torch_1_13_is_told_that_it_has_no_fully_shard: needs Debian's python3-torch"
 fi
 
 # ---- the strategies of the tests, and random ones ----
 python=$root/build/venv/bin/python3
-if ! "$python" -c 'import torch; assert torch.__version__ >= "2.13"' 2>/dev/null; then
+if ! "$python" -c 'from torch.distributed.fsdp import FSDPModule; FSDPModule.set_custom_reduce_scatter' 2>/dev/null; then
     echo "skip pytorch_fsdp: needs PyTorch 2.13 in build/venv (.ci/torch)"
     exit 0
 fi
-timeout 600 "$python" "$root/tests/cli/pytorch_fsdp.py" 2>err || echo "not ok training_ends_well: $(tail -n 1 err)"
+ranks="$python $root/tests/cli/pytorch_fsdp.py"
+timeout 100 $ranks profile 2>err || echo "not ok profile_ends_well: $(tail -n 1 err)"
+cat >cluster.json <<'JSON'
+{"schema":"syncopate.cluster/1","name":"here",
+ "nodes":[{"name":"n","count":3,"devices":1,"device":"cpu","nic_gbit_per_s":1,"device_link_gbyte_per_s":12}]}
+JSON
+# sharded NAME BASELINE RESHARD: the groups of a baseline with sharded parameters
+sharded() {
+    "$syncopate" strategy show model.json cluster.json --baseline "$2" --json | "$python" -c "
+import json, sys
+strategy = json.load(sys.stdin)
+strategy['schedule'] = {'policy': 'fifo', 'credit_bytes': 0, 'forward_prefetch': 1, 'backward_prefetch': 0}
+for group in strategy['groups']:
+    group['sharded'], group['reshard_after_forward'] = 'parameters', $3
+json.dump(strategy, open('$1', 'w'))"
+}
+sharded apart.json wfbp True
+sharded merged.json mg-wfbp False
+export_of() { "$syncopate" strategy export "$1" --model model.json --cluster cluster.json --to fsdp2 --out "$2"; }
+check parts_of_a_module_are_noted 0 "fully_shard takes a module's own variables together, and those of " \
+    export_of apart.json exported_apart.json
+check merged_groups_are_whole_modules 0 "" export_of merged.json exported_merged.json
+check halves_are_noted 0 "the parameters of 36 of 36 variables are whole, and would be sharded" \
+    export_of dear exported_dear.json
+timeout 600 $ranks exported_apart.json exported_merged.json exported_dear.json 2>err ||
+    echo "not ok training_ends_well: $(tail -n 1 err)"
+
+# ---- how much travels, on a loopback of our own ----
+if unshare -n true 2>/dev/null && command -v ip >/dev/null; then
+    timeout 100 unshare -n bash -c "ip link set lo up && $ranks bytes" 2>err ||
+        echo "not ok bytes_end_well: $(tail -n 1 err)"
+else
+    echo "skip our_reduce_scatter_sends_half_the_bytes_of_gloos: needs root and iproute2"
+fi
+
+# ---- docs/fsdp.md, typed as it stands ----
+export ROOT=$root OUT=${OUT:-build/release} PATH=$root/build/venv/bin:$PATH PYTHONPATH=$root/interop/pytorch:$root/tests/http
+mkdir page
+(cd page && python3 -c 'import guide
+guide.BLOCK_SECONDS = 300
+guide.main(["docs/fsdp.md"])')

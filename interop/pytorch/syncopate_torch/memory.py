@@ -1,6 +1,8 @@
 """The most memory that a training process takes at once on a CPU, as the kernel counts it (Linux, glibc).
 
-    with PeakMemory() as peak:
+    peak = PeakMemory()  # before the model is made
+    ...
+    with peak:
         for i in range(2):
             step()
     print(peak.bytes)
@@ -9,9 +11,10 @@ The figure is the bytes of all tensors at the beginning and what the resident me
 its peak: parameters, gradients, optimizer state, gathered groups, buffers of collectives (gloo's own, too), activations
 and temporary results, whichever thread has them. PyTorch's profiler would miss what gloo's threads allocate and release.
 
-Resident memory tells this only while released memory goes back to the kernel at once. So malloc is told to map every
-block of 64 KiB and more by itself, for the rest of the process: time is measured in other runs. Two iterations bring
-the optimizer's state, too. On a GPU torch.cuda.max_memory_allocated says the same."""
+Resident memory tells this only while released memory goes back to the kernel at once. So from PeakMemory() on malloc
+maps every block of 64 KiB and more by itself, to the end of the process: time is measured in other runs. What malloc
+had kept by then it would use first, and never give back: hence before the model is made. Two iterations bring the
+optimizer's state, too. On a GPU torch.cuda.max_memory_allocated says the same."""
 
 import ctypes
 import gc
@@ -24,11 +27,13 @@ MAPPED_FROM, M_MMAP_THRESHOLD = 1 << 16, -3
 class PeakMemory:
     """A context: bytes `before` it, at the peak (`bytes`) and `after` it, of this rank."""
 
+    def __init__(self):
+        self._libc = ctypes.CDLL(None)
+        self._libc.mallopt(M_MMAP_THRESHOLD, MAPPED_FROM)
+
     def __enter__(self):
-        libc = ctypes.CDLL(None)
-        libc.mallopt(M_MMAP_THRESHOLD, MAPPED_FROM)
         self.before = bytes_of_tensors()
-        libc.malloc_trim(0)
+        self._libc.malloc_trim(0)
         with open("/proc/self/clear_refs", "w", encoding="ascii") as file:
             file.write("5")  # the peak begins anew
         self._resident = resident("VmRSS")

@@ -597,6 +597,122 @@ static void horovod_groups_are_written_exactly_when_no_threshold_makes_them(void
     assert_true(with_groups > INSTANCES / 10 && without > INSTANCES / 20);
 }
 
+/* ---- fully_shard ---- */
+
+/* Variable "v7" becomes "m1.v7" of one of `modules` modules, wherever it is named. */
+static void name_modules(cJSON *json, uint32_t modules) {
+    char name[64];
+    const char *old = cJSON_GetStringValue(json);
+    if (old && old[0] == 'v' && strspn(old + 1, "0123456789") == strlen(old + 1)) {
+        snprintf(name, sizeof name, "m%lu.%s", strtoul(old + 1, NULL, 10) % modules, old);
+        assert_non_null(cJSON_SetValuestring(json, name));
+    }
+    for (cJSON *child = json->child; child; child = child->next)
+        name_modules(child, modules);
+}
+
+static void world_open_in_modules(struct world *w, uint64_t number) {
+    struct error err = {0};
+    world_open(w, number);
+    cJSON *json = model_write(&w->model);
+    name_modules(json, 1 + (uint32_t)rng_below(&w->rng, w->model.n_variables));
+    model_release(&w->model);
+    assert_ok(model_read(json, "model", &w->model, &err));
+    cJSON_Delete(json);
+    assert_ok(ready_order(&w->model, w->ready, &err));
+}
+
+static uint32_t module_of(const struct world *w, uint32_t v) {
+    return (uint32_t)strtoul(w->model.variables[v].name + 1, NULL, 10);
+}
+
+/* Whole modules in groups for the most part; no group has two element types. */
+static void shard_at_random(struct world *w, struct strategy *s) {
+    const uint32_t n = 1 + (uint32_t)rng_below(&w->rng, 4), apart = (uint32_t)rng_below(&w->rng, 2);
+    strategy_open(w, n * DTYPE_COUNT, s);
+    for (uint32_t g = 0; g < s->n_groups; g++) {
+        s->groups[g].sharded = SHARDED_parameters;
+        s->groups[g].keeps_gathered = rng_below(&w->rng, 2);
+    }
+    for (uint32_t v = 0; v < s->n_variables; v++) {
+        const uint32_t choice = apart ? (uint32_t)rng_below(&w->rng, n) : module_of(w, v) % n;
+        s->variables[v].group = choice * DTYPE_COUNT + w->model.variables[v].dtype;
+    }
+    seal(w, s);
+    s->forward_prefetch = (uint32_t)rng_below(&w->rng, s->n_groups + 1);
+    s->backward_prefetch = (uint32_t)rng_below(&w->rng, s->n_groups + 1);
+    seal(w, s);
+}
+
+static bool parts_a_module(const struct world *w, const struct strategy *s) {
+    bool parts = false;
+    for (uint32_t a = 0; a < s->n_variables; a++)
+        for (uint32_t b = 0; b < a; b++)
+            parts |= module_of(w, a) == module_of(w, b) && s->variables[a].group != s->variables[b].group;
+    return parts;
+}
+
+static uint32_t first_read(const struct world *w, uint32_t v) {
+    for (uint32_t i = 0; i < w->model.n_forward; i++)
+        for (uint32_t r = 0; r < w->model.operators[w->model.order[i]].n_reads; r++)
+            if (w->model.operators[w->model.order[i]].reads[r] == v)
+                return i;
+    return w->model.n_forward;
+}
+
+/* Read the file; its groups are in the order of the forward pass. */
+static void read_fsdp2(const struct world *w, const struct export *export, struct strategy *s) {
+    cJSON *json = json_of(file_of(export, "fsdp2.json"));
+    uint32_t g = 0, named = 0, before = 0;
+    strategy_open(w, w->model.n_variables, s);
+    s->forward_prefetch = (uint32_t)cJSON_GetObjectItem(json, "forward_prefetch")->valueint;
+    s->backward_prefetch = (uint32_t)cJSON_GetObjectItem(json, "backward_prefetch")->valueint;
+    for (const cJSON *group = cJSON_GetObjectItem(json, "groups")->child; group; group = group->next, g++) {
+        uint32_t first = UINT32_MAX;
+        s->groups[g].sharded = SHARDED_parameters;
+        s->groups[g].keeps_gathered = cJSON_IsFalse(cJSON_GetObjectItem(group, "reshard_after_forward"));
+        for (const cJSON *name = cJSON_GetObjectItem(group, "variables")->child; name; name = name->next, named++) {
+            const int64_t v = model_find_variable(&w->model, name->valuestring);
+            assert_true(v >= 0);
+            s->variables[v].group = g;
+            const uint32_t read = first_read(w, (uint32_t)v);
+            first = read < first ? read : first;
+        }
+        assert_true(first >= before);
+        before = first;
+    }
+    assert_int_equal(named, w->model.n_variables);
+    cJSON_Delete(json);
+}
+
+static void fsdp2_groups_come_back_where_they_part_no_module(void **state) {
+    (void)state;
+    uint32_t whole = 0;
+    for (uint64_t i = 0; i < INSTANCES; i++) {
+        struct world w;
+        struct strategy s, again;
+        struct export export;
+        world_open_in_modules(&w, i);
+        shard_at_random(&w, &s);
+        export_to(&w, "fsdp2", &s, &export);
+        read_fsdp2(&w, &export, &again);
+        const bool parted = parts_a_module(&w, &s);
+        assert_int_equal(has_note(&export, EXPORT_LOSS_GROUPS), parted);
+        assert_int_equal(export.n_notes, parted);
+        assert_false(parts_a_module(&w, &again));
+        if (!parted) {
+            seal(&w, &again);
+            assert_string_equal(s.id.hex, again.id.hex);
+        }
+        whole += !parted;
+        export_release(&export);
+        strategy_release(&s);
+        strategy_release(&again);
+        world_close(&w);
+    }
+    assert_true(whole > INSTANCES / 5 && whole < INSTANCES * 4 / 5);
+}
+
 /* ---- BytePS and ByteScheduler ---- */
 
 static uint32_t count_servers(const struct strategy *s, const struct cluster *cluster) {
@@ -783,6 +899,7 @@ int main(void) {
         cmocka_unit_test(deepspeed_buckets_come_back_from_reduce_bucket_size),
         cmocka_unit_test(horovod_thresholds_and_cycles_come_back),
         cmocka_unit_test(horovod_groups_are_written_exactly_when_no_threshold_makes_them),
+        cmocka_unit_test(fsdp2_groups_come_back_where_they_part_no_module),
         cmocka_unit_test(byteps_partition_credit_and_servers_come_back_exactly),
         cmocka_unit_test(bytescheduler_partition_and_credit_come_back_exactly),
         cmocka_unit_test(every_form_takes_every_strategy),

@@ -65,7 +65,13 @@ static void what_a_narrowed_space_draws_loses_only_what_options_cannot_rule_out(
         struct export_limits limits;
         struct space_options options = space_default_options();
         assert_ok(export_limits_parse(form->name, NULL, &limits, &err));
-        assert_ok(export_limits_narrow(&limits, &i.model, &i.cluster, &options, &err));
+        enum status st = export_limits_narrow(&limits, &i.model, &i.cluster, &options, &err);
+        if (!strcmp(form->name, "fsdp2")) { /* sharded parameters are in no space yet */
+            assert_int_equal(st, ST_INFEASIBLE);
+            close_instance(&i);
+            continue;
+        }
+        assert_ok(st);
         struct space space;
         assert_ok(space_init(&space, &i.model, &i.cluster, &options, &err));
         for (int d = 0; d < DRAWS; d++) {
@@ -75,7 +81,7 @@ static void what_a_narrowed_space_draws_loses_only_what_options_cannot_rule_out(
             const uint32_t losses = losses_of(form->name, &i, &strategy) & ~beyond_options(form->name);
             if (losses)
                 fail_msg("%s loses %x of what was drawn (instance %d)", form->name, losses, (int)k);
-            const enum status st = export_limits_check(&limits, &strategy, &i.model, &i.cluster, &err);
+            st = export_limits_check(&limits, &strategy, &i.model, &i.cluster, &err);
             assert_int_equal(st == ST_OK, !losses_of(form->name, &i, &strategy));
             assert_true(st == ST_OK || st == ST_INFEASIBLE);
             strategy_release(&strategy);
