@@ -112,8 +112,9 @@ uint32_t form_servers(struct form *f);
 /* The groups as lists of variables' names, in the order of readiness; NULL when memory is out. */
 cJSON *form_groups(struct form *f);
 
-/* Add "groups" to `json`, and "node_ranks" where something is served (pytorch_hook.c). False when memory is out. */
-bool form_add_exact_groups(struct form *f, cJSON *json);
+/* Add "groups" to `json`, and "node_ranks" where something is served (pytorch_hook.c). in_parts: groups may be
+ * updated in parts. False when memory is out. */
+bool form_add_exact_groups(struct form *f, cJSON *json, bool in_parts);
 
 /* Compare with `other`, which serves everything: does it have the same servers, or the same cuts, for every variable
  * that this strategy serves? */

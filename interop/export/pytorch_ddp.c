@@ -77,7 +77,7 @@ static bool add_caps(cJSON *json, const struct bucket_knob *knob) {
 static void add_exact_groups(struct form *f) {
     cJSON *json = cJSON_CreateObject();
     const bool whole =
-        json && cJSON_AddStringToObject(json, "strategy", f->strategy->id.hex) && form_add_exact_groups(f, json);
+        json && cJSON_AddStringToObject(json, "strategy", f->strategy->id.hex) && form_add_exact_groups(f, json, false);
     form_add_json(f, "ddp-groups.json", json, whole);
 }
 

@@ -3,7 +3,7 @@
  *
  *   {"strategy": ID, "policy": "priority", "credit_bytes": n, "cross_iteration": true, "pulls": "priority",
  *    "node_ranks": [n, ...],
- *    "groups": [{"algorithm", "partition_bytes", "encoding", "needed": k,
+ *    "groups": [{"algorithm", "partition_bytes", "encoding", "needed": k, "sharded": "optimizer",
  *                "server": {"node", "rank": n, "local_reduction": true}, "variables": [...]}],
  *    "slices": [{"group", "bytes"}]}
  *
@@ -20,6 +20,9 @@
  * has no devices, and so no rank. "node_ranks", which goes with servers, says how many ranks each node has, in the
  * order of the cluster.
  *
+ * "sharded" is absent where all ranks update all of a group. The hook updates in parts, but keeps gradients and
+ * parameters whole. Without a barrier it updates all groups in parts or none.
+ *
  * "encoding", f16 or bf16, is absent where gradients travel in their own type. credit_bytes is absent where there is no
  * limit, pulls where they start at once, slices where the policy is not preemptive. A group's "needed" is the place,
  * among the forward operators, of the first one that reads one of its variables. Under priority the group with the
@@ -33,6 +36,7 @@
 struct bundle {
     enum algorithm algorithm;
     enum encoding encoding;
+    bool in_parts; /* each rank updates a part */
     uint64_t partition_bytes;
     uint32_t needed;
     const struct variable_sync *served; /* NULL: all-reduced */
@@ -65,7 +69,9 @@ static bool add_group(cJSON *groups, const struct cluster *c, const struct bundl
         cJSON_AddStringToObject(group, "algorithm", algorithm_name(b->algorithm)) &&
         cJSON_AddNumberToObject(group, "partition_bytes", (double)b->partition_bytes) &&
         (b->encoding == ENCODING_none || cJSON_AddStringToObject(group, "encoding", encoding_name(b->encoding))) &&
-        cJSON_AddNumberToObject(group, "needed", b->needed) && add_server(group, c, b);
+        cJSON_AddNumberToObject(group, "needed", b->needed) &&
+        (!b->in_parts || cJSON_AddStringToObject(group, "sharded", sharded_name(SHARDED_optimizer))) &&
+        add_server(group, c, b);
     if (!cJSON_AddItemToObject(group, "variables", members)) {
         cJSON_Delete(members);
         whole = false;
@@ -128,8 +134,46 @@ static uint64_t count_shards(const struct strategy *s) {
     return n;
 }
 
+static bool updates_in_parts(const struct group *group) {
+    return group->sharded == SHARDED_optimizer || group->sharded == SHARDED_gradients;
+}
+
+/* Whether the hook can: whole, dense variables, with a barrier or if all that is sent is updated so. */
+static bool can_update_in_parts(const struct form *f) {
+    const struct strategy *s = f->strategy;
+    bool all = !f->n_served;
+    for (uint32_t g = 0; g < s->n_groups; g++)
+        all &= updates_in_parts(&s->groups[g]);
+    bool can = all || !s->cross_iteration;
+    for (uint32_t v = 0; v < s->n_variables; v++) {
+        const struct variable_sync *sync = &s->variables[v];
+        for (uint32_t k = 0; k < sync_parts(sync); k++)
+            if (sync_part(sync, k)->kind == SYNC_ALL_REDUCE && updates_in_parts(&s->groups[sync_part(sync, k)->group]))
+                can &= sync->shards == 1 && !f->model->variables[v].sparse_rows;
+    }
+    return can;
+}
+
+static void note_sharded(struct form *f) {
+    const struct strategy *s = f->strategy;
+    const bool parts = can_update_in_parts(f);
+    uint32_t whole = 0;
+    for (uint32_t v = 0; v < s->n_variables; v++)
+        if (s->variables[v].kind == SYNC_ALL_REDUCE) {
+            const enum sharded sharded = s->groups[s->variables[v].group].sharded;
+            whole += sharded != SHARDED_none && !(parts && sharded == SHARDED_optimizer);
+        }
+    if (whole)
+        form_note(f, EXPORT_LOSS_SHARDED,
+                  parts
+                      ? "the parameters or gradients of %u of %u variables are kept in parts, and would be whole"
+                      : "the hook updates in parts dense variables that are whole, and without a barrier all or none: "
+                        "%u of %u would be all-reduced",
+                  whole, s->n_variables);
+}
+
 /* False when memory is out. */
-static bool bundles_open(struct form *f, struct bundles *out) {
+static bool bundles_open(struct form *f, bool in_parts, struct bundles *out) {
     const struct strategy *s = f->strategy;
     const uint32_t together = s->n_groups + count_pushes(s);
     *out = (struct bundles){.all = arena_alloc(f->arena, together + count_shards(s), sizeof *out->all),
@@ -141,6 +185,7 @@ static bool bundles_open(struct form *f, struct bundles *out) {
     for (uint32_t g = 0; g < s->n_groups && out->all; g++) {
         if (s->groups[g].algorithm != ALGORITHM_all_gather || out->gloo)
             out->all[g].algorithm = s->groups[g].algorithm;
+        out->all[g].in_parts = in_parts && updates_in_parts(&s->groups[g]);
         out->all[g].partition_bytes = s->groups[g].partition_bytes;
     }
     return out->all && out->lists;
@@ -193,11 +238,12 @@ static bool list_members(struct form *f, struct bundles *in, const uint32_t *fir
     return whole;
 }
 
-bool form_add_exact_groups(struct form *f, cJSON *json) {
+bool form_add_exact_groups(struct form *f, cJSON *json, bool in_parts) {
     const uint32_t *first = form_first_reads(f);
     cJSON *groups = cJSON_AddArrayToObject(json, "groups");
     struct bundles in;
-    bool whole = bundles_open(f, &in) && first && groups && list_members(f, &in, first);
+    bool whole =
+        bundles_open(f, in_parts && can_update_in_parts(f), &in) && first && groups && list_members(f, &in, first);
     for (uint32_t i = 0; i < in.n && whole; i++)
         whole = add_group(groups, f->cluster, &in.all[i], cJSON_DetachItemViaPointer(in.lists, in.all[i].members));
     cJSON_Delete(in.lists);
@@ -258,13 +304,14 @@ static void note_nodes_without_ranks(struct form *f) {
 enum status export_pytorch_hook(struct form *f, struct error *err) {
     (void)err;
     cJSON *json = cJSON_CreateObject();
-    const bool whole =
-        json && add_schedule(json, f->strategy) && form_add_exact_groups(f, json) && add_slices(json, f->strategy);
+    const bool whole = json && add_schedule(json, f->strategy) && form_add_exact_groups(f, json, true) &&
+                       add_slices(json, f->strategy);
     form_add_json(f, "pytorch-hook.json", json, whole);
     const bool gloo = has_gloo(f->cluster);
     if (gloo)
         note_nodes_without_ranks(f);
-    form_note_rest(f, CAN_ALL_REDUCE | CAN_SHARD | CAN_PARTITION | CAN_ORDER | CAN_CREDIT | CAN_CROSS | CAN_CAST |
-                          CAN_PREEMPT | (gloo ? CAN_SERVE | CAN_SHARE | CAN_GATHER : 0));
+    note_sharded(f);
+    form_note_rest(f, CAN_ALL_REDUCE | CAN_KEEP_SHARDS | CAN_SHARD | CAN_PARTITION | CAN_ORDER | CAN_CREDIT |
+                          CAN_CROSS | CAN_CAST | CAN_PREEMPT | (gloo ? CAN_SERVE | CAN_SHARE | CAN_GATHER : 0));
     return ST_OK;
 }

@@ -34,6 +34,7 @@ from .description import read_groups
 from .lanes import lanes_of
 from .layout import ENCODINGS, Layout
 from .line import Follower, Leader, Line
+from .parts import Parts, share_out
 from .served import Served, first_ranks
 from .waiter import Waiter
 
@@ -57,13 +58,18 @@ def distribute(module, strategy, optimizer=None, allow_lossy=False, **arguments)
     if cross and optimizer is None:
         raise ValueError("this strategy has no barrier, so updates wait for the forward pass: pass the optimizer")
     layout = Layout(strategy, module)
+    check_parts(layout, optimizer, cross)
     check_ranks(strategy, layout, arguments.get("process_group"))
     model = DistributedDataParallel(module, bucket_cap_mb=ONE_BYTE, **arguments)
     model.bucket_bytes_cap = USUAL_CAP  # by which torch.compile cuts the backward pass: not at each parameter
     exchange = Exchange(model, strategy, layout)
-    deferred = Deferred(optimizer, module, exchange) if cross else None
+    deferred = None
+    if layout.runs:
+        deferred = Parts(optimizer, module, exchange, share_out(layout, exchange.lanes))
+    elif cross:
+        deferred = Deferred(optimizer, module, exchange)
     model.synchronize = lambda: (deferred and deferred.finish(), exchange.settle())
-    if cross and exchange.device.type == "cuda":
+    if deferred and cross and exchange.device.type == "cuda":
         settle_before_own_messages(model, deferred)
     model.register_comm_hook(exchange, take)
     return model
@@ -111,6 +117,15 @@ def take(exchange, bucket):
     return exchange.take(bucket)
 
 
+def check_parts(layout, optimizer, cross):
+    if not layout.runs:
+        return
+    if optimizer is None:
+        raise ValueError("this strategy updates parameters in parts: pass the optimizer")
+    if cross and not all(m.sharded for m in layout.messages):
+        raise ValueError("without a barrier either all groups are updated in parts (\"sharded\": \"optimizer\") or none")
+
+
 class Bucket:
     """What DDP waits for: a future with the buffer, once the sums of its `left` variables are in it. On a GPU DDP's stream
     waits for what is on the current stream of the thread that sets the result, and only because the result has a tensor
@@ -134,7 +149,7 @@ class Bucket:
 
 def check_ranks(strategy, layout, process_group):
     """What goes from rank to rank needs gloo, and the ranks that the strategy counts on."""
-    singles = [m for m in layout.messages if not m.all_reduced]
+    singles = [m for m in layout.messages if m.single]
     if not singles:
         return
     process_group = process_group or torch.distributed.group.WORLD
@@ -178,10 +193,10 @@ class Exchange:
         self.came_back = threading.Condition()
         self.error = None
         self.variables, self.messages = layout.variables, layout.messages
-        check_sums(model, [m.buffer for m in self.messages if m.all_reduced])
+        check_sums(model, [m.buffer for m in self.messages if not m.single])
         self.device = next(iter(self.variables)).device
         self.waiters = [Waiter(self.device) for _ in self.lanes]
-        singles = [m for m in self.messages if not m.all_reduced]
+        singles = [m for m in self.messages if m.single]
         ordered = self.cross and strategy.get("policy") == "priority" and strategy.get("credit_bytes") is not None
         led = ordered and not all(m.server for m in self.messages)
         self.served = Served(self, strategy.get("node_ranks"), led) if singles else None
@@ -256,11 +271,14 @@ class Exchange:
     def _send(self, i):
         """Any thread may call this, so it first waits for the stream that wrote the message."""
         message, lane = self.messages[i], i % len(self.lanes)
-        if not message.all_reduced:
+        if message.single:
             self.served.send(i)
             return
         wait_on_stream(message.written, message.buffer)
-        work = torch.distributed.all_reduce(message.buffer, group=self.lanes[lane], async_op=True)
+        if message.sharded:
+            work = message.share.scatter(message.buffer)
+        else:
+            work = torch.distributed.all_reduce(message.buffer, group=self.lanes[lane], async_op=True)
         self.waiters[lane].expect(work, lambda error: self.go_on(error, lambda: self._summed(i)))
 
     def _announce(self, i):
@@ -276,6 +294,8 @@ class Exchange:
     def _summed(self, i):
         """In the waiter's thread. On a GPU its stream waits for the sum; with a limit of credit the thread does too."""
         message = self.messages[i]
+        if message.sharded:
+            message.share.add_up()
         message.summed = event_on(message.buffer)
         if message.summed and self.line.credit is not None:
             message.summed.synchronize()
@@ -320,7 +340,7 @@ class Exchange:
             return
         if not self.error and variable.sparse:
             bucket.buffer = variable.sum()
-        elif not self.error:
+        elif not self.error and not variable.sharded:
             gradient.copy_(variable.sum())
         with self.came_back:
             last = bucket.has()

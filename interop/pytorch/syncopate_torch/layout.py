@@ -25,6 +25,7 @@ class Variable:
         self.pieces, self.messages = [], []  # the messages by their numbers
         self.left = 0  # messages that are not back; 0: the sum is there, or nothing was sent
         self.sent = False  # the gradient was taken, and nobody has used the sum
+        self.sharded = False  # each rank has the sum of its part alone
         self.gradient = self.bucket = None  # with a barrier: where the sum goes, if it is dense, and what waits for it
 
     def put(self, gradient, ranks):
@@ -128,6 +129,16 @@ class Piece:
         return out
 
 
+@dataclasses.dataclass
+class Run:
+    """A group that each rank updates a part of: its buffer, the pieces in it and where each starts, and its messages."""
+
+    buffer: torch.Tensor
+    pieces: list
+    starts: list
+    messages: range
+
+
 class Message:
     """What is sent at once: a part of a group's buffer, or touched rows of some pieces (buffer is None)."""
 
@@ -135,6 +146,8 @@ class Message:
         self.pieces, self.buffer = pieces, buffer
         self.server = group.get("server")
         self.gathered = group.get("algorithm") == "all_gather"
+        self.sharded = group.get("sharded", "none") != "none"
+        self.share = None  # of a sharded one: what this rank updates (parts.py)
         self.urgency = group.get("needed", 0)
         self.variables = [p.variable for p in pieces]
         self.bytes = sum(p.bytes for p in pieces) if buffer is None else buffer.numel() * buffer.element_size()
@@ -144,15 +157,17 @@ class Message:
         self.summed = None  # on a GPU the event after which the sum is there
 
     @property
-    def all_reduced(self):
-        return not self.server and not self.gathered
+    def single(self):
+        """It goes from rank to rank: served, or its rows are gathered."""
+        return bool(self.server or self.gathered)
 
 
 class Layout:
-    """`variables` by parameter, `messages`, `buffers` and `order`: the fixed order of messages, or None."""
+    """`variables` by parameter, `messages`, `buffers`, `runs` (groups that are updated in parts) and `order`: the fixed
+    order of messages, or None."""
 
     def __init__(self, strategy, module):
-        self.variables, self.messages, self.buffers = {}, [], []
+        self.variables, self.messages, self.buffers, self.runs = {}, [], [], []
         named = variables_of(module, strategy["groups"])
         places = {}
         for g, group in enumerate(strategy["groups"]):
@@ -190,6 +205,27 @@ class Layout:
         for begin, end in zip([0, *ends], ends):
             inside = [p for p, at in zip(pieces, starts) if at < end and at + p.elements > begin]
             self.messages.append(Message(group, inside, buffer[begin:end]))
+        if self.messages[-1].sharded:
+            check_sharded(group, pieces)
+            messages = range(len(self.messages) - len(ends), len(self.messages))
+            self.runs.append(Run(buffer, pieces, starts, messages))
+
+
+SHARDED = ("none", "optimizer")
+
+
+def check_sharded(group, pieces):
+    if group["sharded"] not in SHARDED:
+        raise ValueError(f"sharded is {group['sharded']!r} and none of {', '.join(SHARDED)}; for parameters see fsdp.py")
+    if group.get("server") or "encoding" in group:
+        raise ValueError("a group is updated in parts, and served or encoded too")
+    for piece in pieces:
+        variable = piece.variable
+        variable.sharded = True
+        if variable.sparse:
+            raise ValueError(f"{variable.name}: its gradients are sparse, and cannot be updated in parts")
+        if piece.elements != variable.parameter.numel():
+            raise ValueError(f"{variable.name}: a part of it is in a group that is updated in parts")
 
 
 def ends_of_slices(slices, elements, wide):

@@ -232,7 +232,7 @@ class Served:
         self.answers_parts = exchange.strategy.get("credit_bytes") is not None
         self.unanswered = collections.defaultdict(collections.deque)  # message -> pushes whose word is still to come
         for i, message in enumerate(exchange.messages):
-            if not message.all_reduced:
+            if message.single:
                 self.parents[i], children = family(message, node_ranks, dist.get_rank(), dist.get_world_size())
                 kind = Rows if message.buffer is None else Dense
                 self.cargos[i] = kind(message, i, self.group, children)
