@@ -101,8 +101,8 @@ enum dtype space_wire_type(const struct variable *variable, enum encoding encodi
 void encoders_settle(struct draft *d);
 void encoders_settle_groups(struct draft *d);
 
-/* Split each group that mixes types on the wire or encoders, and encoded gradients off sharded groups, so that the rules
- * of strategy_check hold. */
+/* Split each group that mixes types on the wire or encoders, and encoded gradients off sharded groups, so that the
+ * rules of strategy_check hold. */
 void groups_settle(struct draft *d);
 
 /* Make the rules about sharded groups hold (strategy/space/sharded.c). False when memory is out. */

@@ -1,6 +1,6 @@
 /* How fast the timeline is: one BERT-large plan, whole strategies a second with lowering, the same with sharded
- * parameters, growth with the number of variables, parameter servers on few and many nodes, and that a run allocates nothing. Medians of repeated runs on one
- * core. argv[1] is the model. */
+ * parameters, growth with the number of variables, parameter servers on few and many nodes, and that a run allocates
+ * nothing. Medians of repeated runs on one core. argv[1] is the model. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
