@@ -73,8 +73,7 @@ static void finish(struct exchange *x, uint32_t m) {
     if (copied)
         pool_give(&x->pool, transfer->buffer);
     transfer->buffer = NULL;
-    descent_take(&x->descent, &x->gradients, message_is_second_half(message) ? message->other : m,
-                 transfer->iteration);
+    descent_take(&x->descent, &x->gradients, message_is_second_half(message) ? message->other : m, transfer->iteration);
     transfer->end_us = clock_now_us();
     x->closed[message->gate]--;
     x->opened_us[message->gate] = transfer->end_us;

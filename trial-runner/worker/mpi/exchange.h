@@ -57,7 +57,7 @@ struct exchange {
     bool verify;
     struct gradients gradients;
     struct gradients variables; /* sharded parameters, as they are gathered; zeroed where there are none */
-    struct descent descent; /* for the owner to begin and end; zeroed: nothing is learned */
+    struct descent descent;     /* for the owner to begin and end; zeroed: nothing is learned */
     struct requests requests;
     struct schedule schedule, pulls;
     uint64_t eager_bytes;   /* a message of no more needs no answer before it goes; 0: not known */

@@ -36,7 +36,7 @@ static void keep_message(void *context, uint32_t message, const struct transfer 
     struct executor *e = context;
     if (t->iteration < e->total)
         trace_message(&e->trace, t->iteration, message,
-                  &(struct trace_times){t->ready_us, t->start_us, t->sum_us, t->pull_us, t->end_us});
+                      &(struct trace_times){t->ready_us, t->start_us, t->sum_us, t->pull_us, t->end_us});
 }
 
 static bool prints_trace(const struct executor *e) {
