@@ -472,7 +472,8 @@ void exchange_release(struct exchange *x) {
     schedule_release(&x->schedule);
     schedule_release(&x->pulls);
     gradients_release(&x->gradients);
-    gradients_release(&x->variables);
+    if (x->plan->ends_in_update)
+        gradients_release(&x->variables);
     pool_release(&x->pool);
     free(x->opened_us);
     free(x->closed);
