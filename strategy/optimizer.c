@@ -29,7 +29,7 @@ static enum status read_object(const struct json_at *at, size_t *word, struct op
 }
 
 enum status optimizer_read(const struct json_at *at, struct optimizer *out, struct error *err) {
-    struct optimizer optimizer = {OPTIMIZER_unknown};
+    struct optimizer optimizer = {.kind = OPTIMIZER_unknown};
     struct json_at member;
     size_t word = 0;
     *out = optimizer;
