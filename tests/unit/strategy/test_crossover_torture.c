@@ -1,4 +1,4 @@
-/* Every allocation of a crossover fails once. */
+/* Every allocation of a crossover, and of a step from a strategy, fails once. */
 #include "strategy/space/space.h"
 #include "tests/support/check.h"
 #include "tests/support/strategy/random_instances.h"
@@ -20,6 +20,30 @@ static enum status cross(void *arg, struct error *err) {
     return st;
 }
 
+static enum status step(void *arg, struct error *err) {
+    const struct scene *s = arg;
+    struct rng rng;
+    struct strategy next;
+    rng_seed(&rng, 8);
+    enum status st = space_neighbour(&s->space, &s->a, &rng, &next, err);
+    if (!st)
+        strategy_release(&next);
+    return st;
+}
+
+/* All-reduces of which parameters are sharded, so that settling has something to do. */
+static void shard(struct scene *s) {
+    struct error err;
+    s->a.policy = POLICY_fifo;
+    s->a.cross_iteration = false;
+    for (uint32_t g = 0; g < s->a.n_groups; g++) {
+        s->a.groups[g].algorithm = ALGORITHM_auto;
+        s->a.groups[g].sharded = SHARDED_parameters;
+    }
+    assert_ok(strategy_seal(&s->a, s->space.model, s->space.cluster, &err));
+    assert_true(strategy_sharded_parameters(&s->a) > 0);
+}
+
 static void a_crossover_survives_every_failed_allocation(void **state) {
     (void)state;
     struct error err;
@@ -27,7 +51,8 @@ static void a_crossover_survives_every_failed_allocation(void **state) {
     struct scene s;
     struct model model;
     struct cluster cluster;
-    const struct space_options options = space_default_options();
+    struct space_options options = space_default_options();
+    options.algorithms = 1u << ALGORITHM_auto;
     rng_seed(&rng, 5);
     assert_ok(random_model(&rng, &model, &err));
     assert_ok(random_cluster(&rng, &cluster, &err));
@@ -35,6 +60,9 @@ static void a_crossover_survives_every_failed_allocation(void **state) {
     assert_ok(space_sample_uniform(&s.space, &rng, &s.a, &err));
     assert_ok(space_sample_uniform(&s.space, &rng, &s.b, &err));
     assert_true(torture(cross, &s) >= 6);
+    shard(&s);
+    assert_true(torture(cross, &s) >= 7);
+    assert_true(torture(step, &s) >= 6);
     strategy_release(&s.a);
     strategy_release(&s.b);
     space_release(&s.space);

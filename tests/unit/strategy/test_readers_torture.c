@@ -37,12 +37,17 @@ static const char sliced[] =
     "{'group':2,'bytes':96}]},'groups':[{'id':1},{'id':2}],'variables':["
     "{'name':'b','sync':{'kind':'all_reduce','group':1}},{'name':'a','sync':{'kind':'all_reduce','group':2}}]}";
 
+static const char sharded[] =
+    "{'schema':'syncopate.strategy/1','name':'s','schedule':{'policy':'fifo','forward_prefetch':2},'groups':["
+    "{'id':1,'sharded':'parameters'},{'id':2,'sharded':'parameters','reshard_after_forward':false}],'variables':["
+    "{'name':'b','sync':{'kind':'all_reduce','group':1}},{'name':'a','sync':{'kind':'all_reduce','group':2}}]}";
+
 /* The parsed descriptions, so that parsing itself is not tortured again. */
 struct texts {
-    cJSON *operators, *layers, *cluster, *strategy, *sliced;
+    cJSON *operators, *layers, *cluster, *strategy, *sliced, *sharded;
     struct model model;
     struct cluster cluster_read;
-    struct strategy strategy_read, sliced_read;
+    struct strategy strategy_read, sliced_read, sharded_read;
 };
 static struct texts texts;
 
@@ -57,6 +62,8 @@ static int parse_all(void **state) {
     assert_ok(strategy_read(texts.strategy, "strategy", &texts.model, &texts.cluster_read, &texts.strategy_read, &err));
     assert_ok(parse_quoted(sliced, "sliced", &texts.sliced, &err));
     assert_ok(strategy_read(texts.sliced, "sliced", &texts.model, &texts.cluster_read, &texts.sliced_read, &err));
+    assert_ok(parse_quoted(sharded, "sharded", &texts.sharded, &err));
+    assert_ok(strategy_read(texts.sharded, "sharded", &texts.model, &texts.cluster_read, &texts.sharded_read, &err));
     *state = NULL;
     return 0;
 }
@@ -68,6 +75,8 @@ static int delete_all(void **state) {
     cJSON_Delete(texts.cluster);
     cJSON_Delete(texts.strategy);
     cJSON_Delete(texts.sliced);
+    cJSON_Delete(texts.sharded);
+    strategy_release(&texts.sharded_read);
     strategy_release(&texts.sliced_read);
     strategy_release(&texts.strategy_read);
     cluster_release(&texts.cluster_read);
@@ -173,12 +182,14 @@ static void reading_a_strategy_survives_each_failed_allocation(void **state) {
     (void)state;
     assert_true(torture(read_strategy, texts.strategy) > 3);
     assert_true(torture(read_strategy, texts.sliced) > 4);
+    assert_true(torture(read_strategy, texts.sharded) > 4);
 }
 
 static void writing_survives_each_failed_allocation(void **state) {
     (void)state;
     assert_true(torture(write_each, &texts.strategy_read) > 100);
     assert_true(torture(write_each, &texts.sliced_read) > 100);
+    assert_true(torture(write_each, &texts.sharded_read) > 100);
 }
 
 static void lowering_and_copying_survive_each_failed_allocation(void **state) {
@@ -188,6 +199,7 @@ static void lowering_and_copying_survive_each_failed_allocation(void **state) {
     assert_true(torture(lower_twice, &texts.strategy_read) >= 3);
     assert_true(torture(copy_strategy, &texts.sliced_read) >= 1);
     assert_true(torture(lower, &texts.sliced_read) >= 2);
+    assert_true(torture(lower_twice, &texts.sharded_read) >= 2);
 }
 
 static void predicting_memory_survives_each_failed_allocation(void **state) {
