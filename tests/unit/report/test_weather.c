@@ -112,6 +112,46 @@ static void lanes_in_weather_are_around_its_first_change(void **state) {
     cluster_release(&stormy);
 }
 
+/* Quiet and stormy: gathers and sums by name, and the two passes, between which nothing else computes. */
+static void lanes_of_sharded_parameters_name_what_moves(void **state) {
+    struct world *w = *state;
+    struct error err;
+    struct cluster stormy;
+    struct strategy s;
+    read_cluster(STORMY, &stormy);
+    assert_ok(strategy_init(&s, "fsdp", &w->model, w->model.n_variables, &err));
+    for (uint32_t v = 0; v < w->model.n_variables; v++) {
+        s.variables[v].group = v;
+        s.groups[v].sharded = SHARDED_parameters;
+    }
+    assert_ok(strategy_seal(&s, &w->model, &stormy, &err));
+    for (uint64_t seed = 0; seed < 2; seed++) {
+        struct predictor p;
+        struct arena arena = {0};
+        struct chart_timeline t;
+        size_t gathers = 0, sums = 0;
+        if (seed)
+            assert_ok(predictor_init_in_weather(&p, &w->model, &stormy, seed, &err));
+        else
+            assert_ok(predictor_init(&p, &w->model, &w->cluster, &err));
+        assert_ok(lanes_of(&p, &s, LANES_NODES, &arena, &t, &err));
+        expect_sound_lanes(&t);
+        for (size_t l = 0; l < t.n_lanes; l++)
+            for (size_t i = 0; i < t.lanes[l].n; i++) {
+                const struct chart_span *span = &t.lanes[l].spans[i];
+                gathers += span->label && strncmp(span->label, "all-gather, ", 12) == 0;
+                sums += span->label && strncmp(span->label, "reduce-scatter, ", 16) == 0;
+                assert_true(span->label || span->end_us > span->start_us);
+                assert_true(span->shade < CHART_SHADES);
+            }
+        assert_true(sums >= w->model.n_variables && gathers >= 2 * (size_t)w->model.n_variables);
+        arena_release(&arena);
+        predictor_release(&p);
+    }
+    strategy_release(&s);
+    cluster_release(&stormy);
+}
+
 /* A worker computes an iteration in one go, when it is slow in four times the time; and copies models and updates. */
 enum { COPYING = 1000 };
 
@@ -472,6 +512,7 @@ int main(void) {
     (void)simulated_run; /* nothing is tried here */
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(lanes_in_weather_are_around_its_first_change, world_set_up, world_tear_down),
+        cmocka_unit_test_setup_teardown(lanes_of_sharded_parameters_name_what_moves, world_set_up, world_tear_down),
         cmocka_unit_test_setup_teardown(lanes_of_updates_in_weather_are_around_its_first_change, world_set_up,
                                         world_tear_down),
         cmocka_unit_test_setup_teardown(slow_iterations_are_those_of_the_weather, world_set_up, world_tear_down),
