@@ -227,7 +227,7 @@ static void of_sharded_parameters_the_sums_say_when_and_all_three_cost(void **st
                            "{'name':'b','sync':{'kind':'all_reduce','group':0}},"
                            "{'name':'c','sync':{'kind':'all_reduce','group':0}}"));
     SHARD_COUNTS(&in, ROW_C, log2_bytes, 4000);
-    SHARD_COUNTS(&in, ROW_C, log2_messages, 1);
+    SHARD_COUNTS(&in, ROW_C, log2_messages, 3);
     SHARD_COUNTS(&in, ROW_C, log2_message_bytes, 12000);
     SHARD_COUNTS(&in, ROW_C, log2_cc_messages, 1);
     SHARD_COUNTS(&in, ROW_C, log2_cc_startup_us, 50);
