@@ -3,7 +3,7 @@
 # alone decides: they take about half and a quarter as long, as predicted, and every sum is checked. Needs OUT and, for labs, root; prints ok, not ok and skip lines
 # (tests/README.md).
 # Alone: real trials are timed.
-# Plan: 17
+# Plan: 19
 set -u
 cd "$(dirname "$0")/../.."
 source tests/cli/trials.bash encoded
@@ -52,6 +52,34 @@ here topk-few --iterations 20 --warmup 0 # 6 elements of a message travel, and 1
 verdict what_devices_keep_of_their_gradients_goes_later $? "$(head -c 300 out)"
 ! here topk-few --iterations 3 --warmup 0 --fault sum && grep -q '"event":"error".*sum' out
 verdict a_wrong_sum_of_the_largest_is_noticed $? "$(head -c 300 out)"
+# Odd sizes, gradients of f64, messages of several gradients and of a few elements, fewer blocks than devices, shards.
+mkdir odd && cp cluster.json odd
+cat >odd/model.json <<'END'
+{"schema":"syncopate.model/1","name":"m","batch_per_device":1,
+ "variables":[{"name":"a","shape":[200001]},{"name":"b","shape":[40000]},{"name":"c","shape":[10,100],"dtype":"f64"},
+              {"name":"d","shape":[9]},{"name":"e","shape":[7,50]}],
+ "layers":[{"name":"1","forward_us":500,"backward_us":500,"variables":["a","d"]},
+           {"name":"2","forward_us":500,"backward_us":500,"variables":["b","c","e"]}]}
+END
+# odd NAME ENCODING_OF_ELEMENTS ENCODING_OF_FEW
+odd() {
+    cat >"odd/$1.json" <<END
+{"schema":"syncopate.strategy/1","name":"$1",
+ "schedule":{"policy":"priority","cross_iteration":true,"credit_bytes":100000},
+ "groups":[{"id":0,"partition_bytes":300000},{"id":1},{"id":2},{"id":3}],
+ "variables":[{"name":"a","encoding":$2,"sync":{"kind":"all_reduce","group":0}},
+              {"name":"b","encoding":$2,"sync":{"kind":"all_reduce","group":0}},
+              {"name":"c","encoding":$2,"sync":{"kind":"all_reduce","group":1}},
+              {"name":"d","encoding":$3,"sync":{"kind":"all_reduce","group":2}},
+              {"name":"e","partition":{"shards":3},"encoding":$2,"sync":{"kind":"all_reduce","group":3}}]}
+END
+}
+odd int8 '{"kind":"int8","block_size":67}' '{"kind":"int8","block_size":8}'
+odd topk '{"kind":"topk","part":0.003}' '{"kind":"topk","part":0.3}'
+for name in int8 topk; do
+    (cd odd && here $name --iterations 20 --warmup 0 && grep -q '"event":"done"' out)
+    verdict sums_of_odd_gradients_by_${name}_are_right $? "$(head -c 300 odd/out)"
+done
 check blocks_on_a_server_are_refused 2 'int8-server.json: /variables/0: variable "a" is served and encoded as int8' \
     "$syncopate" simulate model.json cluster.json --strategy int8-server.json
 
