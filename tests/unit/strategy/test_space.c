@@ -365,6 +365,53 @@ static void a_random_walk_meets_every_kind_of_choice(void **state) {
     free(model);
 }
 
+/* With all encodings, and without the algorithm auto: a walk meets each of them, in mixed strategies too. An encoder
+ * has its usual figure and a group without an algorithm; no server has one. */
+static void a_walk_with_encodings_meets_each_and_keeps_encoders_off_servers(void **state) {
+    (void)state;
+    struct fixture f;
+    struct space_options o = space_default_options();
+    struct error err = {0};
+    struct rng rng;
+    struct strategy at, next;
+    char *model = chain_model(20, 100000, 5);
+    uint32_t met[ENCODING_COUNT] = {0}, mixed = 0;
+    o.encodings = (1u << ENCODING_COUNT) - 1;
+    o.algorithms &= ~(1u << ALGORITHM_auto);
+    fixture_open(&f, model, uneven_nodes, &o);
+    rng_seed(&rng, test_seed());
+    assert_ok(space_sample_guided(&f.space, &rng, &at, &err));
+    for (int step = 0; step < 2000; step++) {
+        uint32_t here = 0;
+        assert_true(space_contains(&f.space, &at));
+        for (uint32_t v = 0; v < at.n_variables; v++)
+            for (uint32_t k = 0; k < sync_parts(&at.variables[v]); k++) {
+                const struct variable_sync *part = sync_part(&at.variables[v], k);
+                const bool encoder = part->encoding == ENCODING_int8 || part->encoding == ENCODING_topk;
+                met[part->encoding]++;
+                here |= 1u << part->encoding;
+                assert_true(!encoder || part->kind == SYNC_ALL_REDUCE);
+                assert_close(part->figure,
+                             part->encoding == ENCODING_int8   ? 256
+                             : part->encoding == ENCODING_topk ? 0.01
+                                                               : 0,
+                             0);
+                if (part->kind == SYNC_ALL_REDUCE)
+                    assert_int_equal(at.groups[part->group].algorithm == ALGORITHM_auto, encoder);
+            }
+        mixed += __builtin_popcount(here) > 2;
+        assert_ok(space_neighbour(&f.space, &at, &rng, &next, &err));
+        strategy_release(&at);
+        at = next;
+    }
+    strategy_release(&at);
+    for (int e = 0; e < ENCODING_COUNT; e++)
+        assert_true(met[e] > 0);
+    assert_true(mixed > 100);
+    fixture_close(&f);
+    free(model);
+}
+
 static void preemptive(struct fixture *f, uint32_t n_slices, struct strategy *out) {
     struct error err = {0};
     assert_ok(strategy_init(out, "preemptive", &f->model, 1, &err));
@@ -534,6 +581,7 @@ int main(void) {
         cmocka_unit_test(a_link_that_is_slower_than_the_nics_lowers_the_rate_of_both_its_ends),
         cmocka_unit_test(variables_become_ready_in_the_order_of_their_producers),
         cmocka_unit_test(a_random_walk_meets_every_kind_of_choice),
+        cmocka_unit_test(a_walk_with_encodings_meets_each_and_keeps_encoders_off_servers),
         cmocka_unit_test(a_neighbour_of_a_preemptive_strategy_has_no_slices),
         cmocka_unit_test(preemptive_strategies_are_alike_by_their_number_of_slices),
         cmocka_unit_test(similarity_weighs_groups_by_shared_members),
