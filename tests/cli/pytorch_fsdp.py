@@ -269,6 +269,17 @@ def sums_are_those_of_gloo():
     return ", ".join(why)
 
 
+def another_divisor():
+    """What is said of a factor that gloo cannot divide by, and must not be passed over."""
+    model = chain(1, 12, {})
+    model.set_gradient_divide_factor(2.0)
+    try:
+        model(torch.ones(3, 12)).sum().backward()
+    except ValueError as error:
+        return "" if "set_gradient_divide_factor needs NCCL" in str(error) else str(error)
+    return "nothing"
+
+
 def peak_memory():
     """Of a chain, against what is counted by hand: shards of parameters, of two moments of Adam and of the gradients that
     are there; and whole layers: the gathered one that computes and its gradient, the next one on its way, and the input
@@ -388,6 +399,7 @@ def refusals():
         "reshard_after_forward is 3: true, false": refusal({"groups": groups([named("")], reshard_after_forward=3)}),
         "synchronize is 'never'": refusal({"groups": blocks, "accumulation": {"synchronize": "never"}}),
         "micro_batches is 0": refusal({"groups": blocks, "accumulation": {"micro_batches": 0}}),
+        "accumulation is 3: an object": refusal({"groups": blocks, "accumulation": 3}),
         "'forward_prefech' is unknown": refusal({"groups": blocks, "forward_prefech": 2}),
         "group 0: 'reshard' is unknown": refusal({"groups": groups([named("")], reshard=True)}),
         "param_dtype bf16 rounds: pass allow_lossy=True": refusal({"groups": half_precision}),
@@ -419,6 +431,7 @@ def three_ranks(rank, number, files):
     said["parameters_are_gathered_as_far_ahead_as_said"] = groups_ahead()
     said["sums_travel_while_the_next_layer_computes"] = sums_in_the_background()
     said["our_reduce_scatter_sums_as_gloo_does"] = sums_are_those_of_gloo()
+    said["another_divisor_is_refused"] = another_divisor()
     said["peak_memory_is_what_is_counted_by_hand"] = peak_memory()
     return said
 

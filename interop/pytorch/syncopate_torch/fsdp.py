@@ -94,6 +94,8 @@ GROUP_MEMBERS = {"variables", "reshard_after_forward", "param_dtype", "reduce_dt
 
 
 def check_members(strategy):
+    if not isinstance(strategy.get("accumulation", {}), dict):
+        raise ValueError(f"accumulation is {strategy['accumulation']!r}: an object with micro_batches and synchronize")
     for where, found, known in [
         ("", strategy, MEMBERS),
         *((f"group {k}: ", group, GROUP_MEMBERS) for k, group in enumerate(strategy["groups"])),
@@ -161,7 +163,9 @@ def begin_alike(module):
     with torch.no_grad():
         for tensor in [*module.parameters(), *module.buffers()]:
             if not tensor.is_meta:
-                dist.broadcast(tensor, 0)
+                alike = tensor.detach().contiguous()
+                dist.broadcast(alike, 0)
+                tensor.copy_(alike)
 
 
 def gather_ahead(module, units, strategy, device_type):

@@ -35,6 +35,8 @@ class Share:
         return self._exchange(self._received, gradients, [self.length] * self.ranks, self.sizes)
 
     def add_up(self):
+        if self._received.is_cuda:
+            self._received.record_stream(torch.cuda.current_stream())  # another one allocated it
         torch.sum(self._received.view(self.ranks, -1), 0, out=self.sum)
         self._received = None
 

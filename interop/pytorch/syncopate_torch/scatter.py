@@ -46,9 +46,11 @@ class SumOfParts(ReduceScatter):
         return torch.empty(*size, dtype=dtype, device=device)
 
     def __call__(self, output_tensor, input_tensor, group, op, async_op=False):
+        if op not in (dist.ReduceOp.SUM, dist.ReduceOp.AVG):
+            raise ValueError("over gloo gradients are summed or averaged: set_gradient_divide_factor needs NCCL")
+        ranks = group.size()
         received = torch.empty_like(input_tensor)
         work = dist.all_to_all_single(received, input_tensor, group=group, async_op=True)
-        ranks = group.size()
 
         def finish():
             add_up(received.view(ranks, -1), output_tensor, ranks if op == dist.ReduceOp.AVG else 1)
