@@ -1,4 +1,4 @@
-/* syncopate import: models and clusters from the files of other tools. */
+/* syncopate import: models, clusters and strategies from the files of other tools. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -6,6 +6,7 @@
 #include "base/json.h"
 #include "base/log.h"
 #include "cli/commands.h"
+#include "cli/inputs.h"
 #include "cli/options.h"
 #include "cli/paths.h"
 #include "interop/import/import.h"
@@ -141,11 +142,75 @@ static enum status import_cluster_command(int argc, char **argv, struct error *e
     return st;
 }
 
+/* What a strategy is for beside the file, and where it goes. */
+struct wish {
+    const char *kind, *out, *model, *cluster;
+};
+
+static enum status import_for(const struct wish *wish, const char *path, const struct inputs *inputs,
+                              struct arena *arena, struct error *err) {
+    struct notes notes = {.arena = arena};
+    struct source source;
+    struct strategy strategy;
+    enum status st = source_read(path, arena, &source, err);
+    if (!st)
+        st = import_strategy(&source, wish->kind, &inputs->model, &inputs->cluster, &notes, &strategy, err);
+    if (st)
+        return st;
+    cJSON *json = strategy_write(&strategy, &inputs->model, &inputs->cluster);
+    st = json ? write_description(json, wish->out, err) : error_no_memory(err);
+    if (!st)
+        say_notes(&notes);
+    cJSON_Delete(json);
+    strategy_release(&strategy);
+    return st;
+}
+
+static enum status import_strategy_command(int argc, char **argv, struct error *err) {
+    struct arena arena = {0};
+    struct wish wish = {.out = "-"};
+    struct arguments arguments;
+    struct inputs inputs;
+    const struct option options[] = {
+        {"model", OPTION_TEXT, &wish.model, "MODEL", "the model that is trained with the settings"},
+        {"cluster", OPTION_TEXT, &wish.cluster, "CLUSTER", "the cluster that it is trained on"},
+        {"from", OPTION_TEXT, &wish.kind, "KIND", "what the file is (default: recognised by its contents)"},
+        {"out", OPTION_TEXT, &wish.out, "FILE", "where the strategy goes (default: standard output)"},
+        {0}};
+    const struct command_line line = {
+        .usage = "import strategy FILE --model MODEL --cluster CLUSTER [options]",
+        .about = about(&arena,
+                       "The strategy that a framework makes of its settings, for a model on a cluster: the way back\n"
+                       "from strategy export. What the settings have beside is said on standard error. Kinds:",
+                       import_strategy_kinds()),
+        .examples = "  syncopate import strategy ds_config.json --model llama-8b --cluster h100-64x8-bf16\n"
+                    "  syncopate import strategy train.toml --model llama-8b --cluster h100-64x8-bf16 --out now.json",
+        .options = options,
+        .min_arguments = 1,
+        .max_arguments = 1};
+    enum status st = line.about ? options_parse(&line, argc, argv, &arguments, err) : error_no_memory(err);
+    if (!st && !(wish.model && wish.cluster))
+        st = error_set(err, ST_USAGE, "give --model and --cluster: which groups the settings make depends on both");
+    if (!st && strcmp(wish.out, "-") != 0)
+        st = output_check(wish.out, err);
+    if (!st)
+        st = inputs_read(wish.model, wish.cluster, &inputs, err);
+    if (!st) {
+        st = import_for(&wish, arguments.items[0], &inputs, &arena, err);
+        inputs_release(&inputs);
+    }
+    arena_release(&arena);
+    return st;
+}
+
 enum status cmd_import(int argc, char **argv, struct error *err) {
     static const struct command commands[] = {
         {"model", import_model_command, "a model from a profile, a trace, or a file of weights"},
         {"cluster", import_cluster_command,
          "a cluster from nccl-tests, OSU, AutoDist, Slurm, nvidia-smi or host files"},
+        {"strategy", import_strategy_command,
+         "a strategy from the settings of DeepSpeed, torchtitan, Accelerate or Megatron"},
         {0}};
-    return commands_run(commands, "import", "Models and clusters from the files of other tools.", argc, argv, err);
+    return commands_run(commands, "import", "Models, clusters and strategies from the files of other tools.", argc,
+                        argv, err);
 }

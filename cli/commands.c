@@ -19,7 +19,7 @@ static const struct command commands[] = {
     {"bench", cmd_bench, "measure a cluster's all-reduce and push/pull costs into its description"},
     {"baselines", cmd_baselines, "list what published systems and framework defaults would do"},
     {"strategy", cmd_strategy, "show, check and compare strategy files"},
-    {"import", cmd_import, "read models and clusters from the files of other tools"},
+    {"import", cmd_import, "read models, clusters and strategies from the files of other tools"},
     {"explain", cmd_explain, "say where an iteration's time went, from PyTorch profiler traces of all ranks"},
     {"dataset", cmd_dataset, "query, export, check, merge and back up recorded measurements"},
     {"report", cmd_report, "write a session as one HTML file: the answer, charts, timelines, every trial"},

@@ -14,7 +14,6 @@
 #include "strategy/baselines/fsdp.h"
 
 #include "interop/export/export_internal.h"
-#include "strategy/baselines/baselines.h"
 #include "strategy/baselines/pytorch_ddp.h"
 
 struct way {
@@ -126,5 +125,5 @@ enum status export_accelerate(struct form *f, struct error *err) {
         return st;
     }
     write_accelerate(f, "MULTI_GPU", NULL);
-    return note_replicas(f, baselines_build(baselines_find("pytorch-ddp"), f->model, f->cluster, &made, err), &made);
+    return note_replicas(f, pytorch_ddp_defaults(f->model, f->cluster, "made", &made, err), &made);
 }

@@ -7,6 +7,7 @@
 
 #include "interop/import/cluster_kinds.h"
 #include "interop/import/model_kinds.h"
+#include "interop/import/strategy_kinds.h"
 
 enum { MAX_DEVICES = CLUSTER_MAX_NODES * CLUSTER_MAX_DEVICES_PER_NODE };
 
@@ -49,6 +50,26 @@ static const struct {
                        {nccl_tests_is, nccl_tests_read},       {osu_is, osu_read},
                        {resource_spec_is, resource_spec_read}, {slurm_is, slurm_read},
                        {topology_is, topology_read},           {hostfile_is, hostfile_read}};
+
+static const struct import_kind strategy_kinds[] = {
+    {"deepspeed", "DeepSpeed's JSON configuration: zero_optimization of stages 1 to 3", 0},
+    {"torchtitan", "torchtitan's TOML configuration: the table parallelism", 0},
+    {"accelerate", "Hugging Face Accelerate's YAML file, of FSDP2 or replicas", 0},
+    {"megatron", "Megatron-LM's command line, or a part of it", 0},
+    {NULL, NULL, 0},
+};
+
+static const struct {
+    import_recognise_strategy *is;
+    import_strategy_reader *read;
+} strategy_readers[] = {{deepspeed_is, deepspeed_read},
+                        {torchtitan_is, torchtitan_read},
+                        {accelerate_is, accelerate_read},
+                        {megatron_is, megatron_read}};
+
+const struct import_kind *import_strategy_kinds(void) {
+    return strategy_kinds;
+}
 
 const struct import_kind *import_model_kinds(void) {
     return model_kinds;
@@ -260,4 +281,21 @@ enum status import_measurements(const struct source *cluster, size_t n, const st
         return cluster_draft_finish(&draft, cluster, &none, notes, out, err);
     cluster_draft_release(&draft);
     return st;
+}
+
+enum status import_strategy(const struct source *source, const char *kind, const struct model *model,
+                            const struct cluster *cluster, struct notes *notes, struct strategy *out,
+                            struct error *err) {
+    const struct source text = source_behind_mark(source);
+    struct strategy_for wanted = {model, cluster, source_stem(source, notes->arena)};
+    size_t k = 0;
+    enum status st = wanted.name ? check_text(source, strategy_kinds, err) : error_no_memory(err);
+    if (!st && kind)
+        st = find_kind(strategy_kinds, kind, &k, err);
+    if (st)
+        return st;
+    while (!kind && strategy_kinds[k].name && !strategy_readers[k].is(&text))
+        k++;
+    return strategy_kinds[k].name ? strategy_readers[k].read(&text, &wanted, notes, out, err)
+                                  : unknown(source, strategy_kinds, err);
 }

@@ -57,7 +57,12 @@ enum status pytorch_ddp_build(const struct model *model, const struct cluster *c
     return build(model, cluster, name, (const uint64_t[]){cap_bytes, cap_bytes}, out, err);
 }
 
+enum status pytorch_ddp_defaults(const struct model *model, const struct cluster *cluster, const char *name,
+                                 struct strategy *out, struct error *err) {
+    return build(model, cluster, name, (const uint64_t[]){FIRST_BUCKET_BYTES, BUCKET_BYTES}, out, err);
+}
+
 enum status baseline_pytorch_ddp(const struct model *model, const struct cost *cost, struct strategy *out,
                                  struct error *err) {
-    return build(model, cost->cluster, "pytorch-ddp", (const uint64_t[]){FIRST_BUCKET_BYTES, BUCKET_BYTES}, out, err);
+    return pytorch_ddp_defaults(model, cost->cluster, "pytorch-ddp", out, err);
 }

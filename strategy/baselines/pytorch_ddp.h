@@ -13,4 +13,8 @@
 enum status pytorch_ddp_build(const struct model *model, const struct cluster *cluster, uint64_t cap_bytes,
                               const char *name, struct strategy *out, struct error *err);
 
+/* The same with its defaults. */
+enum status pytorch_ddp_defaults(const struct model *model, const struct cluster *cluster, const char *name,
+                                 struct strategy *out, struct error *err);
+
 #endif

@@ -2,7 +2,7 @@
 # syncopate import from outside: what it says, that nothing is half-written, every real file that it claims to read, and
 # the PyTorch module where PyTorch is installed. Needs OUT; prints ok, not ok and skip lines (tests/README.md).
 # Computes: it waits for nothing and times nothing.
-# Plan: 127
+# Plan: 140
 set -u
 cd "$(dirname "$0")/../.."
 source tests/cli/check.bash
@@ -98,8 +98,21 @@ printf 'NodeName=a State=IDLE\n   CfgTRES=cpu=64,gres/gpu=4\n' >nodes.txt
 check gpus_of_tres_are_devices 0 '"devices": 4' "$syncopate" import cluster nodes.txt --device-link-gbyte-per-s 20
 sed 's/262144/262143/' all_reduce.log >bad.log
 check a_bad_row_is_named 2 'bad.log:5: 1048576 bytes are not' "$syncopate" import cluster hosts bad.log --nic-gbit-per-s 1
-for kind in $("$syncopate" import model --help | sed -n '/Kinds:/,/^$/s/^  \([a-z-]*\) .*/\1/p') \
-    $("$syncopate" import cluster --help | sed -n '/Kinds:/,/^$/s/^  \([a-z-]*\) .*/\1/p'); do
+
+# ---- strategies ----
+on=(--model bert-base --cluster v100-16x10g)
+for form in zero-1:deepspeed zero-2:deepspeed zero-3:deepspeed megatron-distributed-optimizer:megatron torchtitan:torchtitan torchtitan:accelerate; do
+    name=${form%:*}_comes_back_from_${form#*:}
+    "$syncopate" strategy export "${form%:*}" "${on[@]}" --to "${form#*:}" --out settings --strict 2>err &&
+        "$syncopate" import strategy settings "${on[@]}" --out back.json 2>>err &&
+        "$syncopate" strategy show bert-base v100-16x10g --strategy back.json --json 2>>err | grep -v '"name"' >back &&
+        "$syncopate" strategy show bert-base v100-16x10g --baseline "${form%:*}" --json 2>>err | grep -v '"name"' >there
+    cmp -s back there && echo "ok ${name//-/_}" || echo "not ok ${name//-/_}: $(tail -n 1 err)"
+done
+check a_model_is_needed_for_a_strategy 2 'give --model and --cluster' "$syncopate" import strategy settings
+check what_settings_have_beside_is_said 0 '"offload_param" is passed over' bash -c "echo '{\"zero_optimization\":{\"stage\":3,\"offload_param\":{}}}' | '$syncopate' import strategy - ${on[*]} --out back.json"
+check settings_that_are_none_are_refused 2 'm.graph.txt: byte 0: of no known kind' "$syncopate" import strategy m.graph.txt "${on[@]}"
+for kind in $(for what in model cluster strategy; do "$syncopate" import $what --help | sed -n '/Kinds:/,/^$/s/^  \([a-z-]*\) .*/\1/p'; done); do
     [ -s "$root/interop/import/README.md" ] && grep -q -- "\`$kind\`" "$root/interop/import/README.md" &&
         echo "ok kind_${kind//-/_}_is_explained" || echo "not ok kind_${kind//-/_}_is_explained: no $kind in interop/import/README.md"
 done

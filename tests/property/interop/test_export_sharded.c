@@ -6,6 +6,7 @@
 #include "base/json.h"
 #include "base/rng.h"
 #include "interop/export/export.h"
+#include "interop/import/import.h"
 #include "strategy/baselines/fsdp.h"
 #include "strategy/baselines/megatron.h"
 #include "strategy/baselines/zero.h"
@@ -113,6 +114,18 @@ static void assert_same(const struct world *w, const struct strategy *a, const s
     plan_release(&q);
 }
 
+/* The file, imported again. */
+static void import_again(const struct world *w, const struct export *export, struct strategy *out) {
+    struct error err = {0};
+    struct arena arena = {0};
+    struct notes notes = {.arena = &arena};
+    const struct export_file *file = &export->files[0];
+    const struct source source = {.name = file->name, .text = file->text, .n = file->n};
+    assert_ok(import_strategy(&source, NULL, &w->model, &w->cluster, &notes, out, &err));
+    assert_null(notes.first);
+    arena_release(&arena);
+}
+
 /* ---- DeepSpeed ---- */
 
 static uint64_t number_of(const cJSON *zero, const char *name, uint64_t otherwise) {
@@ -156,7 +169,7 @@ static void deepspeed_settings_come_back(void **state) {
     for (uint64_t i = 0; i < 2 * INSTANCES; i++) {
         struct error err = {0};
         struct world w;
-        struct strategy s, again;
+        struct strategy s, again, imported;
         struct export export;
         world_open(&w, i);
         const struct zero_settings settings = random_zero(&w.rng, w.model.bytes / 4);
@@ -167,6 +180,9 @@ static void deepspeed_settings_come_back(void **state) {
         stages[back.stage]++;
         assert_ok(zero_build(&w.model, &w.cluster, &back, "s", &again, &err));
         assert_same(&w, &s, &again);
+        import_again(&w, &export, &imported);
+        assert_string_equal(imported.id.hex, again.id.hex);
+        strategy_release(&imported);
         export_release(&export);
         strategy_release(&again);
         strategy_release(&s);
@@ -183,7 +199,7 @@ static void megatron_settings_come_back(void **state) {
     for (uint64_t i = 0; i < INSTANCES; i++) {
         struct error err = {0};
         struct world w;
-        struct strategy s, again;
+        struct strategy s, again, imported;
         struct export export;
         world_open(&w, i);
         const bool optimizer = rng_below(&w.rng, 2), overlap = optimizer && rng_below(&w.rng, 2);
@@ -202,6 +218,9 @@ static void megatron_settings_come_back(void **state) {
         assert_int_equal(back.overlap_param_gather, overlap);
         assert_ok(megatron_build(&w.model, &w.cluster, &back, "s", &again, &err));
         assert_string_equal(s.id.hex, again.id.hex);
+        import_again(&w, &export, &imported);
+        assert_string_equal(imported.id.hex, s.id.hex);
+        strategy_release(&imported);
         export_release(&export);
         strategy_release(&again);
         strategy_release(&s);
@@ -245,6 +264,9 @@ static uint32_t check_wraps(const struct world *w, const char *form, const struc
                 strategy_release(&again);
             }
             assert_int_equal(can, !export.n_notes);
+            import_again(w, &export, &again);
+            assert_int_equal(can, !strcmp(s.id.hex, again.id.hex));
+            strategy_release(&again);
             whole += can;
             export_release(&export);
             strategy_release(&s);

@@ -5,6 +5,7 @@
 #include "tests/unit/interop/imports.h"
 #include "tests/unit/interop/onnx_bytes.h"
 #include "tests/unit/interop/trace_text.h"
+#include "tests/unit/strategy/descriptions.h"
 
 static const char profile[] =
     "node1 -- Input0 -- forward_compute_time=6, backward_compute_time=0, parameter_size=0\n"
@@ -68,6 +69,25 @@ static enum status read_clusters(void *arg, struct error *err) {
     return st;
 }
 
+struct settings {
+    struct model model;
+    struct cluster cluster;
+    const char *text;
+};
+
+static enum status read_strategy(void *arg, struct error *err) {
+    const struct settings *settings = arg;
+    const struct source source = source_of("s", settings->text);
+    struct arena arena = {0};
+    struct notes notes = {.arena = &arena};
+    struct strategy s;
+    enum status st = import_strategy(&source, NULL, &settings->model, &settings->cluster, &notes, &s, err);
+    if (!st)
+        strategy_release(&s);
+    arena_release(&arena);
+    return st;
+}
+
 static enum status read_file(void *path, struct error *err) {
     struct arena arena = {0};
     struct source source;
@@ -113,6 +133,32 @@ static void clusters_survive_every_failing_allocation(void **state) {
         assert_true(torture(read_clusters, &several[i]) > 20);
 }
 
+static void strategies_survive_every_failing_allocation(void **state) {
+    (void)state;
+    static const char *const texts[] = {
+        "{\"zero_optimization\":{\"stage\":3,\"sub_group_size\":1}}",
+        "{\"zero_optimization\":{\"stage\":2}}",
+        "--use-distributed-optimizer --ddp-bucket-size 3",
+        "[parallelism]\nfsdp_reshard_after_forward = \"default\"\n",
+        "distributed_type: FSDP\nnum_processes: 3\nfsdp_version: 2\n",
+    };
+    struct settings settings = {0};
+    struct error err = {0};
+    assert_ok(quoted_model("{'schema':'syncopate.model/1','name':'m','variables':[{'name':'e','shape':[90]},"
+                           "{'name':'h.0.w','shape':[50]}],'layers':[{'name':'1','forward_us':1,'backward_us':1,"
+                           "'variables':['e','h.0.w']}]}",
+                           &settings.model, &err));
+    assert_ok(quoted_cluster("{'schema':'syncopate.cluster/1','name':'c','nodes':[{'name':'n','count':2,"
+                             "'nic_gbit_per_s':1}]}",
+                             &settings.cluster, &err));
+    for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++) {
+        settings.text = texts[i];
+        assert_true(torture(read_strategy, &settings) > 5);
+    }
+    cluster_release(&settings.cluster);
+    model_release(&settings.model);
+}
+
 static void reading_a_file_survives_every_failing_allocation(void **state) {
     (void)state;
     char text[200000];
@@ -125,6 +171,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(models_survive_every_failing_allocation),
         cmocka_unit_test(clusters_survive_every_failing_allocation),
+        cmocka_unit_test(strategies_survive_every_failing_allocation),
         cmocka_unit_test(reading_a_file_survives_every_failing_allocation),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,0 +1,89 @@
+/* DeepSpeed's configuration: "zero_optimization", of stages 1 to 3 (strategy/baselines/zero.h). Whatever else it has is
+ * passed over, and members of "zero_optimization" that are passed over are noted. */
+#include <string.h>
+
+#include "base/json.h"
+#include "interop/import/strategy_kinds.h"
+#include "strategy/baselines/zero.h"
+
+/* Larger numbers are no whole numbers in JSON. */
+static const uint64_t MOST = UINT64_C(1) << 53;
+
+bool deepspeed_is(const struct source *source) {
+    return strstr(source->text, "\"zero_optimization\"") != NULL;
+}
+
+/* A size in elements. Transformers fills in what is "auto", from sizes of its model. */
+static enum status get_elements(const struct json_at *zero, const char *key, uint64_t *out, struct error *err) {
+    struct json_at at;
+    if (json_has(zero, key, &at) && cJSON_IsString(at.node))
+        return json_fail(&at, err, "a number is needed; what \"auto\" stands for, only Transformers knows");
+    return json_get_integer(zero, key, JSON_OPTIONAL, 0, MOST, out, err);
+}
+
+static enum status note_rest(const cJSON *zero, struct notes *notes, struct error *err) {
+    static const char *const known[] = {"stage",
+                                        "overlap_comm",
+                                        "reduce_bucket_size",
+                                        "allgather_bucket_size",
+                                        "stage3_prefetch_bucket_size",
+                                        "stage3_param_persistence_threshold",
+                                        "stage3_max_live_parameters",
+                                        "stage3_max_reuse_distance"};
+    for (const cJSON *member = zero->child; member; member = member->next) {
+        bool is_known = false;
+        for (size_t i = 0; i < sizeof known / sizeof known[0]; i++)
+            is_known |= !strcmp(member->string, known[i]);
+        if (!is_known && !notes_add(notes, "\"%.60s\" is passed over", member->string))
+            return error_no_memory(err);
+    }
+    return ST_OK;
+}
+
+static enum status read_settings(const struct json_at *zero, struct zero_settings *out, struct error *err) {
+    uint64_t stage = 0;
+    enum status st = json_get_integer(zero, "stage", JSON_REQUIRED, 0, 3, &stage, err);
+    if (!st && !stage)
+        return json_fail(zero, err, "stage 0 shards nothing; take the baseline single");
+    if (st)
+        return st;
+    *out = zero_defaults((uint32_t)stage);
+    st = json_get_bool(zero, "overlap_comm", JSON_OPTIONAL, &out->overlap_comm, err);
+    if (!st)
+        st = get_elements(zero, "reduce_bucket_size", &out->reduce_bucket_size, err);
+    if (!st)
+        st = get_elements(zero, "stage3_prefetch_bucket_size", &out->prefetch_bucket_size, err);
+    if (!st)
+        st = get_elements(zero, "stage3_param_persistence_threshold", &out->persistence_threshold, err);
+    if (!st)
+        st = get_elements(zero, "stage3_max_live_parameters", &out->max_live_parameters, err);
+    if (!st)
+        st = get_elements(zero, "stage3_max_reuse_distance", &out->max_reuse_distance, err);
+    return st;
+}
+
+enum status deepspeed_read(const struct source *source, const struct strategy_for *wanted, struct notes *notes,
+                           struct strategy *out, struct error *err) {
+    cJSON *json = NULL;
+    struct json_at zero;
+    struct zero_settings settings;
+    enum status st = json_parse(source->text, source->n, source->name, &json, err);
+    if (st)
+        return st;
+    const struct json_at root = json_root(json, source->name);
+    st = json_member(&root, "zero_optimization", &zero, err);
+    if (!st && !cJSON_IsObject(zero.node))
+        st = json_fail(&zero, err, "an object is needed");
+    if (!st)
+        st = read_settings(&zero, &settings, err);
+    if (!st)
+        st = note_rest(zero.node, notes, err);
+    if (!st && settings.stage == 2 && !settings.overlap_comm &&
+        !notes_add(notes,
+                   "without overlap_comm the backward pass waits while a bucket is summed, which no strategy says"))
+        st = error_no_memory(err);
+    if (!st)
+        st = zero_build(wanted->model, wanted->cluster, &settings, wanted->name, out, err);
+    cJSON_Delete(json);
+    return st;
+}

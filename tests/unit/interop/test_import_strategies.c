@@ -1,0 +1,192 @@
+/* Settings of frameworks as strategies: what each makes, and what is refused, where and why. */
+#include "base/json.h"
+#include "strategy/baselines/fsdp.h"
+#include "strategy/baselines/megatron.h"
+#include "strategy/baselines/pytorch_ddp.h"
+#include "strategy/baselines/zero.h"
+#include "tests/support/check.h"
+#include "tests/unit/interop/imports.h"
+#include "tests/unit/strategy/descriptions.h"
+
+static const char decoder[] =
+    "{'schema':'syncopate.model/1','name':'m','variables':[{'name':'e','shape':[900]},{'name':'h.0.w','shape':[500]},"
+    "{'name':'h.1.w','shape':[600]},{'name':'n','shape':[40]}],'layers':["
+    "{'name':'1','forward_us':1,'backward_us':1,'variables':['e']},"
+    "{'name':'2','forward_us':1,'backward_us':1,'variables':['h.0.w']},"
+    "{'name':'3','forward_us':1,'backward_us':1,'variables':['h.1.w']},"
+    "{'name':'4','forward_us':1,'backward_us':1,'variables':['n']}]}";
+static const char four_devices[] =
+    "{'schema':'syncopate.cluster/1','name':'c','nodes':[{'name':'n','count':4,'nic_gbit_per_s':1}]}";
+
+struct world {
+    struct model model;
+    struct cluster cluster;
+};
+
+static void world_open(struct world *w) {
+    struct error err = {0};
+    assert_ok(quoted_model(decoder, &w->model, &err));
+    assert_ok(quoted_cluster(four_devices, &w->cluster, &err));
+}
+
+static void world_close(struct world *w) {
+    cluster_release(&w->cluster);
+    model_release(&w->model);
+}
+
+/* The settings make `want`, which is released; `note` is a part of a note, NULL: there is none. */
+static void check_import(const struct world *w, const char *text, const char *note, struct strategy *want) {
+    struct error err = {0};
+    struct arena arena = {0};
+    struct notes notes = {.arena = &arena};
+    const struct source source = source_of("folder/mine.json", text);
+    struct strategy s;
+    assert_ok(import_strategy(&source, NULL, &w->model, &w->cluster, &notes, &s, &err));
+    assert_string_equal(s.id.hex, want->id.hex);
+    assert_string_equal(s.name, "mine");
+    assert_true(note ? noted(&notes, note) : !notes.first);
+    strategy_release(&s);
+    strategy_release(want);
+    arena_release(&arena);
+}
+
+static void deepspeeds_settings_are_zeros(void **state) {
+    (void)state;
+    struct error err = {0};
+    struct world w;
+    struct strategy want;
+    world_open(&w);
+    struct zero_settings settings = zero_defaults(2);
+    assert_ok(zero_build(&w.model, &w.cluster, &settings, "w", &want, &err));
+    check_import(&w, "{\"fp16\":{},\"zero_optimization\":{\"stage\":2,\"overlap_comm\":true}}", NULL, &want);
+    settings.reduce_bucket_size = 600;
+    assert_ok(zero_build(&w.model, &w.cluster, &settings, "w", &want, &err));
+    check_import(&w, "{\"zero_optimization\":{\"stage\":2,\"reduce_bucket_size\":6e2}}", "backward pass waits", &want);
+    settings = (struct zero_settings){.stage = 3,
+                                      .prefetch_bucket_size = 700,
+                                      .persistence_threshold = 50,
+                                      .max_live_parameters = 1500,
+                                      .max_reuse_distance = 10};
+    assert_ok(zero_build(&w.model, &w.cluster, &settings, "w", &want, &err));
+    check_import(
+        &w,
+        "{\"zero_optimization\":{\"stage\":3,\"stage3_prefetch_bucket_size\":700,\"stage3_max_reuse_distance\":10,"
+        "\"stage3_param_persistence_threshold\":50,\"stage3_max_live_parameters\":1500,\"sub_group_size\":1}}",
+        "\"sub_group_size\" is passed over", &want);
+    world_close(&w);
+}
+
+static void megatrons_arguments_are_buckets(void **state) {
+    (void)state;
+    static const struct {
+        const char *text, *note;
+        struct megatron_settings settings;
+    } cases[] = {
+        {"--overlap-grad-reduce", NULL, {false, false, 40000000}},
+        {"torchrun \\\n  pretrain_gpt.py --lr 1 \\\n --overlap-grad-reduce --ddp-bucket-size 501",
+         NULL,
+         {false, false, 501}},
+        {"ARGS=(--use-distributed-optimizer --overlap-grad-reduce --overlap-param-gather --ddp-bucket-size=9)",
+         NULL,
+         {true, true, 9}},
+        {"--use-distributed-optimizer --ddp-bucket-size 9 # --overlap-grad-reduce",
+         "counts with --overlap-grad-reduce alone",
+         {true, false, UINT64_MAX}},
+    };
+    struct world w;
+    world_open(&w);
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        struct error err = {0};
+        struct strategy want;
+        assert_ok(megatron_build(&w.model, &w.cluster, &cases[i].settings, "w", &want, &err));
+        check_import(&w, cases[i].text, cases[i].note, &want);
+    }
+    world_close(&w);
+}
+
+static void fsdp2_is_wrapped_as_the_files_say(void **state) {
+    (void)state;
+    static const struct {
+        const char *text;
+        enum fsdp_keep keep;
+    } cases[] = {
+        {"[model]\nname = \"llama3\" # a comment\n[parallelism]\n", FSDP_KEEP_last},
+        {"[parallelism]\r\ndata_parallel_shard_degree = 4\r\nfsdp_reshard_after_forward = 'never'\r\n", FSDP_KEEP_all},
+        {"[parallelism]\n tensor_parallel_degree = 1\n fsdp_reshard_after_forward = \"always\" # words\n[training]\n"
+         "fsdp_reshard_after_forward = \"never\"\n",
+         FSDP_KEEP_none},
+        {"distributed_type: FSDP\nfsdp_config:\n  fsdp_version: 2\n", FSDP_KEEP_last},
+        {"compute_environment: LOCAL_MACHINE\ndistributed_type: 'FSDP'\nnum_processes: 4\nfsdp_config:\n"
+         "  fsdp_auto_wrap_policy: TRANSFORMER_BASED_WRAP\n  fsdp_reshard_after_forward: False\n  fsdp_version: 2\n",
+         FSDP_KEEP_all},
+    };
+    struct error err = {0};
+    struct strategy want;
+    struct world w;
+    world_open(&w);
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        assert_ok(fsdp_build(&w.model, &w.cluster, FSDP_WRAP_titan, cases[i].keep, "w", &want, &err));
+        check_import(&w, cases[i].text, NULL, &want);
+    }
+    assert_ok(pytorch_ddp_build(&w.model, &w.cluster, UINT64_C(100) << 20, "w", &want, &err));
+    check_import(&w, "[parallelism]\ndata_parallel_replicate_degree = 4\ndata_parallel_shard_degree = 1\n", NULL,
+                 &want);
+    assert_ok(pytorch_ddp_defaults(&w.model, &w.cluster, "w", &want, &err));
+    check_import(&w, "distributed_type: MULTI_GPU\nnum_processes: 8\n", "num_processes is 8; c has 4 devices", &want);
+    world_close(&w);
+}
+
+static void what_cannot_be_read_is_refused_at_its_place(void **state) {
+    (void)state;
+    static const struct {
+        const char *text, *says;
+    } cases[] = {
+        {"{\"zero_optimization\":{}}", "f: /zero_optimization: the member \"stage\" is missing"},
+        {"{\"zero_optimization\":{\"stage\":0}}", "f: /zero_optimization: stage 0 shards nothing"},
+        {"{\"zero_optimization\":{\"stage\":4}}", "f: /zero_optimization/stage: "},
+        {"{\"zero_optimization\":7}", "f: /zero_optimization: an object is needed"},
+        {"{\"zero_optimization\":{\"stage\":3,\"stage3_prefetch_bucket_size\":\"auto\"}}",
+         "f: /zero_optimization/stage3_prefetch_bucket_size: a number is needed"},
+        {"{\"zero_optimization\":", "f:"},
+        {"--overlap-grad-reduce\n--ddp-bucket-size many", "f:2: --ddp-bucket-size"},
+        {"--overlap-grad-reduce --ddp-bucket-size", "f:1: --ddp-bucket-size without a number"},
+        {"--overlap-grad-reduce --overlap-param-gather", "needs --use-distributed-optimizer"},
+        {"--use-distributed-optimizer --use-megatron-fsdp", "f:1: --use-megatron-fsdp shards"},
+        {"[parallelism]\nfsdp_reshard_after_forward = \"often\"",
+         "f:2: fsdp_reshard_after_forward is \"often\"; known are default always never"},
+        {"[parallelism]\ntensor_parallel_degree = 2", "f:2: tensor_parallel_degree is 2"},
+        {"[parallelism]\ndata_parallel_shard_degree = 8", "1 replicas of 8 shards are not the 4 devices of c"},
+        {"[parallelism]\ndata_parallel_replicate_degree = 2", "2 replicas of 2 shards: either"},
+        {"[parallelism]\ndata_parallel_replicate_degree = 3", "3 replicas of 1 shards are not the 4 devices of c"},
+        {"[parallelism]\ndata_parallel_shard_degree = 0", "f:2: data_parallel_shard_degree"},
+        {"[parallelism]\ndata_parallel_replicate_degree = x", "f:2: data_parallel_replicate_degree"},
+        {"distributed_type: TPU", "f:1: distributed_type is \"TPU\"; known are FSDP MULTI_GPU"},
+        {"distributed_type: FSDP\nfsdp_config:\n  fsdp_version: 1", "FSDP1 is not known here"},
+        {"distributed_type: FSDP\nfsdp_auto_wrap_policy: NO_WRAP", "f:2: fsdp_auto_wrap_policy is \"NO_WRAP\""},
+        {"distributed_type: FSDP\nfsdp_reshard_after_forward: maybe", "f:2: fsdp_reshard_after_forward is \"maybe\""},
+        {"anything", "of no known kind; say which of deepspeed, torchtitan, accelerate and megatron it is"},
+    };
+    struct world w;
+    world_open(&w);
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        struct error err = {0};
+        struct arena arena = {0};
+        struct notes notes = {.arena = &arena};
+        const struct source source = source_of("f", cases[i].text);
+        struct strategy s;
+        assert_int_equal(import_strategy(&source, NULL, &w.model, &w.cluster, &notes, &s, &err), ST_INVALID);
+        assert_contains(ERROR_TEXT(&err), cases[i].says);
+        arena_release(&arena);
+    }
+    world_close(&w);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(deepspeeds_settings_are_zeros),
+        cmocka_unit_test(megatrons_arguments_are_buckets),
+        cmocka_unit_test(fsdp2_is_wrapped_as_the_files_say),
+        cmocka_unit_test(what_cannot_be_read_is_refused_at_its_place),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
