@@ -7,17 +7,18 @@
  * fsdp-whole: fully_shard(model) alone.
  *
  * torchtitan: its policy "default" without pipeline parallelism. The embedding and each TransformerBlock are wrapped
- * and reshard; the last norm and the output layer are wrapped together and do not.
+ * and reshard; the last norm and the output layer are wrapped together and do not. An embedding that is tied to the
+ * output layer is wrapped with it.
  *
  * On a GPU an all-gather waits for the copy-out of the one before the last in the forward pass, of the last in the
  * backward pass: so two groups are gathered ahead, and one. With gloo a pass waits for each collective, so nothing is
  * gathered ahead; that it waits for the reduce-scatters too cannot be said. One message at a time: all-gathers and
  * reduce-scatters have streams of their own, but share NCCL's channels and the network.
  *
- * fully_shard wants one dtype a group; here each dtype of a module has its own group. Left out: the parameters' dtype
- * on the wire (mixed precision), and the order in which a module without parameters of its own is visited. Source:
- * torch 2.13, distributed/fsdp/_fully_shard (_fsdp_param_group.py, wait_for_unshard and post_backward); torchtitan,
- * models/llama3/infra/parallelize.py, apply_fsdp. O(variables + operators). */
+ * fully_shard wants one dtype a group; here each dtype of a module has its own group. Left out: mixed precision.
+ *
+ * Source: torch 2.13, distributed/fsdp/_fully_shard (_fsdp_param_group.py, wait_for_unshard and post_backward);
+ * torchtitan, models/llama3/infra/parallelize.py, apply_fsdp. O(variables + operators). */
 #include "strategy/baselines/fsdp.h"
 
 #include "strategy/baselines/baselines.h"

@@ -202,7 +202,7 @@ static void sharded_forms_say_what_is_sharded(void **state) {
     static const char *const apart[] = {
         "{'id':0,'sharded':'parameters','reshard_after_forward':false},{'id':1,'sharded':'gradients'}",
         A(IN("0")) B(IN("0")) C(IN("1"))};
-    static const struct {
+    const struct {
         const char *form, *groups, *variables, *name, *text;
     } cases[] = {
         {"deepspeed", apart[0], apart[1], "deepspeed.json",
