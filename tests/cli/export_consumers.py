@@ -50,6 +50,7 @@ def torchtitan_tables():
 # ---- DeepSpeed ----
 
 def deepspeed_settings():
+    os.environ.setdefault("DS_ACCELERATOR", "cpu")  # it warns where it has to find out
     from deepspeed.runtime.zero.config import DeepSpeedZeroConfig
     stages = set()
     for path in files("deepspeed.json"):
