@@ -17,25 +17,28 @@ struct over {
     double *measured, least_simulated;
 };
 
-static bool is_lossy(const struct strategy *strategy) {
+static enum lossiness lossiness_of(const struct strategy *strategy) {
+    enum lossiness most = LOSSY_none;
     for (uint32_t v = 0; v < strategy->n_variables; v++)
-        if (strategy->variables[v].encoding != ENCODING_none)
-            return true;
-    return false;
+        for (uint32_t k = 0; k < sync_parts(&strategy->variables[v]); k++) {
+            const enum lossiness own = encoding_lossiness(sync_part(&strategy->variables[v], k)->encoding);
+            most = own > most ? own : most;
+        }
+    return most;
 }
 
 static struct over over_of(const struct corpus *corpus, const struct domain *domain, struct arena *arena) {
     struct error err;
     struct cost cost;
-    struct bound bound[2];
+    struct bound bound[LOSSINESS_COUNT];
     struct over over = {.n = domain->n, .least_simulated = INFINITY};
     over.measured = allocate(arena, domain->n, sizeof *over.measured);
     check(cost_init(&cost, &domain->cluster, &err), &err);
-    for (int lossy = 0; lossy < 2; lossy++)
-        check(bound_iteration(&domain->model, &cost, lossy, &bound[lossy], &err), &err);
+    for (int lossy = 0; lossy < LOSSINESS_COUNT; lossy++)
+        check(bound_iteration(&domain->model, &cost, (enum lossiness)lossy, &bound[lossy], &err), &err);
     for (size_t i = 0; i < domain->n; i++) {
         size_t place = domain->first + i;
-        double bound_us = bound[is_lossy(&corpus->examples.strategies[place])].iteration_us;
+        double bound_us = bound[lossiness_of(&corpus->examples.strategies[place])].iteration_us;
         over.measured[i] = corpus->examples.examples[place].us / bound_us;
         over.below += over.measured[i] < 1 - ROUNDING;
         double simulated = corpus->examples.features[place].timeline_us / bound_us;
