@@ -2,7 +2,7 @@
 # The commands as a person types them: help, output formats, and what bad input gets for an answer.
 # Needs OUT; prints ok, not ok and skip lines (tests/README.md).
 # Alone: real trials are timed.
-# Plan: 157
+# Plan: 159
 set -u
 cd "$(dirname "$0")/../.."
 source tests/cli/check.bash

@@ -296,7 +296,7 @@ static void plans_of_sharded_variables_meet_a_plain_simulation(void **state) {
     struct fixture f;
     int compared = 0, sharded = 0;
     assert_non_null(r);
-    for (int i = 0; i < PLANS / 3; i++) {
+    for (int i = 0; i < PLANS; i++) {
         struct rng rng;
         struct error err;
         struct model model;
@@ -320,8 +320,8 @@ static void plans_of_sharded_variables_meet_a_plain_simulation(void **state) {
         model_release(&model);
     }
     free(r);
-    printf("%d of %d plans, %d with sharded parameters\n", compared, PLANS / 3, sharded);
-    assert_true(compared > PLANS / 40 && sharded > PLANS / 300);
+    printf("%d of %d plans, %d with sharded parameters\n", compared, PLANS, sharded);
+    assert_true(compared > PLANS / 40 && sharded > 0);
 }
 
 static void plans_whose_pulls_wait_for_their_turn_meet_a_plain_simulation(void **state) {

@@ -397,7 +397,13 @@ static void ranks_that_serve_push_and_answer_on_one_connection(void **state) {
         f.site.nodes[server].nic_latency_us = 1;
     }
     f.site.cluster.transport = TRANSPORT_gloo;
-    f.site.cluster.runtime = (struct runtime){1e-3, 1e-3, 3, 1e6, 1e6, 1e6, 1e6, 0.5, 0};
+    f.site.cluster.runtime = (struct runtime){.message_us = 1e-3,
+                                              .coordination_us = 1e-3,
+                                              .push_us = 3,
+                                              .copy_gbyte_per_s = 1e6,
+                                              .sum_gbyte_per_s = 1e6,
+                                              .encode_gbyte_per_s = 1e6,
+                                              .goodput = 0.5};
     fixture_finish(&f, POLICY_fifo, CREDIT_UNLIMITED);
     assert_close(fixture_iteration_us(&f), 30 + 406, 1e-3);
 }
@@ -411,7 +417,13 @@ static void ranks_that_serve_ask_for_pulls_in_turn(void **state) {
     one_worker_pushes(&f, 2, 50000, 0);
     f.site.nodes[0].nic_latency_us = f.site.nodes[1].nic_latency_us = 1;
     f.site.cluster.transport = TRANSPORT_gloo;
-    f.site.cluster.runtime = (struct runtime){1e-3, 1e-3, 3, 1e6, 1e6, 1e6, 1e6, 0.5, 0};
+    f.site.cluster.runtime = (struct runtime){.message_us = 1e-3,
+                                              .coordination_us = 1e-3,
+                                              .push_us = 3,
+                                              .copy_gbyte_per_s = 1e6,
+                                              .sum_gbyte_per_s = 1e6,
+                                              .encode_gbyte_per_s = 1e6,
+                                              .goodput = 0.5};
     assert_close(fixture_iteration_us(&f), 30 + 312, 1e-3);
     f.plan.pulls_by_priority = true;
     assert_close(fixture_iteration_us(&f), 30 + 315, 1e-3);
