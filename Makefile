@@ -73,7 +73,9 @@ PROGRAMS := $(if $(call sources,cli),$(OUT)/bin/syncopate) $(if $(WORKER_SOURCES
 # The long ones first, so that the last to end is a short one.
 UNIT_SOURCES := $(wildcard tests/property/*/test_*.c) $(wildcard tests/unit/*/test_*_torture.c) \
     $(filter-out %_torture.c,$(wildcard tests/unit/*/test_*.c))
-UNIT := $(patsubst tests/%.c,$(OUT)/tests/%,$(UNIT_SOURCES))
+# Sessions like those of tests that a sanitizer does see, for minutes there; ALL=1 has it see them too.
+LONG := $(if $(ALL),,$(if $(filter asan tsan,$(MODE)),test_session_in_weather test_session_bayes))
+UNIT := $(filter-out $(addprefix %/,$(LONG)),$(patsubst tests/%.c,$(OUT)/tests/%,$(UNIT_SOURCES)))
 # These call what only the MPI worker has.
 UNIT_WORKER := $(filter $(OUT)/tests/property/worker/%,$(UNIT))
 FUZZ := $(patsubst tests/fuzz/%.c,$(OUT)/fuzz/%,$(wildcard tests/fuzz/fuzz_*.c))
@@ -202,7 +204,7 @@ test: deps  ## every test; ends with "N passed, N failed, N skipped"
 quick: all $(UNIT) $(REPLAY) $(NCCL_DOUBLE)  ## every test, without installing anything first
 	@OUT=$(OUT) tests/run.sh $(UNIT) $(REPLAY)
 
-asan:  ## the tests under AddressSanitizer and UndefinedBehaviorSanitizer, without scripts that say "Once"
+asan:  ## the tests under AddressSanitizer and UndefinedBehaviorSanitizer, without scripts that say "Once"; ALL=1 for the longest too
 	@$(MAKE) --no-print-directory MODE=asan quick
 tsan:  ## the same under ThreadSanitizer; TEST_SCRIPTS=0 leaves all scripts out
 	@$(MAKE) --no-print-directory MODE=tsan quick

@@ -1,6 +1,7 @@
 #!/bin/bash
 # syncopate weather and simulations in weather: the picture, the trace that can be played again, and what is refused.
 # Also sessions in weather in the lab, here and on a service. Needs OUT; prints ok, not ok and skip lines (tests/README.md).
+# Once: minutes of sessions and of weather drawn; what runs in it is under sanitizers in the unit and property tests.
 # Plan: 61
 set -u
 cd "$(dirname "$0")/../.."
