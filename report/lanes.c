@@ -190,7 +190,7 @@ static bool add_compute(const struct cut *cut, uint32_t node, struct chart_lane 
         const struct interval *at = i < cut->kept->n ? &cut->kept->items[i].at : NULL;
         if (at && (at->kind != INTERVAL_COMPUTE || at->node != node || !is_within(cut, at)))
             continue;
-        if (at && cut->plan->ends_in_update && at->index == cut->plan->n_steps - 1)
+        if (at && plan_is_update(cut->plan, at->index))
             continue;
         const double start_us = at ? at->start_us : cut->to_us;
         if (start_us - free_us > LEAST_WAIT_US) {

@@ -90,11 +90,6 @@ static void keep_always(struct ledger *l, int lane, uint64_t bytes) {
 
 /* ---- messages ---- */
 
-/* Parameters that lie on all devices in parts: their messages are no halves of an all-reduce. */
-static bool of_sharded_parameters(const struct message *m) {
-    return m->half != HALF_none && m->other == NO_MESSAGE;
-}
-
 static uint64_t elements_of(const struct message *m) {
     return message_piece_bytes(m) / dtype_bytes(m->dtype);
 }
@@ -146,10 +141,10 @@ static void share_out(struct ledger *l, const struct message *m) {
         const uint64_t elements = piece->bytes / width;
         states += optimizer_bytes(&model->optimizer, &model->variables[piece->variable], elements);
         l->split[piece->variable] += elements;
-        l->sharded[piece->variable] += of_sharded_parameters(m) ? piece->bytes : 0;
+        l->sharded[piece->variable] += message_is_of_shards(m) ? piece->bytes : 0;
     }
     keep_always(l, MEMORY_optimizer, (uint64_t)(((wide)states * part + all - 1) / all));
-    if (!of_sharded_parameters(m))
+    if (!message_is_of_shards(m))
         return;
     keep_always(l, MEMORY_parameters, part * width);
     keep(l, MEMORY_gradients, part * width, after(m->ready), after(l->plan->n_steps - 1));
@@ -160,7 +155,7 @@ static void note_gradients(struct ledger *l, const struct message *m) {
     for (uint32_t i = 0; i < m->n_pieces; i++) {
         const struct piece *piece = &pieces_of(l, m)[i];
         const uint32_t v = piece->variable, made = at(l->plan->step_of[l->plan->model->variables[v].producer]);
-        const uint32_t until = of_sharded_parameters(m) && is_fused(m) ? after(m->ready) : end_of(l, m);
+        const uint32_t until = message_is_of_shards(m) && is_fused(m) ? after(m->ready) : end_of(l, m);
         if (l->grads[v] == 0 || is_later(l, until, l->grads_until[v], made + 1))
             l->grads_until[v] = until;
         l->grads[v] += own_bytes(l, m, piece);
@@ -170,7 +165,7 @@ static void note_gradients(struct ledger *l, const struct message *m) {
 /* Packing needs the gradients and the buffer for a moment. Those of sharded parameters go with that moment, so it
  * counts to the step that made the last of them. */
 static uint32_t start_of(const struct message *m) {
-    return of_sharded_parameters(m) ? at(m->ready) : after(m->ready);
+    return message_is_of_shards(m) ? at(m->ready) : after(m->ready);
 }
 
 /* The run of bytes that a message is gathered into, where it has one. */
@@ -264,7 +259,7 @@ static void put_gathered(struct ledger *l) {
     size_t n = 0, end;
     for (uint32_t i = 0; i < plan->n_messages; i++) {
         const struct message *m = &plan->messages[i];
-        if (of_sharded_parameters(m))
+        if (message_is_of_shards(m))
             l->runs[n++] = (struct run){pieces_of(l, m)->variable, pieces_of(l, m)->offset_bytes, m};
     }
     qsort(l->runs, n, sizeof *l->runs, compare_runs);

@@ -31,7 +31,7 @@ const char *message_way(const struct message *message) {
 }
 
 const char *plan_phase(const struct plan *plan, uint32_t step) {
-    if (plan->ends_in_update && step == plan->n_steps - 1)
+    if (plan_is_update(plan, step))
         return "update";
     return step < plan->n_forward_steps ? "forward" : "backward";
 }

@@ -135,6 +135,11 @@ struct plan {
     uint64_t max_bytes;   /* of the largest message */
 };
 
+/* Whether the step is the update, which takes no time. */
+static inline bool plan_is_update(const struct plan *plan, uint32_t step) {
+    return plan->ends_in_update && step + 1 == plan->n_steps;
+}
+
 /* What the step is part of, for people: forward, backward or update. */
 const char *plan_phase(const struct plan *plan, uint32_t step);
 
@@ -145,9 +150,12 @@ static inline bool message_is_first_half(const struct message *message) {
 static inline bool message_is_second_half(const struct message *message) {
     return message->half == HALF_gather && message->other != NO_MESSAGE;
 }
-/* Gathers sharded parameters before a pass. */
+/* Of sharded parameters: an all-gather before a pass or a reduce-scatter, each whole in itself. */
+static inline bool message_is_of_shards(const struct message *message) {
+    return message->half != HALF_none && message->other == NO_MESSAGE;
+}
 static inline bool message_gathers_parameters(const struct message *message) {
-    return message->half == HALF_gather && message->other == NO_MESSAGE;
+    return message->half == HALF_gather && message_is_of_shards(message);
 }
 
 /* The bytes of a message's pieces. */

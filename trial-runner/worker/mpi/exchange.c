@@ -40,22 +40,17 @@ void exchange_init(struct exchange *x, const struct plan *plan, const struct wor
     coordinator_init(&x->coordinator, plan, world, &x->requests, false);
 }
 
-/* Of sharded parameters: the all-gather or the reduce-scatter, each whole in itself. */
-static bool is_of_shards(const struct message *message) {
-    return message->half && message->other == NO_MESSAGE;
-}
-
 /* Where what a message moves lies. */
 static struct gradients *place_of(struct exchange *x, const struct message *message) {
-    return is_of_shards(message) && message->half == HALF_gather ? &x->variables : &x->gradients;
+    return message_gathers_parameters(message) ? &x->variables : &x->gradients;
 }
 
 static enum status check(struct exchange *x, uint32_t m, const char *buffer, struct error *err) {
     const struct message *message = &x->plan->messages[m];
     const uint32_t iteration = x->transfers[m].iteration;
-    if (!is_of_shards(message))
+    if (!message_is_of_shards(message))
         return gradients_check(&x->gradients, message_is_second_half(message) ? message->other : m, iteration, err);
-    if (message->half == HALF_gather)
+    if (message_gathers_parameters(message))
         return sharded_check_gathered(&x->variables, m, iteration, err);
     return sharded_check_sums(&x->gradients, m, buffer, x->world->device, iteration, err);
 }

@@ -88,14 +88,10 @@ static bool step_start(struct executor *e) {
     return true;
 }
 
-/* After the update parameters are gathered for the next iteration. */
-static bool is_update(const struct executor *e) {
-    return e->plan->ends_in_update && e->step + 1 == e->plan->n_steps;
-}
-
 static void step_end(struct executor *e) {
     trace_step(&e->trace, e->iteration, e->step, e->clock_us - e->plan->step_us[e->step] * e->scale, e->clock_us);
-    exchange_step_done(&e->exchange, e->iteration + is_update(e), e->step, e->clock_us);
+    /* After the update parameters are gathered for the next iteration. */
+    exchange_step_done(&e->exchange, e->iteration + plan_is_update(e->plan, e->step), e->step, e->clock_us);
     spoil(e);
     e->computing = false;
     if (++e->step == e->plan->n_steps) {
