@@ -258,6 +258,11 @@ uint32_t strategy_sharded_parameters(const struct strategy *strategy) {
     return n;
 }
 
+uint32_t strategy_deepest_prefetch(const struct strategy *strategy) {
+    const uint32_t n = strategy_sharded_parameters(strategy);
+    return n > 1 ? n : 1;
+}
+
 bool strategy_orders_pulls(const struct strategy *strategy) {
     bool served = false;
     for (uint32_t i = 0; i < strategy->n_variables; i++)
@@ -289,8 +294,9 @@ enum status strategy_seal(struct strategy *strategy, const struct model *model, 
         return st;
     for (uint32_t g = 0; g < strategy->n_groups; g++)
         strategy->groups[g].keeps_gathered &= strategy->groups[g].sharded == SHARDED_parameters;
-    limit_prefetch(&strategy->forward_prefetch, strategy_sharded_parameters(strategy));
-    limit_prefetch(&strategy->backward_prefetch, strategy_sharded_parameters(strategy));
+    const uint32_t n_sharded = strategy_sharded_parameters(strategy);
+    limit_prefetch(&strategy->forward_prefetch, n_sharded);
+    limit_prefetch(&strategy->backward_prefetch, n_sharded);
     char *text = strategy_canonical(strategy, model, cluster);
     if (!text)
         return error_no_memory(err);

@@ -195,6 +195,9 @@ bool strategy_moves_rows(const struct strategy *strategy, const struct variable 
 /* How many groups have sharded parameters. O(groups). */
 uint32_t strategy_sharded_parameters(const struct strategy *strategy);
 
+/* How far ahead parameters can be gathered: over so many groups, or 1. */
+uint32_t strategy_deepest_prefetch(const struct strategy *strategy);
+
 /* Whether pulls wait for their turn: pulls_by_priority, and policy, credit and servers are such that it matters. */
 bool strategy_orders_pulls(const struct strategy *strategy);
 

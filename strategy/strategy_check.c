@@ -247,7 +247,7 @@ enum status strategy_check_group(const struct strategy *strategy, const struct g
 static enum status check_prefetch(const struct strategy *strategy, struct error *err) {
     const uint32_t n = strategy_sharded_parameters(strategy), forward = strategy->forward_prefetch;
     const uint32_t deepest = forward > strategy->backward_prefetch ? forward : strategy->backward_prefetch;
-    if (deepest <= (n > 1 ? n : 1))
+    if (deepest <= strategy_deepest_prefetch(strategy))
         return ST_OK;
     return error_set(err, ST_INVALID, "\"%s\" is %u, and %u group%s \"sharded\" parameters",
                      deepest == forward ? "forward_prefetch" : "backward_prefetch", deepest, n,

@@ -23,8 +23,8 @@ struct layers {
 enum status layers_list(const struct model *model, const struct cost *cost, struct arena *arena, struct layers *out,
                         struct error *err);
 
-/* Join neighbours until there are at most `most` layers, each but the last with its share of the bytes; those that are
- * large stay alone. `arena` is that of layers_list. Fails: ST_NO_MEMORY. */
+/* Join neighbours until each layer has its share of the bytes, of which there are `most`. Large ones stay alone, so
+ * fewer than twice `most` are left. `arena` is that of layers_list. Fails: ST_NO_MEMORY. */
 enum status layers_coarsen(struct layers *layers, uint32_t most, struct arena *arena, struct error *err);
 
 /* What messages of sharded parameters cost on this cluster, one at a time. The context is `cost`, which must live as

@@ -1,13 +1,15 @@
 /* Partial cuts ("labels") are extended from the front of the chain. A label of the units before i says how the forward
  * pass stands there, and what the backward pass, which comes to these units last, still needs once it is there:
  *   e, r   E of the last group, and when the next gather may begin: max(K_j-1, E_j-2) of the next group
- *   p, b   when the last group has computed backward, with P and B of the header, the pass ends at max(P + p, B + b)
- *   y, z   what it still takes from the gather of the last group on: z with its computation, y with its sum
- *   c      and from its computation on
- * Both passes are longest paths, so each of these, the bytes of the last group and what the budget leaves for the next
- * one (slack) only ever hurt in one direction: a label that is no better in any of them than another label of the same
- * i is dropped. So is one whose lower bound reaches the best value known. That comes from cuts into groups of equal
- * bytes, and then from a first run which keeps few labels. */
+ *   p      what the pass takes from P of the header on, when the last group has computed backward
+ *   y      what it takes from the gather of the last group on, by p
+ *   z, c   what it takes from that gather and from the computation of the last group on, by what it takes from B on
+ *
+ * Both passes are longest paths, so each of these only ever hurts in one direction. With a budget the same holds for
+ * the bytes that are gathered ahead, those that are held and those that are left for the next group (slack). A label
+ * that is no better in any of them than another label of the same i is dropped. So is one whose lower bound reaches the
+ * best value known. That comes from cuts into groups of equal bytes, and then from a first run which keeps few labels.
+ */
 #include "strategy/exact/wrapping.h"
 
 #include <math.h>
@@ -36,8 +38,8 @@ struct search {
     const struct wrapping_cost *cost;
     double *forward_us, *backward_us; /* by unit: those before it */
     uint64_t *bytes, *kept;
-    uint64_t *needs; /* by unit: what it needs alone, and it or one after it beside the unit before: ahead or kept */
-    uint64_t *needs_rest;
+    uint64_t *needs;      /* by unit: what it needs, were it and the next one alone */
+    uint64_t *needs_rest; /* by unit: the most that it or a later one needs so, with the unit before it */
     uint32_t *pieces;
     struct front *fronts;       /* by unit */
     size_t most;                /* labels at a unit */

@@ -32,10 +32,9 @@ bool sharded_settle(const struct space *space, struct strategy *s) {
             s->groups[g].sharded = SHARDED_none;
             s->groups[g].keeps_gathered = false;
         }
-    const uint32_t n = strategy_sharded_parameters(s);
-    s->forward_prefetch = at_most(s->forward_prefetch, n > 1 ? n : 1);
-    s->backward_prefetch = at_most(s->backward_prefetch, n > 1 ? n : 1);
-    if (n > 0) {
+    s->forward_prefetch = at_most(s->forward_prefetch, strategy_deepest_prefetch(s));
+    s->backward_prefetch = at_most(s->backward_prefetch, strategy_deepest_prefetch(s));
+    if (strategy_sharded_parameters(s) > 0) {
         s->policy = POLICY_fifo;
         s->cross_iteration = false;
     }
