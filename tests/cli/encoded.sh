@@ -83,10 +83,9 @@ done
 check blocks_on_a_server_are_refused 2 'int8-server.json: /variables/0: variable "a" is served and encoded as int8' \
     "$syncopate" simulate model.json cluster.json --strategy int8-server.json
 
-trial() { "$syncopate" trial model.json cluster.json --strategy "$1.json" --iterations 3 --warmup 1 --json; }
 needs_lab encoded
 for name in ring-none ring-f16 ring-bf16 server-none server-f16 int8 int8-parts topk; do
-    check "${name//-/_}_runs_in_the_lab" 0 '"measured_us"' trial $name
+    check "${name//-/_}_runs_in_the_lab" 0 '"measured_us"' trial $name 3 1
     cp out $name.out
 done
 # Bounds are wide: a busy machine may delay a message, but not by as much as the links take.
@@ -108,11 +107,4 @@ measured, predicted = (t["topk"][us] / t["ring-none"][us] for us in ("measured_u
 assert measured < 0.15 and predicted < 0.06, ("topk", measured, predicted)
 PY
 verdict halves_and_blocks_take_as_long_as_their_bytes $? "$(tail -n 1 why)"
-python3 - <<'PY' 2>why
-import json
-for name in ("ring-none", "ring-f16", "ring-bf16", "server-none", "server-f16", "int8", "int8-parts"):
-    t = json.load(open(name + ".out"))
-    print("%s: predicted %.0f ms, measured %.0f ms" % (name, t["predicted_us"] / 1e3, t["measured_us"] / 1e3))
-    assert 0.6 < t["predicted_us"] / t["measured_us"] < 1.4, (name, t["predicted_us"], t["measured_us"])
-PY
-verdict predictions_are_near $? "$(tail -n 1 why)"
+near 0.6 1.4 ring-none ring-f16 ring-bf16 server-none server-f16 int8 int8-parts

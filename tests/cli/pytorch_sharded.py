@@ -15,6 +15,7 @@ import torch
 import torch.distributed as dist
 from torch.nn.parallel import DistributedDataParallel
 
+import pytorch
 import syncopate_torch
 from gloo_ranks import run_ranks, verdict
 from syncopate_torch.description import read
@@ -23,25 +24,12 @@ from syncopate_torch.hook import distribute
 TOO_FAR, STEPS, RANDOM_STRATEGIES = 1e-10, 6, 8
 
 
-class Network(torch.nn.Module):
-    """Sizes that three ranks cannot share evenly, one of them smaller than their number; tied weights."""
+class Network(pytorch.Network):
+    """A parameter that is smaller than the number of ranks, too."""
 
     def __init__(self):
         super().__init__()
-        self.words = torch.nn.Embedding(40, 16)
-        self.attention = torch.nn.MultiheadAttention(16, 2, batch_first=True)
-        self.layers = torch.nn.ModuleList(torch.nn.Linear(16, 16) for _ in range(3))
-        self.again = torch.nn.Linear(16, 16)
-        self.again.weight = self.layers[0].weight
         self.scale = torch.nn.Parameter(torch.ones(1))
-        self.head = torch.nn.Linear(16, 40)
-
-    def forward(self, tokens):
-        x = self.words(tokens)
-        x = x + self.attention(x, x, x, need_weights=False)[0]
-        for layer in self.layers:
-            x = x + torch.tanh(layer(x))
-        return self.head(self.again(x) * self.scale)
 
 
 def network(seed=1):

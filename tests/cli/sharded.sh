@@ -68,18 +68,9 @@ done
 ! here layers --iterations 4 --warmup 1 --fault sum && grep -qE '"event":"error".*(sum|gathered)' out
 verdict a_wrong_part_is_noticed $? "$(head -c 300 out)"
 
-trial() { "$syncopate" trial model.json cluster.json --strategy "$1.json" --iterations 6 --warmup 2 --json; }
 needs_lab sharded
 for name in layers pairs kept late early; do
-    check "${name}_run_in_the_lab" 0 '"measured_us"' trial $name
+    check "${name}_run_in_the_lab" 0 '"measured_us"' trial $name 6 2
     cp out $name.out
 done
-# Bounds are wide: a busy machine may delay a message, but not by as much as the links take.
-python3 - <<'PY' 2>why
-import json
-t = {n: json.load(open(n + ".out")) for n in ("layers", "pairs", "kept", "late", "early")}
-for name, of in t.items():
-    print("%s: predicted %.0f ms, measured %.0f ms" % (name, of["predicted_us"] / 1e3, of["measured_us"] / 1e3))
-    assert 0.7 < of["predicted_us"] / of["measured_us"] < 1.3, (name, of["predicted_us"], of["measured_us"])
-PY
-verdict predictions_are_near $? "$(tail -n 1 why)"
+near 0.7 1.3 layers pairs kept late early

@@ -18,6 +18,25 @@ here() {
         --model model.json --cluster cluster.json --strategy "$1.json" --verify "${@:2}" >out 2>err
 }
 
+# trial NAME ITERATIONS WARMUP: in the lab; what it says is JSON.
+trial() {
+    "$syncopate" trial model.json cluster.json --strategy "$1.json" --iterations "$2" --warmup "$3" --json
+}
+
+# near LEAST MOST NAME...: the predictions of trials whose output is in NAME.out, over what was measured, lie between these.
+# Bounds are wide: a busy machine may delay a message, but not by as much as the links take.
+near() {
+    python3 - "$@" <<'PY' 2>why
+import json, sys
+least, most = float(sys.argv[1]), float(sys.argv[2])
+t = {name: json.load(open(name + ".out")) for name in sys.argv[3:]}
+for name, of in t.items():
+    print("%s: predicted %.0f ms, measured %.0f ms" % (name, of["predicted_us"] / 1e3, of["measured_us"] / 1e3))
+    assert least < of["predicted_us"] / of["measured_us"] < most, (name, of["predicted_us"], of["measured_us"])
+PY
+    verdict predictions_are_near $? "$(tail -n 1 why)"
+}
+
 # needs_lab NAME: ends the test with a line where there can be no lab, or no times worth comparing.
 needs_lab() {
     if [[ ${OUT:-release} = *asan ]] || [[ ${OUT:-release} = *tsan ]]; then
