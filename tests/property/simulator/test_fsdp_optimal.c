@@ -8,6 +8,7 @@
 #include "strategy/baselines/baselines.h"
 #include "strategy/baselines/layers.h"
 #include "tests/support/check.h"
+#include "tests/support/strategy/lone_messages.h"
 #include "tests/support/strategy/random_instances.h"
 
 enum { INSTANCES = 2500, SMALL = 5, MOST = 40 };
@@ -21,9 +22,7 @@ struct world {
 
 /* The program adds up messages and computing: nothing is saved up between messages, and neither slows the other. */
 static void keep_apart(struct cost *cost) {
-    cost->burst_bytes = cost->all_reduce.burst_us = 0;
-    for (int a = 0; a < ALGORITHM_COUNT; a++)
-        cost->all_reduce.curves[a].hold_per_byte_us = NULL;
+    lone_messages_save_nothing(cost);
     cost->interferes = false;
     cost->in_startup = cost->in_transfer = (struct interference){1, 1, 1};
 }
@@ -48,13 +47,7 @@ static void world_close(struct world *w) {
 }
 
 static double simulated_us(struct world *w, const struct strategy *strategy) {
-    struct error err;
-    struct plan plan;
-    struct prediction p;
-    assert_ok(plan_lower(&w->model, &w->cluster, strategy, &plan, &err));
-    assert_ok(timeline_run(w->timeline, &plan, &w->cost, NULL, &p, &err));
-    plan_release(&plan);
-    return p.iteration_us;
+    return lone_messages_us(w->timeline, &w->model, &w->cost, strategy);
 }
 
 static void build(struct world *w, const struct layers *layers, uint32_t n_groups, const uint32_t *ends,

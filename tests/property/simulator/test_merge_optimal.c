@@ -12,6 +12,7 @@
 #include "strategy/cost/line.h"
 #include "strategy/exact/merge.h"
 #include "tests/support/check.h"
+#include "tests/support/strategy/lone_messages.h"
 #include "tests/support/strategy/random_instances.h"
 #include "tests/support/strategy/server_line.h"
 
@@ -26,14 +27,6 @@ struct world {
     struct timeline *timeline;
 };
 
-/* The program reads a message's time from its curve alone; what NICs save up between messages only the timeline knows.
- */
-static void save_nothing(struct cost *cost) {
-    cost->burst_bytes = cost->all_reduce.burst_us = 0;
-    for (int a = 0; a < ALGORITHM_COUNT; a++)
-        cost->all_reduce.curves[a].hold_per_byte_us = NULL;
-}
-
 static void world_open(struct rng *rng, struct world *w) {
     struct error err;
     assert_ok(random_model(rng, &w->model, &err));
@@ -42,7 +35,7 @@ static void world_open(struct rng *rng, struct world *w) {
     if (rng_below(rng, 2))
         w->cluster.runtime = (struct runtime){.goodput = 1};
     assert_ok(cost_init(&w->cost, &w->cluster, &err));
-    save_nothing(&w->cost);
+    lone_messages_save_nothing(&w->cost);
     w->scale = w->cluster.nodes[w->cost.slowest].compute_scale;
     assert_ok(gradients_list(&w->model, w->scale, w->gradients, &err));
 }
@@ -54,13 +47,7 @@ static void world_close(struct world *w) {
 }
 
 static double simulated_us(struct world *w, const struct strategy *strategy) {
-    struct error err;
-    struct plan plan;
-    struct prediction p;
-    assert_ok(plan_lower(&w->model, &w->cluster, strategy, &plan, &err));
-    assert_ok(timeline_run(w->timeline, &plan, &w->cost, NULL, &p, &err));
-    plan_release(&plan);
-    return p.iteration_us;
+    return lone_messages_us(w->timeline, &w->model, &w->cost, strategy);
 }
 
 static double copy_us(const void *context, uint64_t bytes, uint32_t n) {
