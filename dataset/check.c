@@ -295,7 +295,7 @@ static const char stamps[] = "SELECT 'session ' || id, started FROM sessions UNI
 static enum status look_at_sharing(struct check *check, struct sql_statement *stmt, struct error *err) {
     struct error why = {0};
     (void)err;
-    if (check_team(sql_column_text(stmt, 1), sql_column_text(stmt, 2), &why) != ST_OK)
+    if (check_team(sql_column_text(stmt, 1), sql_column_text(stmt, 2), &why))
         problem(check, "%s: %s", column_text(stmt, 0), ERROR_TEXT(&why));
     return ST_OK;
 }
