@@ -308,6 +308,10 @@ static void stream_group_at(struct lowering *low, uint32_t g, enum half half, co
     low->times = NULL;
 }
 
+static bool keeps_gathered(const struct lowering *low, const struct group *group) {
+    return group->keeps_gathered || (group->reshard_ranks == 1 && low->plan->cluster->n_devices > 1);
+}
+
 /* All messages of groups. Of those that are ready together reduce-scatters go first, as FSDP2 launches them, and then
  * what is needed first. */
 static void stream_groups(struct lowering *low) {
@@ -318,7 +322,7 @@ static void stream_groups(struct lowering *low) {
     for (uint32_t i = 0; i < low->n_gathered; i++)
         stream_group_at(low, low->forward_order[i], HALF_gather, &low->gatherings[low->forward_order[i]].forward);
     for (uint32_t i = 0; i < low->n_gathered; i++)
-        if (!s->groups[low->backward_order[i]].keeps_gathered)
+        if (!keeps_gathered(low, &s->groups[low->backward_order[i]]))
             stream_group_at(low, low->backward_order[i], HALF_gather,
                             &low->gatherings[low->backward_order[i]].backward);
 }
@@ -510,7 +514,7 @@ static enum status time_gatherings(struct lowering *low, struct error *err) {
         !alloc_u32(&plan->arena, &sums, s->n_groups))
         return error_no_memory(err);
     find_spans(low);
-    const uint32_t share = s->shard_ranks;
+    const uint32_t share = s->shard_ranks < plan->cluster->n_devices ? s->shard_ranks : 0;
     const uint32_t n = sort_gatherings(low, first_forward, keys, forward, first);
     sort_gatherings(low, first_backward, keys, backward, first);
     sort_gatherings(low, last_backward, keys, sums, first);
@@ -521,7 +525,8 @@ static enum status time_gatherings(struct lowering *low, struct error *err) {
     for (uint32_t i = 0; i < n; i++) {
         const uint32_t before = i < behind ? plan->n_forward_steps : of[backward[i - behind]].first_backward;
         const uint32_t kept = s->groups[backward[i]].reshard_ranks;
-        of[backward[i]].backward = (struct times){before - 1, of[backward[i]].first_backward, kept ? kept : share};
+        const bool fewer = kept > 0 && kept < strategy_shard_group(s, plan->cluster);
+        of[backward[i]].backward = (struct times){before - 1, of[backward[i]].first_backward, fewer ? kept : share};
     }
     for (uint32_t i = 0; i < n; i++) {
         const uint32_t next = i + 1 < n ? of[sums[i + 1]].last_backward + 1 : update;
