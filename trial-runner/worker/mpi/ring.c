@@ -69,7 +69,7 @@ static uint64_t bytes_of(struct ring_part part, const struct message *message) {
 }
 
 static char *place_of(const struct ring *ring, struct ring_part part, const struct message *message) {
-    return ring->data + part.begin * dtype_bytes(message->dtype);
+    return ring->data + (part.begin - ring->whole.begin) * dtype_bytes(message->dtype);
 }
 
 /* The device so many places on. */

@@ -33,7 +33,7 @@ struct ring_members {
 struct ring {
     struct ring_members members;
     struct ring_part whole; /* what the ring moves, in as many parts as it has devices */
-    char *data;             /* all elements of the message */
+    char *data;             /* the elements of `whole` */
     void *incoming;         /* while it adds: the part that is being received */
     bool adds;              /* first half */
     uint32_t step;          /* 0 .. devices - 1; that many are done */
@@ -47,7 +47,8 @@ struct ring_members ring_members_of(const struct message *message, uint32_t devi
  * part that all of them have. */
 struct ring_part ring_part_of_device(const struct message *message, uint32_t device, uint32_t n_devices);
 
-/* Ready for the first step, with the message's elements at `data`. */
+/* Ready for the first step, with the elements that it moves at `data`: the message's or, among replicas, of the part.
+ */
 void ring_begin(struct ring *ring, const struct world *world, const struct message *message, char *data);
 
 /* Whether steps are left. Among replicas the second half begins here when the first is over. */

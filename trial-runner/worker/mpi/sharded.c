@@ -90,11 +90,12 @@ enum status sharded_check_sums(struct gradients *gradients, uint32_t m, const ch
                                uint32_t iteration, struct error *err) {
     const struct message *message = message_of(gradients, m);
     const struct ring_part own = part_of(gradients, m, device);
+    const uint64_t first = message_is_of_replicas(message) ? own.begin : 0; /* in the buffer */
     for (uint32_t k = 0; k < layout_sample_count(message); k++) {
         const uint64_t element = element_of(message, k);
         if (!is_in(own, element))
             continue;
-        if (!gradients_is(buffer + element * dtype_bytes(message->dtype), message->dtype,
+        if (!gradients_is(buffer + (element - first) * dtype_bytes(message->dtype), message->dtype,
                           sum_of(gradients, m, device, iteration, k)))
             return error_set(err, ST_TRIAL, "wrong sum: message %u (%llu bytes), sample %u, iteration %u", m,
                              (unsigned long long)message->bytes, k, iteration);

@@ -21,8 +21,9 @@ void sharded_pack(const struct gradients *variables, uint32_t m, uint32_t device
 enum status sharded_check_gathered(struct gradients *variables, uint32_t m, uint32_t device, uint32_t iteration,
                                    struct error *err);
 
-/* After a reduce-scatter in `buffer`, or an all-reduce among replicas: compare those sampled positions that are in this
- * device's part with the sum over the devices of its shard group, or over all. Fails: ST_TRIAL. */
+/* After a reduce-scatter in `buffer`, or an all-reduce among replicas of the part that is there: compare those sampled
+ * positions that are in this device's part with the sum over the devices of its shard group, or over all. Fails:
+ * ST_TRIAL. */
 enum status sharded_check_sums(struct gradients *gradients, uint32_t m, const char *buffer, uint32_t device,
                                uint32_t iteration, struct error *err);
 
