@@ -22,10 +22,12 @@ static struct ring_part part_of(const struct gradients *gradients, uint32_t m, u
     return ring_part_of_device(message_of(gradients, m), device, gradients->plan->cluster->n_devices);
 }
 
-static uint32_t owner_of(const struct gradients *gradients, uint32_t m, uint64_t element) {
-    uint32_t device = 0;
+/* Of the devices among which it is gathered. */
+static uint32_t owner_of(const struct gradients *gradients, uint32_t m, const struct ring_members *members,
+                         uint64_t element) {
+    uint32_t device = members->first;
     while (!is_in(part_of(gradients, m, device), element))
-        device++;
+        device += members->stride;
     return device;
 }
 
@@ -52,11 +54,17 @@ void sharded_pack(const struct gradients *variables, uint32_t m, uint32_t device
     }
 }
 
-enum status sharded_check_gathered(struct gradients *variables, uint32_t m, uint32_t iteration, struct error *err) {
+static struct ring_members members_of(const struct gradients *gradients, uint32_t m, uint32_t device) {
+    return ring_members_of(message_of(gradients, m), device, gradients->plan->cluster->n_devices);
+}
+
+enum status sharded_check_gathered(struct gradients *variables, uint32_t m, uint32_t device, uint32_t iteration,
+                                   struct error *err) {
     const struct message *message = message_of(variables, m);
+    const struct ring_members members = members_of(variables, m, device);
     const uint32_t n = layout_sample_count(message);
     for (uint32_t k = 0; k < n; k++) {
-        const uint32_t owner = owner_of(variables, m, element_of(message, k));
+        const uint32_t owner = owner_of(variables, m, &members, element_of(message, k));
         if (!gradients_sample_is(variables, m, k, gradients_value(variables, owner, iteration, m, k)))
             return error_set(err, ST_TRIAL,
                              "not gathered: message %u (%llu bytes), sample %u of %u, of device %u, iteration %u", m,
@@ -66,16 +74,29 @@ enum status sharded_check_gathered(struct gradients *variables, uint32_t m, uint
     return ST_OK;
 }
 
+/* Over the devices among which m is reduce-scattered; over all once replicas have added theirs. */
+static uint32_t sum_of(const struct gradients *gradients, uint32_t m, uint32_t device, uint32_t iteration, uint32_t k) {
+    const struct message *message = message_of(gradients, m);
+    const struct ring_members members = members_of(gradients, m, device);
+    uint32_t sum = 0;
+    if (message_is_of_replicas(message))
+        return gradients_sum(gradients, iteration, message->other, k);
+    for (uint32_t i = 0; i < members.n; i++)
+        sum += gradients_value(gradients, members.first + i * members.stride, iteration, m, k);
+    return sum;
+}
+
 enum status sharded_check_sums(struct gradients *gradients, uint32_t m, const char *buffer, uint32_t device,
                                uint32_t iteration, struct error *err) {
     const struct message *message = message_of(gradients, m);
     const struct ring_part own = part_of(gradients, m, device);
+    const uint64_t first = message_is_of_replicas(message) ? own.begin : 0; /* in the buffer */
     for (uint32_t k = 0; k < layout_sample_count(message); k++) {
         const uint64_t element = element_of(message, k);
         if (!is_in(own, element))
             continue;
-        if (!gradients_is(buffer + element * dtype_bytes(message->dtype), message->dtype,
-                          gradients_sum(gradients, iteration, m, k)))
+        if (!gradients_is(buffer + (element - first) * dtype_bytes(message->dtype), message->dtype,
+                          sum_of(gradients, m, device, iteration, k)))
             return error_set(err, ST_TRIAL, "wrong sum: message %u (%llu bytes), sample %u, iteration %u", m,
                              (unsigned long long)message->bytes, k, iteration);
         gradients->checked++;

@@ -3,7 +3,8 @@
  *
  * `variables` is a struct gradients whose data are the variables as they are gathered. All bytes are zero but at the
  * layout's samples. Of those that lie in its own part (ring_part_of_device) the device writes its number, and zeros
- * elsewhere; after the all-gather every sample must have the number of the device that owns it. */
+ * elsewhere; after the all-gather every sample must have the number of the device that owns it, of those among which
+ * the message is gathered. */
 #ifndef TRIAL_RUNNER_WORKER_MPI_SHARDED_H
 #define TRIAL_RUNNER_WORKER_MPI_SHARDED_H
 
@@ -17,10 +18,12 @@ void sharded_produce(struct gradients *variables, uint32_t m, uint32_t device, u
 void sharded_pack(const struct gradients *variables, uint32_t m, uint32_t device, char *buffer);
 
 /* Compare every sampled position of an all-gather with what its owner wrote. Fails: ST_TRIAL. */
-enum status sharded_check_gathered(struct gradients *variables, uint32_t m, uint32_t iteration, struct error *err);
+enum status sharded_check_gathered(struct gradients *variables, uint32_t m, uint32_t device, uint32_t iteration,
+                                   struct error *err);
 
-/* After a reduce-scatter in `buffer`: compare those sampled positions that are in this device's part with the sum over
- * all devices. Fails: ST_TRIAL. */
+/* After a reduce-scatter in `buffer`, or an all-reduce among replicas of the part that is there: compare those sampled
+ * positions that are in this device's part with the sum over the devices of its shard group, or over all. Fails:
+ * ST_TRIAL. */
 enum status sharded_check_sums(struct gradients *gradients, uint32_t m, const char *buffer, uint32_t device,
                                uint32_t iteration, struct error *err);
 
