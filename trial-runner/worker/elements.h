@@ -37,6 +37,18 @@ KERNEL_BODY uint32_t kernel_value(uint32_t device, uint32_t n_devices, uint32_t 
     return most == 0 ? device < limit : 1 + (mixed >> 16) % most;
 }
 
+/* The value of device `whose` or, with KERNEL_ALL, the sum over all devices. */
+enum { KERNEL_ALL = 0x7fffffff };
+KERNEL_BODY uint32_t kernel_wanted(uint32_t whose, uint32_t n_devices, uint32_t iteration, uint32_t message, uint32_t k,
+                                   uint32_t type) {
+    uint32_t sum = 0;
+    if (whose != KERNEL_ALL)
+        return kernel_value(whose, n_devices, iteration, message, k, type);
+    for (uint32_t device = 0; device < n_devices; device++)
+        sum += kernel_value(device, n_devices, iteration, message, k, type);
+    return sum;
+}
+
 /* The bits of a whole number up to the type's limit, in the low bytes. */
 KERNEL_BODY uint64_t kernel_bits(uint32_t type, uint32_t value) {
     float f32 = (float)value;

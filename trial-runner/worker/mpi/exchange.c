@@ -50,9 +50,7 @@ static enum status check(struct exchange *x, uint32_t m, const char *buffer, str
     const uint32_t iteration = x->transfers[m].iteration;
     if (!message_is_of_shards(message))
         return gradients_check(&x->gradients, message_is_second_half(message) ? message->other : m, iteration, err);
-    if (message_gathers_parameters(message))
-        return sharded_check_gathered(&x->variables, m, iteration, err);
-    return sharded_check_sums(&x->gradients, m, buffer, x->world->device, iteration, err);
+    return sharded_check(place_of(x, message), m, buffer, x->world->device, iteration, err);
 }
 
 static void finish(struct exchange *x, uint32_t m) {

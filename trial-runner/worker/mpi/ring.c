@@ -2,36 +2,28 @@
 #include "trial-runner/worker/mpi/ring.h"
 
 #include "trial-runner/worker/mpi/collective.h"
-
-static uint64_t elements_of(const struct message *message) {
-    return message->bytes / dtype_bytes(message->dtype);
-}
+#include "trial-runner/worker/parts.h"
 
 /* Part k modulo n, where k may be as low as -n. */
-static struct ring_part part_of(const struct message *message, int64_t k, uint32_t n) {
-    const uint64_t elements = elements_of(message), at = (uint64_t)((k + (int64_t)n) % (int64_t)n);
-    return (struct ring_part){at * elements / n, (at + 1) * elements / n};
+static struct part part_of(const struct message *message, int64_t k, uint32_t n) {
+    return part_of_device(message, (uint32_t)((k + (int64_t)n) % (int64_t)n), n);
 }
 
-struct ring_part ring_part_of_device(const struct message *message, uint32_t device, uint32_t n) {
-    return part_of(message, (int64_t)device + 1, n);
+static struct part part_in(const struct ring *ring, const struct world *world, const struct message *message) {
+    const int64_t r = world->device, own = message->half == HALF_scatter ? r - 2 : r - 1;
+    return part_of(message, own - (int64_t)ring->step, world->cluster->n_devices);
 }
 
-static struct ring_part part_in(const struct ring *ring, const struct world *world, const struct message *message) {
+static struct part part_out(const struct ring *ring, const struct world *world, const struct message *message) {
     const int64_t r = world->device, own = message->half == HALF_scatter ? r - 1 : r;
     return part_of(message, own - (int64_t)ring->step, world->cluster->n_devices);
 }
 
-static struct ring_part part_out(const struct ring *ring, const struct world *world, const struct message *message) {
-    const int64_t r = world->device, own = message->half == HALF_scatter ? r : r + 1;
-    return part_of(message, own - (int64_t)ring->step, world->cluster->n_devices);
-}
-
-static uint64_t bytes_of(struct ring_part part, const struct message *message) {
+static uint64_t bytes_of(struct part part, const struct message *message) {
     return (part.end - part.begin) * dtype_bytes(message->dtype);
 }
 
-static char *place_of(const struct ring *ring, struct ring_part part, const struct message *message) {
+static char *place_of(const struct ring *ring, struct part part, const struct message *message) {
     return ring->data + part.begin * dtype_bytes(message->dtype);
 }
 
@@ -39,7 +31,7 @@ void ring_post(struct ring *ring, const struct world *world, const struct plan *
                struct requests *requests) {
     const struct message *message = &plan->messages[m];
     const uint32_t n = world->cluster->n_devices, r = world->device;
-    const struct ring_part in = part_in(ring, world, message), out = part_out(ring, world, message);
+    const struct part in = part_in(ring, world, message), out = part_out(ring, world, message);
     const struct completion done = {.kind = DONE_RING, .message = m};
     const MPI_Datatype type = collective_type(message->dtype);
     const bool adds = message->half == HALF_scatter;
@@ -56,7 +48,7 @@ bool ring_came(struct ring *ring, const struct world *world, const struct plan *
     if (--ring->pending > 0)
         return false;
     if (ring->incoming) {
-        const struct ring_part in = part_in(ring, world, message);
+        const struct part in = part_in(ring, world, message);
         MPI_Reduce_local(ring->incoming, place_of(ring, in, message), (int)(in.end - in.begin),
                          collective_type(message->dtype), collective_sum(message->dtype));
         pool_give(pool, ring->incoming);

@@ -5,9 +5,9 @@
  * takes about ten times as long as an all-gather of the same bytes), and collectives would have to start in one order
  * everywhere, which second halves, ready at each device when it has its own part, do not.
  *
- * Part k of E elements on n devices is k * E / n up to (k + 1) * E / n. In step s device r sends part r - s to r + 1
- * and adds part r - s - 1 from r - 1 (all modulo n), so that after n - 1 steps it has the sum of part r + 1; in the
- * second half it sends part r + 1 - s and takes part r - s. */
+ * Of n devices each has a part (trial-runner/worker/parts.h). In step s device r sends part r - 1 - s to r + 1 and adds
+ * part r - 2 - s from r - 1 (all modulo n), so that after n - 1 steps it has the sum of part r, its own; in the second
+ * half it sends part r - s and takes part r - 1 - s. */
 #ifndef TRIAL_RUNNER_WORKER_MPI_RING_H
 #define TRIAL_RUNNER_WORKER_MPI_RING_H
 
@@ -25,14 +25,6 @@ struct ring {
     uint32_t step;  /* 0 .. devices - 1; that many are done */
     uint32_t pending;
 };
-
-/* Elements of a message, from `begin` to before `end`. */
-struct ring_part {
-    uint64_t begin, end;
-};
-
-/* The part that device `device` of n has the sum of after a reduce-scatter, and brings to an all-gather. */
-struct ring_part ring_part_of_device(const struct message *message, uint32_t device, uint32_t n);
 
 /* Post step ring->step of message m: a send and a receive, DONE_RING each. `data` and `step` are set. */
 void ring_post(struct ring *ring, const struct world *world, const struct plan *plan, uint32_t m, struct pool *pool,
