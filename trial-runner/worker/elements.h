@@ -37,8 +37,10 @@ KERNEL_BODY uint32_t kernel_value(uint32_t device, uint32_t n_devices, uint32_t 
     return most == 0 ? device < limit : 1 + (mixed >> 16) % most;
 }
 
+/* Whose value must be found: a device's number or one of these. */
+enum { KERNEL_ALL = 0x7fffffff, KERNEL_NOBODY = 0x7ffffffe };
+
 /* The value of device `whose` or, with KERNEL_ALL, the sum over all devices. */
-enum { KERNEL_ALL = 0x7fffffff };
 KERNEL_BODY uint32_t kernel_wanted(uint32_t whose, uint32_t n_devices, uint32_t iteration, uint32_t message, uint32_t k,
                                    uint32_t type) {
     uint32_t sum = 0;

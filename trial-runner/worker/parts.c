@@ -30,7 +30,7 @@ uint32_t part_wanted(const struct message *message, uint32_t k, uint32_t device,
     if (!message_is_of_shards(message))
         return KERNEL_ALL;
     const uint32_t owner = owner_of(message, k, n_devices);
-    return message->half == HALF_gather ? owner : owner == device ? (uint32_t)KERNEL_ALL : (uint32_t)PART_NOBODY;
+    return message->half == HALF_gather ? owner : owner == device ? (uint32_t)KERNEL_ALL : (uint32_t)KERNEL_NOBODY;
 }
 
 enum status part_wrong(const struct plan *plan, uint32_t m, uint32_t k, uint32_t wanted, uint32_t iteration,

@@ -27,9 +27,8 @@ struct part part_of_device(const struct message *message, uint32_t device, uint3
 /* Whether `device` brings sample k to the message. */
 bool part_is_brought(const struct message *message, uint32_t k, uint32_t device, uint32_t n_devices);
 
-/* Whose value `device` must find at sample k after the message: a device's number, KERNEL_ALL for the sum over all
- * (trial-runner/worker/elements.h), or PART_NOBODY where it has not got the sample. */
-enum { PART_NOBODY = 0x7ffffffe };
+/* Whose value `device` must find at sample k after the message: a device's number, KERNEL_ALL for the sum over all, or
+ * KERNEL_NOBODY where it has not got the sample (trial-runner/worker/elements.h). */
 uint32_t part_wanted(const struct message *message, uint32_t k, uint32_t device, uint32_t n_devices);
 
 /* The error when another value is there. Returns ST_TRIAL. */

@@ -1,8 +1,6 @@
 /* The parts that devices have of a message (trial-runner/worker/parts.h), against a plain reading of random messages:
  * elements are dealt to device after device, as many to each as the first one gets, and every sample is brought and
  * wanted as that says. */
-#include <string.h>
-
 #include "base/rng.h"
 #include "tests/support/check.h"
 #include "trial-runner/worker/elements.h"
@@ -35,7 +33,7 @@ static void check_sample(const struct message *message, uint32_t k, uint32_t n) 
     assert_true(owner < n);
     for (uint32_t device = 0; device < n; device++) {
         assert_int_equal(part_is_brought(message, k, device, n), !gathers || device == owner);
-        const uint32_t sum = !message_is_of_shards(message) || device == owner ? KERNEL_ALL : PART_NOBODY;
+        const uint32_t sum = !message_is_of_shards(message) || device == owner ? KERNEL_ALL : KERNEL_NOBODY;
         assert_int_equal(part_wanted(message, k, device, n), gathers ? owner : sum);
     }
 }

@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "trial-runner/worker/elements.h"
 #include "trial-runner/worker/parts.h"
 
 void sharded_produce(struct gradients *variables, uint32_t m, uint32_t device, uint32_t iteration) {
@@ -35,7 +36,7 @@ enum status sharded_check(struct gradients *place, uint32_t m, const char *buffe
     const struct message *message = &plan->messages[m];
     for (uint32_t k = 0; k < layout_sample_count(message); k++) {
         const uint32_t wanted = part_wanted(message, k, device, plan->cluster->n_devices);
-        if (wanted == PART_NOBODY)
+        if (wanted == KERNEL_NOBODY)
             continue;
         const uint32_t value = gradients_value(place, wanted, iteration, m, k);
         const char *in_buffer = buffer + layout_element(message, k) * dtype_bytes(message->dtype);
