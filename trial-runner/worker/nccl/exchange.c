@@ -49,6 +49,7 @@ static void init_slices(struct exchange *x) {
         if (is_gathered(&x->plan->messages[m]) && x->plan->messages[m].bytes > most)
             most = x->plan->messages[m].bytes;
     x->slices = device_alloc(most * x->world->cluster->n_devices);
+    x->buffers_bytes = x->gradients.fused_bytes + most * x->world->cluster->n_devices;
 }
 
 void exchange_init(struct exchange *x, const struct plan *plan, const struct world *world, bool verify, bool timed) {
@@ -57,8 +58,8 @@ void exchange_init(struct exchange *x, const struct plan *plan, const struct wor
     x->backlog.messages = report_alloc(plan->n_messages, sizeof *x->backlog.messages);
     init_events(x);
     init_streams(x);
-    init_slices(x);
     gradients_init(&x->gradients, plan, world->device);
+    init_slices(x);
     schedule_init(&x->schedule, plan);
     coordinator_init(&x->coordinator, plan, world, &x->requests, world->n_leaders < world->cluster->n_devices);
     network_connect(x->network, plan, x->gradients.table.data);

@@ -11,7 +11,7 @@
  * The host starts a message when its gradients are there and the schedule lets it go (under priority device 0 decides
  * for all collectives). It then enqueues on one stream all stages up to the next one that waits for another rank's
  * note. Credit comes back when an event behind these stages is reached. Collectives are on one stream, in one order on
- * all ranks; so a second half finds the first one's sums, and messages of sharded parameters use one buffer in turn.
+ * all ranks; so a second half finds the first one's sums.
  * Pushes go one group at a time, announced to their servers by notes, so that every transfer that is posted is at the
  * head of the streams of both sides. So there is no deadlock.
  *
@@ -55,7 +55,8 @@ struct exchange {
     struct coordinator coordinator;
     struct stream collectives, push, pull, back, checks;
     struct transfer *transfers; /* [n_messages] */
-    char *slices;               /* device memory: what all devices send in the largest all-gather */
+    char *slices;               /* device memory: what all devices send in the largest all-gather of rows */
+    uint64_t buffers_bytes;     /* of it, and of the gradients' buffers */
     cudaEvent_t gathered;       /* the check of the last all-gather of sharded parameters; NULL: there was none */
     struct backlog backlog;
     uint32_t pushing[NETWORK_GROUP], n_pushing; /* the group under way */

@@ -34,6 +34,7 @@ struct executor {
     uint64_t *clock;                      /* device memory: see kernels_spin */
     bool waited;                          /* the stream has waited since the last spin, or there was no spin yet */
     double scale;
+    uint64_t left_bytes; /* of the GPU's memory, before the first iteration */
     uint32_t total;
     struct position next; /* to enqueue; {total, 0} is the last */
     struct position seen; /* whose end has not been read */
@@ -178,6 +179,14 @@ static void worker_run(struct executor *e) {
     }
 }
 
+/* Of a GPU of this rank alone: by how much its memory shrank, without the gradients and variables. */
+static void collect_memory(const struct executor *e, struct execute_result *out) {
+    const uint64_t left = device_left_bytes(), before = e->left_bytes - e->exchange.gradients.data_bytes;
+    const uint64_t grown = e->exchange.network->device.shared || left > before ? 0 : before - left;
+    MPI_Reduce(&e->exchange.buffers_bytes, &out->buffers_bytes, 1, MPI_UINT64_T, MPI_MAX, 0, e->world->workers);
+    MPI_Reduce(&grown, &out->grown_bytes, 1, MPI_UINT64_T, MPI_MAX, 0, e->world->workers);
+}
+
 static void collect(struct executor *e, struct execute_result *out) {
     const struct execute_options *options = e->options;
     const uint32_t n = options->iterations;
@@ -191,6 +200,7 @@ static void collect(struct executor *e, struct execute_result *out) {
         trace_messages_us(&e->trace, options->iterations, out->messages_us);
     }
     MPI_Reduce(&checked, &out->checked, 1, MPI_UINT64_T, MPI_SUM, 0, e->world->workers);
+    collect_memory(e, out);
 }
 
 static void executor_init(struct executor *e, const struct plan *plan, const struct world *world,
@@ -199,6 +209,7 @@ static void executor_init(struct executor *e, const struct plan *plan, const str
     *e = (struct executor){.plan = plan, .world = world, .options = options, .total = total, .waited = true};
     e->trace = (struct trace){.on = prints_trace(e) || options->time_messages, .warmup = options->warmup};
     e->scale = world_node(world)->compute_scale;
+    e->left_bytes = device_left_bytes();
     e->start_us = report_alloc(total + 1, sizeof *e->start_us);
     e->compute_us = report_alloc(total, sizeof *e->compute_us);
     for (int slot = 0; slot < KEPT; slot++) {

@@ -33,6 +33,11 @@ static bool is_fused(const struct plan *plan, uint32_t m) {
     return plan->messages[m].n_pieces != 1 || run_bytes(plan, &plan->messages[m]) != plan->messages[m].bytes;
 }
 
+/* A collective that needs its buffer no more when the next one on the stream begins. */
+static bool shares_buffer(const struct message *message) {
+    return message->kind == SYNC_ALL_REDUCE && message->other == NO_MESSAGE;
+}
+
 /* Where in data what the message moves begins: the gradients or, behind them, the variables as they are gathered. */
 static uint64_t place_of(const struct gradients *g, const struct message *message) {
     return message_gathers_parameters(message) ? g->layout.bytes : 0;
@@ -70,18 +75,18 @@ static uint32_t cut_all(const struct gradients *g, struct kernel_chunk *out) {
 }
 
 static void init_buffers(struct gradients *g) {
-    uint64_t shared = 0; /* by messages of sharded parameters, at the front */
-    g->buffer = report_alloc(g->plan->n_messages, sizeof *g->buffer);
-    for (uint32_t m = 0; m < g->plan->n_messages; m++)
-        if (is_fused(g->plan, m) && message_is_of_shards(&g->plan->messages[m]) &&
-            run_bytes(g->plan, &g->plan->messages[m]) > shared)
-            shared = run_bytes(g->plan, &g->plan->messages[m]);
-    g->fused_bytes = align(shared);
-    for (uint32_t m = 0; m < g->plan->n_messages; m++) {
-        if (!is_fused(g->plan, m) || message_is_of_shards(&g->plan->messages[m]) || first_of(g->plan, m) != m)
+    const struct plan *plan = g->plan;
+    uint64_t largest = 0; /* of those that share the buffer at the front */
+    g->buffer = report_alloc(plan->n_messages, sizeof *g->buffer);
+    for (uint32_t m = 0; m < plan->n_messages; m++)
+        if (is_fused(plan, m) && shares_buffer(&plan->messages[m]) && run_bytes(plan, &plan->messages[m]) > largest)
+            largest = run_bytes(plan, &plan->messages[m]);
+    g->fused_bytes = align(largest);
+    for (uint32_t m = 0; m < plan->n_messages; m++) {
+        if (!is_fused(plan, m) || shares_buffer(&plan->messages[m]) || first_of(plan, m) != m)
             continue;
         g->buffer[m] = g->fused_bytes;
-        g->fused_bytes += align(run_bytes(g->plan, &g->plan->messages[m]));
+        g->fused_bytes += align(run_bytes(plan, &plan->messages[m]));
     }
     g->fused = device_alloc(g->fused_bytes);
 }

@@ -6,10 +6,10 @@
  * every message has this device's part in a place of its own: an all-gather reads it there and brings the variables to
  * where they lie gathered, and a reduce-scatter writes it there.
  *
- * A message in one run is moved where it lies. One of several runs has a fused buffer; both halves of an all-reduce
- * share theirs, and all messages of sharded parameters are, one after the other on their stream, in one. NCCL's parts
- * are equal, so a half or a message of shards is in such a buffer too, and padded, where the devices do not divide its
- * elements. Everything here only puts work on streams. */
+ * A message in one run is moved where it lies. One of several runs is moved in a buffer: all collectives in the same
+ * one, since they follow each other on their stream; a pair of halves, and a message to a server, in one of its own.
+ * NCCL's parts are equal, so a half or a message of shards is in a buffer too, and padded, where the devices do not
+ * divide its elements. Everything here only puts work on streams. */
 #ifndef TRIAL_RUNNER_WORKER_NCCL_GRADIENTS_H
 #define TRIAL_RUNNER_WORKER_NCCL_GRADIENTS_H
 
