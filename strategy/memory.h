@@ -21,6 +21,8 @@
  *                gathered, until it is unpacked as the gate opens. And what comes in to be added: a device's part in a
  *                reduce-scatter, whole messages of the other devices at the first of a node, rows of all devices
  *                under all_gather. Of whole all-reduces no more than the credit lets go at once
+ *                Under NCCL halves and messages of sharded parameters are padded to equal parts, and that run is there
+ *                for one variable too where the devices do not divide its elements
  *   encoding     such a run where gradients travel in f16 or bf16, within the same credit. With an encoder
  *                (strategy/encoder.h) what is encoded, and the parts of all devices that come in to be added, whatever
  *                the credit, which counts other bytes. Of topk what all devices sent, and always an f32 for each

@@ -109,6 +109,10 @@ bool transport_is_in_order(const struct cluster *cluster) {
     return transport_of(cluster) == TRANSPORT_nccl;
 }
 
+bool transport_has_equal_parts(const struct cluster *cluster) {
+    return transport_of(cluster) == TRANSPORT_nccl;
+}
+
 bool transport_workers_serve(const struct cluster *cluster) {
     return transport_of(cluster) == TRANSPORT_gloo;
 }

@@ -29,6 +29,10 @@ enum transport transport_of(const struct cluster *cluster);
  * default). Elsewhere those in flight move side by side. */
 bool transport_is_in_order(const struct cluster *cluster);
 
+/* The parts of reduce-scatters and all-gathers are equal, as NCCL's are: what the devices do not divide is padded. That
+ * is less than an element for each device, which no cost counts; strategy/memory.h counts the copy. */
+bool transport_has_equal_parts(const struct cluster *cluster);
+
 /* Servers are ranks that also work, two ranks have one connection, and receives are posted before anything is sent, but
  * for pulls in turns: gloo by syncopate_torch's hook. Elsewhere servers are processes of their own. */
 bool transport_workers_serve(const struct cluster *cluster);

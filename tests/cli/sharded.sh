@@ -1,6 +1,7 @@
 #!/bin/bash
-# Sharded parameters ("sharded": "parameters"): refused where they cannot be, gathered and summed right over MPI and by NCCL, and in the
-# lab as fast as predicted. Needs OUT and, for labs, root; prints ok, not ok and skip lines (tests/README.md).
+# Sharded parameters ("sharded": "parameters"): refused where they cannot be, gathered and summed right over MPI and by
+# NCCL, and in the lab as fast as predicted. Needs OUT and, for labs, root; prints ok, not ok and skip lines
+# (tests/README.md).
 # Alone: real trials are timed.
 # Plan: 27
 set -u
