@@ -8,7 +8,6 @@
 
 #include "base/text.h"
 #include "base/units.h"
-#include "strategy/cost/transport.h"
 #include "strategy/encoder.h"
 
 #define X(name) #name,
@@ -47,7 +46,7 @@ struct ledger {
     struct run *runs;         /* [n_messages] */
     uint64_t largest_fused, largest_slice;
     uint32_t most_in_node; /* devices */
-    bool equal_parts;      /* of halves and sharded parameters (transport_has_equal_parts) */
+    bool equal_parts;      /* of halves and sharded parameters (NCCL) */
 };
 
 const char *memory_part_name(enum memory_part part) {
@@ -431,7 +430,7 @@ static void name_place(const struct plan *plan, struct memory *m) {
 static bool begin(struct ledger *l, const struct plan *plan) {
     const uint32_t n = plan->model->n_variables;
     *l = (struct ledger){
-        .plan = plan, .places = 2 * plan->n_steps, .equal_parts = transport_has_equal_parts(plan->cluster)};
+        .plan = plan, .places = 2 * plan->n_steps, .equal_parts = cluster_transport(plan->cluster) == TRANSPORT_nccl};
     for (uint32_t node = 0; node < plan->cluster->n_nodes; node++)
         if (l->most_in_node < plan->cluster->nodes[node].devices)
             l->most_in_node = plan->cluster->nodes[node].devices;

@@ -9,7 +9,6 @@
 
 #include "base/rng.h"
 #include "simulator/timeline.h"
-#include "strategy/cost/transport.h"
 #include "strategy/encoder.h"
 #include "strategy/memory.h"
 #include "tests/support/check.h"
@@ -111,7 +110,7 @@ static bool is_copied(const struct message *m) {
 static uint64_t copy_of(const struct instance *i, const struct message *m) {
     const uint64_t width = dtype_bytes(m->dtype), elements = message_piece_bytes(m) / width,
                    equal = divide_up(elements, i->cluster.n_devices) * i->cluster.n_devices;
-    if (m->half && equal > elements && transport_of(&i->cluster) == TRANSPORT_nccl)
+    if (m->half && equal > elements && cluster_transport(&i->cluster) == TRANSPORT_nccl)
         return equal * width;
     return !is_copied(m) ? 0 : m->encoder ? elements * sizeof(float) : m->bytes;
 }
