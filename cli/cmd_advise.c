@@ -34,6 +34,7 @@ static const struct way {
     {"ZeRO-3", "zero-3"},
     {"FSDP", "fsdp-per-block"},
     {"FSDP", "fsdp-whole"},
+    {"HSDP", "hsdp"},
 };
 enum { WAYS = sizeof ways / sizeof ways[0], MOST_BUDGETS = 8, MOST_CANDIDATES = WAYS + MOST_BUDGETS + 1 };
 

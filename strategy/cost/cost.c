@@ -196,6 +196,8 @@ enum status cost_init(struct cost *out, const struct cluster *cluster, struct er
         find_figures(&cost);
         st = find_limits(&cost, limit, err);
     }
+    if (!st)
+        st = rank_groups_init(&cost.groups, cluster, &cost.all_reduce, false, &cost.arena, err);
     if (st) {
         arena_release(&cost.arena);
         return st;
@@ -228,9 +230,15 @@ void cost_release(struct cost *cost) {
     *cost = (struct cost){.cluster = NULL};
 }
 
+bool cost_stays_in_nodes(const struct cost *cost, const struct message *message) {
+    return message->ranks > 0 && rank_groups_stay(&cost->groups, message);
+}
+
 struct all_reduce_cost cost_all_reduce(const struct cost *cost, const struct message *message) {
     if (message->encoder)
         return cost_encoded(cost, message);
+    if (message->ranks > 0)
+        return rank_groups_cost(&cost->groups, &cost->all_reduce, message);
     if (message->half)
         return all_reduce_half_cost(&cost->all_reduce, message->bytes);
     return all_reduce_cost(&cost->all_reduce, message->algorithm, message->bytes);

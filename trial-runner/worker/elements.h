@@ -37,17 +37,17 @@ KERNEL_BODY uint32_t kernel_value(uint32_t device, uint32_t n_devices, uint32_t 
     return most == 0 ? device < limit : 1 + (mixed >> 16) % most;
 }
 
-/* Whose value must be found: a device's number or one of these. */
-enum { KERNEL_ALL = 0x7fffffff, KERNEL_NOBODY = 0x7ffffffe };
+/* The device `first` and n - 1 more, each `stride` after the one before. */
+struct kernel_devices {
+    uint32_t first, stride, n;
+};
 
-/* The value of device `whose` or, with KERNEL_ALL, the sum over all devices. */
-KERNEL_BODY uint32_t kernel_wanted(uint32_t whose, uint32_t n_devices, uint32_t iteration, uint32_t message, uint32_t k,
-                                   uint32_t type) {
+/* The sum of their values. */
+KERNEL_BODY uint32_t kernel_sum_over(struct kernel_devices devices, uint32_t n_devices, uint32_t iteration,
+                                     uint32_t message, uint32_t k, uint32_t type) {
     uint32_t sum = 0;
-    if (whose != KERNEL_ALL)
-        return kernel_value(whose, n_devices, iteration, message, k, type);
-    for (uint32_t device = 0; device < n_devices; device++)
-        sum += kernel_value(device, n_devices, iteration, message, k, type);
+    for (uint32_t i = 0; i < devices.n; i++)
+        sum += kernel_value(devices.first + i * devices.stride, n_devices, iteration, message, k, type);
     return sum;
 }
 

@@ -56,7 +56,7 @@ struct device {
 static void device_init(struct device *d, uint32_t number, uint32_t type) {
     *d = (struct device){.messages = {{type, KERNEL_SAMPLES, 0}, {type, 3, 0}}};
     for (uint32_t k = 0; k < KERNEL_SAMPLES + 3; k++)
-        d->samples[k] = (struct kernel_sample){k * kernel_width(type), k * kernel_width(type), KERNEL_ALL};
+        d->samples[k] = (struct kernel_sample){k * kernel_width(type), k * kernel_width(type), {0, 1, 2}};
     d->table = (struct kernel_table){(char *)d->data, d->messages, d->samples, number, 2};
 }
 

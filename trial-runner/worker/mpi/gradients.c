@@ -51,10 +51,19 @@ static enum dtype sample_type(const struct gradients *gradients, uint32_t messag
     return gradients->layout.types[(size_t)message * LAYOUT_SAMPLES + k];
 }
 
-uint32_t gradients_value(const struct gradients *gradients, uint32_t whose, uint32_t iteration, uint32_t m,
-                         uint32_t k) {
+uint32_t gradients_sum(const struct gradients *gradients, struct kernel_devices devices, uint32_t iteration, uint32_t m,
+                       uint32_t k) {
     const struct plan *plan = gradients->plan;
-    return kernel_wanted(whose, plan->cluster->n_devices, iteration, m, k, plan->messages[m].dtype);
+    return kernel_sum_over(devices, plan->cluster->n_devices, iteration, m, k, plan->messages[m].dtype);
+}
+
+uint32_t gradients_value(const struct gradients *gradients, uint32_t device, uint32_t iteration, uint32_t m,
+                         uint32_t k) {
+    return gradients_sum(gradients, (struct kernel_devices){device, 1, 1}, iteration, m, k);
+}
+
+static struct kernel_devices all_devices(const struct gradients *gradients) {
+    return (struct kernel_devices){0, 1, gradients->plan->cluster->n_devices};
 }
 
 static void store(void *place, enum dtype dtype, uint32_t value) {
@@ -151,7 +160,7 @@ static enum status check_encoded(struct gradients *gradients, uint32_t m, uint32
     proof_next(&gradients->proof, gradients->plan, m, iteration, wanted);
     for (uint32_t k = 0; k < n; k++)
         if (!holds_float(gradients->data + samples_of(gradients, m)[k], message->dtype, wanted[k]))
-            return part_wrong(gradients->plan, m, k, KERNEL_ALL, iteration, err);
+            return part_wrong(gradients->plan, m, k, all_devices(gradients), iteration, err);
     gradients->checked += n;
     return ST_OK;
 }
@@ -161,8 +170,8 @@ enum status gradients_check(struct gradients *gradients, uint32_t m, uint32_t it
     if (gradients->plan->messages[m].encoder)
         return check_encoded(gradients, m, iteration, err);
     for (uint32_t k = first; k < n; k++) {
-        if (!gradients_sample_is(gradients, m, k, gradients_value(gradients, KERNEL_ALL, iteration, m, k)))
-            return part_wrong(gradients->plan, m, k, KERNEL_ALL, iteration, err);
+        if (!gradients_sample_is(gradients, m, k, gradients_sum(gradients, all_devices(gradients), iteration, m, k)))
+            return part_wrong(gradients->plan, m, k, all_devices(gradients), iteration, err);
     }
     gradients->checked += n - first;
     return ST_OK;

@@ -3,7 +3,6 @@
 
 #include <string.h>
 
-#include "trial-runner/worker/elements.h"
 #include "trial-runner/worker/parts.h"
 
 void sharded_produce(struct gradients *variables, uint32_t m, uint32_t device, uint32_t iteration) {
@@ -34,14 +33,15 @@ enum status sharded_check(struct gradients *place, uint32_t m, const char *buffe
                           struct error *err) {
     const struct plan *plan = place->plan;
     const struct message *message = &plan->messages[m];
+    const uint32_t made = message_is_of_replicas(message) ? message->other : m;
     for (uint32_t k = 0; k < layout_sample_count(message); k++) {
-        const uint32_t wanted = part_wanted(message, k, device, plan->cluster->n_devices);
-        if (wanted == KERNEL_NOBODY)
+        const struct kernel_devices wanted = part_wanted(message, k, device, plan->cluster->n_devices);
+        if (wanted.n == 0)
             continue;
-        const uint32_t value = gradients_value(place, wanted, iteration, m, k);
+        const uint32_t value = gradients_sum(place, wanted, iteration, made, k);
         const char *in_buffer = buffer + layout_element(message, k) * dtype_bytes(message->dtype);
-        if (message->half == HALF_scatter ? !gradients_is(in_buffer, message->dtype, value)
-                                          : !gradients_sample_is(place, m, k, value))
+        if (message_gathers_parameters(message) ? !gradients_sample_is(place, m, k, value)
+                                                : !gradients_is(in_buffer, message->dtype, value))
             return part_wrong(plan, m, k, wanted, iteration, err);
         place->checked++;
     }

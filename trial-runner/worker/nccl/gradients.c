@@ -116,7 +116,8 @@ static void init_chunks(struct gradients *g) {
  * reduce-scatter leaves is found there. */
 static struct kernel_sample sample_of(const struct gradients *g, uint32_t m, uint32_t k, uint32_t device) {
     const struct message *message = &g->plan->messages[m];
-    const uint32_t n = g->plan->cluster->n_devices, wanted = part_wanted(message, k, device, n);
+    const uint32_t n = g->plan->cluster->n_devices;
+    const struct kernel_devices wanted = part_wanted(message, k, device, n);
     const bool brought = part_is_brought(message, k, device, n);
     const uint64_t lies = place_of(g, message) + g->layout.samples[(size_t)m * LAYOUT_SAMPLES + k];
     if (!message_is_of_shards(message))
@@ -220,11 +221,11 @@ enum status gradients_verdict(struct gradients *g, uint32_t message, uint32_t it
     const struct message *of = &g->plan->messages[m];
     uint8_t *verdict = g->verdicts + (size_t)m * KERNEL_SAMPLES;
     for (uint32_t k = 0; k < layout_sample_count(of); k++) {
-        const uint32_t wanted = part_wanted(of, k, g->table.device, g->table.n_devices);
+        const struct kernel_devices wanted = part_wanted(of, k, g->table.device, g->table.n_devices);
         if (verdict[k] != 1)
             return part_wrong(g->plan, m, k, wanted, iteration, err);
         verdict[k] = 0;
-        g->checked += wanted != KERNEL_NOBODY;
+        g->checked += wanted.n > 0;
     }
     return ST_OK;
 }

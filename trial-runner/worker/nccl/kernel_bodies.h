@@ -22,12 +22,12 @@ struct kernel_message {
     uint32_t first; /* the sample that is wrong when the message is spoilt: the first that the device writes */
 };
 
-/* Where in the table's data the device writes its value, or KERNEL_NOWHERE; where it finds which device's value, or
- * the sum (KERNEL_ALL), or nothing (KERNEL_NOBODY). */
+/* Where in the table's data the device writes its value, or KERNEL_NOWHERE, and where it finds the sum of which
+ * devices; of none: it has not got the sample. */
 #define KERNEL_NOWHERE UINT64_MAX
 struct kernel_sample {
     uint64_t written, found;
-    uint32_t wanted;
+    struct kernel_devices wanted;
 };
 
 /* What producing and checking must know; arrays in the device's memory. */
@@ -54,9 +54,9 @@ KERNEL_BODY void kernel_produce(const struct kernel_table *table, uint32_t messa
 KERNEL_BODY uint8_t kernel_check(const struct kernel_table *table, uint32_t message, uint32_t iteration, uint32_t k) {
     const struct kernel_message *m = &table->messages[message];
     const struct kernel_sample *s = &table->samples[(uint64_t)message * KERNEL_SAMPLES + k];
-    if (k >= m->n_samples || s->wanted == KERNEL_NOBODY)
+    if (k >= m->n_samples || s->wanted.n == 0)
         return 1;
-    const uint32_t value = kernel_wanted(s->wanted, table->n_devices, iteration, message, k, m->type);
+    const uint32_t value = kernel_sum_over(s->wanted, table->n_devices, iteration, message, k, m->type);
     uint64_t wanted = kernel_bits(m->type, value), found = 0, mask = ~UINT64_C(0) >> (64 - 8 * kernel_width(m->type));
     memcpy(&found, table->data + s->found, kernel_width(m->type));
     return found == (wanted & mask) ? 1 : 2;
