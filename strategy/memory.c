@@ -46,6 +46,7 @@ struct ledger {
     struct run *runs;         /* [n_messages] */
     uint64_t largest_fused, largest_slice;
     uint32_t most_in_node; /* devices */
+    bool equal_parts;      /* of halves and sharded parameters (NCCL) */
 };
 
 const char *memory_part_name(enum memory_part part) {
@@ -287,9 +288,20 @@ static void put_gathered(struct ledger *l) {
     }
 }
 
+/* Where parts are equal, what the devices do not divide is copied into a padded run, be it one variable's. */
+static void keep_padding(struct ledger *l, const struct message *m) {
+    const uint64_t padded = times(largest_part(l, m) * dtype_bytes(m->dtype), l->plan->cluster->n_devices);
+    const uint64_t more = padded - (is_fused(m) ? m->bytes : 0);
+    if (!l->equal_parts || padded == m->bytes || m->half == HALF_none || message_is_second_half(m))
+        return;
+    const bool gathers = m->half == HALF_gather;
+    keep(l, MEMORY_buffers, more, gathers ? after(m->ready) : start_of(m), gathers ? after(m->gate) : end_of(l, m));
+}
+
 static void put_messages(struct ledger *l) {
     for (uint32_t i = 0; i < l->plan->n_messages; i++) {
         const struct message *m = &l->plan->messages[i];
+        keep_padding(l, m);
         if (m->bytes == 0 || m->half == HALF_gather)
             continue;
         if (message_is_of_replicas(m)) {
@@ -438,7 +450,8 @@ static void name_place(const struct plan *plan, struct memory *m) {
 
 static bool begin(struct ledger *l, const struct plan *plan) {
     const uint32_t n = plan->model->n_variables;
-    *l = (struct ledger){.plan = plan, .places = 2 * plan->n_steps};
+    *l = (struct ledger){
+        .plan = plan, .places = 2 * plan->n_steps, .equal_parts = cluster_transport(plan->cluster) == TRANSPORT_nccl};
     for (uint32_t node = 0; node < plan->cluster->n_nodes; node++)
         if (l->most_in_node < plan->cluster->nodes[node].devices)
             l->most_in_node = plan->cluster->nodes[node].devices;

@@ -131,7 +131,7 @@ static struct cluster cluster_of_group(const struct builder *b, struct node *nod
     c.links = b->links;
     c.n_links = b->n_links;
     c.n_devices = ranks;
-    c.transport = transport_of(b->cluster);
+    c.transport = cluster_transport(b->cluster);
     c.transfer = most_crossing(b) * (c.transfer > 0 ? c.transfer : 1);
     c.fixed_all_reduce = false;
     if (stride > 1)

@@ -106,9 +106,12 @@ static bool is_copied(const struct message *m) {
     return m->n_pieces > 1 || (m->encoder ? m->dtype != DTYPE_f32 : m->encoded_bytes > 0);
 }
 
-/* The run that a message is copied into, without what an encoder makes. */
-static uint64_t copy_of(const struct message *m) {
-    const uint64_t elements = message_piece_bytes(m) / dtype_bytes(m->dtype);
+/* The run that a message is copied into, without what an encoder makes. NCCL's parts are equal. */
+static uint64_t copy_of(const struct instance *i, const struct message *m) {
+    const uint64_t width = dtype_bytes(m->dtype), elements = message_piece_bytes(m) / width,
+                   equal = divide_up(elements, i->cluster.n_devices) * i->cluster.n_devices;
+    if (m->half && equal > elements && cluster_transport(&i->cluster) == TRANSPORT_nccl)
+        return equal * width;
     return !is_copied(m) ? 0 : m->encoder ? elements * sizeof(float) : m->bytes;
 }
 
@@ -311,7 +314,7 @@ static void gathered_at(const struct instance *i, uint32_t place, uint64_t part[
         const uint32_t start = 2 * m->ready + 1, unpacked = is_copied(m) ? 2 * m->gate : start;
         part[MEMORY_gathered] += over(unpacked, place, 2 * last_use(i, m) + 1, places) ? 0 : m->bytes;
         part[MEMORY_gathered] += is_kept_between(i, m, place) ? part_of(i, m) * dtype_bytes(m->dtype) : 0;
-        part[MEMORY_buffers] += over(start, place, 2 * m->gate + 1, places) ? 0 : copy_of(m);
+        part[MEMORY_buffers] += over(start, place, 2 * m->gate + 1, places) ? 0 : copy_of(i, m);
     }
 }
 
@@ -372,7 +375,7 @@ static void messages_at(const struct instance *i, uint32_t place, uint64_t part[
             part[MEMORY_buffers] += incoming_of(i, m);
             continue;
         }
-        *(limited ? &plain : &part[MEMORY_buffers]) += copy_of(m) - cast;
+        *(limited ? &plain : &part[MEMORY_buffers]) += copy_of(i, m) - cast;
         *(limited ? &encoded : &part[MEMORY_encoding]) += cast;
         part[MEMORY_encoding] += encoded_of(i, m);
         rows += all_gather ? m->bytes : 0;
@@ -591,7 +594,7 @@ static void add_buffers(const struct run *run, struct events *events) {
             continue;
         for (uint32_t n = 0; n < PASSES && n < run->n_begun[m] && n < run->n_ended[last]; n++)
             add_span(events, run->message[m][0][n], run->message[last][1][n],
-                     follows ? part : copy_of(message) + encoded_of(i, message) + others * message->bytes + part);
+                     follows ? part : copy_of(i, message) + encoded_of(i, message) + others * message->bytes + part);
     }
 }
 

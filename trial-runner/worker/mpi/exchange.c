@@ -50,9 +50,7 @@ static enum status check(struct exchange *x, uint32_t m, const char *buffer, str
     const uint32_t iteration = x->transfers[m].iteration;
     if (!message_is_of_shards(message) && !message_is_of_replicas(message))
         return gradients_check(&x->gradients, message_is_second_half(message) ? message->other : m, iteration, err);
-    if (message_gathers_parameters(message))
-        return sharded_check_gathered(&x->variables, m, x->world->device, iteration, err);
-    return sharded_check_sums(&x->gradients, m, buffer, x->world->device, iteration, err);
+    return sharded_check(place_of(x, message), m, buffer, x->world->device, iteration, err);
 }
 
 static void begin_replicas(struct exchange *x, uint32_t m, char *buffer, bool copied);
@@ -329,7 +327,7 @@ static void start_half(struct exchange *x, uint32_t m) {
 static void begin_replicas(struct exchange *x, uint32_t m, char *buffer, bool copied) {
     const struct message *message = &x->plan->messages[m];
     struct transfer *transfer = &x->transfers[m];
-    const struct ring_part part = ring_part_of_device(message, x->world->device, x->world->cluster->n_devices);
+    const struct part part = part_of_device(message, x->world->device, x->world->cluster->n_devices);
     const uint64_t size = dtype_bytes(message->dtype), bytes = (part.end - part.begin) * size;
     transfer->buffer = buffer + part.begin * size;
     if (copied)

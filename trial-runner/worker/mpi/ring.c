@@ -3,43 +3,17 @@
 
 #include "trial-runner/worker/mpi/collective.h"
 
-static uint64_t elements_of(const struct message *message) {
-    return message->bytes / dtype_bytes(message->dtype);
-}
-
-/* Part k modulo n of these elements, where k may be as low as -n. */
-static struct ring_part part_of(struct ring_part whole, int64_t k, uint32_t n) {
-    const uint64_t elements = whole.end - whole.begin, at = (uint64_t)((k + (int64_t)n) % (int64_t)n);
-    return (struct ring_part){whole.begin + at * elements / n, whole.begin + (at + 1) * elements / n};
-}
-
-static struct ring_part all_of(const struct message *message) {
-    return (struct ring_part){0, elements_of(message)};
-}
-
-struct ring_members ring_members_of(const struct message *message, uint32_t device, uint32_t n_devices) {
-    if (message->ranks == 0)
-        return (struct ring_members){0, 1, n_devices};
-    const uint32_t span = message->ranks * message->stride;
-    return (struct ring_members){device / span * span + device % message->stride, message->stride, message->ranks};
-}
-
-static int64_t place_in(const struct ring_members *members, uint32_t device) {
-    return (device - members->first) / members->stride;
-}
-
-struct ring_part ring_part_of_device(const struct message *message, uint32_t device, uint32_t n_devices) {
-    const struct ring_members members = ring_members_of(message, device, n_devices);
-    if (message_is_of_replicas(message))
-        return part_of(all_of(message), (int64_t)members.first + 1, members.stride);
-    return part_of(all_of(message), place_in(&members, device) + 1, members.n);
+/* Part k modulo n of what the ring moves, where k may be as low as -n. */
+static struct part part_at(const struct ring *ring, int64_t k) {
+    const int64_t n = ring->members.n;
+    return part_of(ring->whole, (uint32_t)((k + n) % n), ring->members.n);
 }
 
 void ring_begin(struct ring *ring, const struct world *world, const struct message *message, char *data) {
     const uint32_t n = world->cluster->n_devices;
-    *ring = (struct ring){.members = ring_members_of(message, world->device, n),
-                          .whole = message_is_of_replicas(message) ? ring_part_of_device(message, world->device, n)
-                                                                   : all_of(message),
+    *ring = (struct ring){.members = part_group(message, world->device, n),
+                          .whole = message_is_of_replicas(message) ? part_of_device(message, world->device, n)
+                                                                   : part_whole(message),
                           .data = data,
                           .adds = message->half != HALF_gather};
 }
@@ -54,35 +28,35 @@ bool ring_goes_on(struct ring *ring, const struct message *message) {
     return true;
 }
 
-static struct ring_part part_in(const struct ring *ring, const struct world *world) {
-    const int64_t r = place_in(&ring->members, world->device), own = ring->adds ? r - 1 : r;
-    return part_of(ring->whole, own - (int64_t)ring->step, ring->members.n);
+static struct part part_in(const struct ring *ring, const struct world *world) {
+    const int64_t r = part_place(&ring->members, world->device);
+    return part_at(ring, (ring->adds ? r - 2 : r - 1) - (int64_t)ring->step);
 }
 
-static struct ring_part part_out(const struct ring *ring, const struct world *world) {
-    const int64_t r = place_in(&ring->members, world->device), own = ring->adds ? r : r + 1;
-    return part_of(ring->whole, own - (int64_t)ring->step, ring->members.n);
+static struct part part_out(const struct ring *ring, const struct world *world) {
+    const int64_t r = part_place(&ring->members, world->device);
+    return part_at(ring, (ring->adds ? r - 1 : r) - (int64_t)ring->step);
 }
 
-static uint64_t bytes_of(struct ring_part part, const struct message *message) {
+static uint64_t bytes_of(struct part part, const struct message *message) {
     return (part.end - part.begin) * dtype_bytes(message->dtype);
 }
 
-static char *place_of(const struct ring *ring, struct ring_part part, const struct message *message) {
+static char *place_of(const struct ring *ring, struct part part, const struct message *message) {
     return ring->data + (part.begin - ring->whole.begin) * dtype_bytes(message->dtype);
 }
 
 /* The device so many places on. */
 static int neighbour(const struct ring *ring, const struct world *world, uint32_t places) {
-    const struct ring_members *members = &ring->members;
-    const uint32_t place = (uint32_t)place_in(members, world->device);
+    const struct kernel_devices *members = &ring->members;
+    const uint32_t place = part_place(members, world->device);
     return (int)(members->first + (place + places) % members->n * members->stride);
 }
 
 void ring_post(struct ring *ring, const struct world *world, const struct plan *plan, uint32_t m, struct pool *pool,
                struct requests *requests) {
     const struct message *message = &plan->messages[m];
-    const struct ring_part in = part_in(ring, world), out = part_out(ring, world);
+    const struct part in = part_in(ring, world), out = part_out(ring, world);
     const struct completion done = {.kind = DONE_RING, .message = m};
     const MPI_Datatype type = collective_type(message->dtype);
     ring->incoming = ring->adds ? pool_take(pool, bytes_of(in, message)) : NULL;
@@ -98,7 +72,7 @@ bool ring_came(struct ring *ring, const struct world *world, const struct plan *
     if (--ring->pending > 0)
         return false;
     if (ring->incoming) {
-        const struct ring_part in = part_in(ring, world);
+        const struct part in = part_in(ring, world);
         MPI_Reduce_local(ring->incoming, place_of(ring, in, message), (int)(in.end - in.begin),
                          collective_type(message->dtype), collective_sum(message->dtype));
         pool_give(pool, ring->incoming);

@@ -6,9 +6,9 @@
  * takes about ten times as long as an all-gather of the same bytes), and collectives would have to start in one order
  * everywhere, which second halves, ready at each device when it has its own part, do not.
  *
- * Part k of E elements in a ring of n devices is k * E / n up to (k + 1) * E / n. In step s device r sends part r - s
- * to r + 1 and adds part r - s - 1 from r - 1 (all modulo n), so that after n - 1 steps it has the sum of part r + 1;
- * in the second half it sends part r + 1 - s and takes part r - s. */
+ * Of n devices in a ring each has a part (trial-runner/worker/parts.h). In step s device r sends part r - 1 - s to r +
+ * 1 and adds part r - 2 - s from r - 1 (all modulo n), so that after n - 1 steps it has the sum of part r, its own; in
+ * the second half it sends part r - s and takes part r - 1 - s. */
 #ifndef TRIAL_RUNNER_WORKER_MPI_RING_H
 #define TRIAL_RUNNER_WORKER_MPI_RING_H
 
@@ -17,35 +17,19 @@
 
 #include "strategy/plan.h"
 #include "trial-runner/worker/mpi/pool.h"
+#include "trial-runner/worker/parts.h"
 #include "trial-runner/worker/requests.h"
 #include "trial-runner/worker/world.h"
 
-/* Elements of a message, from `begin` to before `end`. */
-struct ring_part {
-    uint64_t begin, end;
-};
-
-/* The devices of a ring: `first`, and n - 1 more, each `stride` after the one before. */
-struct ring_members {
-    uint32_t first, stride, n;
-};
-
 struct ring {
-    struct ring_members members;
-    struct ring_part whole; /* what the ring moves, in as many parts as it has devices */
-    char *data;             /* the elements of `whole` */
-    void *incoming;         /* while it adds: the part that is being received */
-    bool adds;              /* first half */
-    uint32_t step;          /* 0 .. devices - 1; that many are done */
+    struct kernel_devices members;
+    struct part whole; /* what the ring moves, in as many parts as it has devices */
+    char *data;        /* the elements of `whole` */
+    void *incoming;    /* while it adds: the part that is being received */
+    bool adds;         /* first half */
+    uint32_t step;     /* 0 .. devices - 1; that many are done */
     uint32_t pending;
 };
-
-/* The ring that a device is in. */
-struct ring_members ring_members_of(const struct message *message, uint32_t device, uint32_t n_devices);
-
-/* The part that the device has the sum of after a reduce-scatter, and brings to an all-gather. Among replicas it is the
- * part that all of them have. */
-struct ring_part ring_part_of_device(const struct message *message, uint32_t device, uint32_t n_devices);
 
 /* Ready for the first step, with the elements that it moves at `data`: the message's or, among replicas, of the part.
  */
