@@ -41,7 +41,7 @@ enum status sharded_check(struct gradients *place, uint32_t m, const char *buffe
         if (wanted.n == 0)
             continue;
         const uint32_t value = gradients_sum(place, wanted, iteration, made, k);
-        const char *in_buffer = buffer + layout_element(message, k) * dtype_bytes(message->dtype);
+        const char *in_buffer = buffer + (layout_element(message, k) - first) * dtype_bytes(message->dtype);
         if (message_gathers_parameters(message) ? !gradients_sample_is(place, m, k, value)
                                                 : !gradients_is(in_buffer, message->dtype, value))
             return part_wrong(plan, m, k, wanted, iteration, err);
