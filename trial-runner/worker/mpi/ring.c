@@ -1,6 +1,7 @@
 /* Steps of a ring; each waits for the one before, since it sends on what came. */
 #include "trial-runner/worker/mpi/ring.h"
 
+#include "trial-runner/worker/mpi/chunks.h"
 #include "trial-runner/worker/mpi/collective.h"
 
 static uint64_t elements_of(const struct message *message) {
@@ -41,14 +42,13 @@ void ring_post(struct ring *ring, const struct world *world, const struct plan *
     const uint32_t n = world->cluster->n_devices, r = world->device;
     const struct ring_part in = part_in(ring, world, message), out = part_out(ring, world, message);
     const struct completion done = {.kind = DONE_RING, .message = m};
-    const MPI_Datatype type = collective_type(message->dtype);
+    const struct chunks_peer before = {(int)((r + n - 1) % n), (int)m, world->workers, done};
+    const struct chunks_peer next = {(int)((r + 1) % n), (int)m, world->workers, done};
     const bool adds = message->half == HALF_scatter;
     ring->incoming = adds ? pool_take(pool, bytes_of(in, message)) : NULL;
-    ring->pending = 2;
-    MPI_Irecv(adds ? ring->incoming : place_of(ring, in, message), (int)(in.end - in.begin), type,
-              (int)((r + n - 1) % n), (int)m, world->workers, requests_add(requests, done));
-    MPI_Isend(place_of(ring, out, message), (int)(out.end - out.begin), type, (int)((r + 1) % n), (int)m,
-              world->workers, requests_add(requests, done));
+    ring->pending = chunks_receive(adds ? ring->incoming : place_of(ring, in, message), bytes_of(in, message),
+                                   ring->chunk, &before, requests);
+    ring->pending += chunks_send(place_of(ring, out, message), bytes_of(out, message), ring->chunk, &next, requests);
 }
 
 bool ring_came(struct ring *ring, const struct world *world, const struct plan *plan, uint32_t m, struct pool *pool) {

@@ -21,6 +21,7 @@
 
 struct ring {
     char *data;     /* all elements of the message */
+    uint64_t chunk; /* how many bytes go at once, at most (chunks_bytes) */
     void *incoming; /* first half: the part that is being received */
     uint32_t step;  /* 0 .. devices - 1; that many are done */
     uint32_t pending;
@@ -34,11 +35,11 @@ struct ring_part {
 /* The part that device `device` of n has the sum of after a reduce-scatter, and brings to an all-gather. */
 struct ring_part ring_part_of_device(const struct message *message, uint32_t device, uint32_t n);
 
-/* Post step ring->step of message m: a send and a receive, DONE_RING each. `data` and `step` are set. */
+/* Post step ring->step of message m: sends and receives, DONE_RING each. `data`, `chunk` and `step` are set. */
 void ring_post(struct ring *ring, const struct world *world, const struct plan *plan, uint32_t m, struct pool *pool,
                struct requests *requests);
 
-/* One of the two has completed. True when the step is done, what came is added, and `step` is the next. */
+/* One of them has completed. True when the step is done, what came is added, and `step` is the next. */
 bool ring_came(struct ring *ring, const struct world *world, const struct plan *plan, uint32_t m, struct pool *pool);
 
 #endif
