@@ -459,7 +459,7 @@ static inline struct all_reduce_cost ref_cost(const struct ref *r, int m) {
     const struct message *message = &r->plan->messages[m];
     if (message->encoder)
         return cost_all_reduce(r->cost, message); /* tests/unit/strategy/test_encoder.c has it by hand */
-    return message->half ? all_reduce_half_cost(&r->cost->all_reduce, message->bytes)
+    return message->half ? all_reduce_half_cost(&r->cost->all_reduce, message->half, message->bytes)
                          : all_reduce_cost(&r->cost->all_reduce, message->algorithm, message->bytes);
 }
 
