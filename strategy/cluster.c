@@ -263,7 +263,8 @@ static enum status read_measurement(const struct json_at *at, struct measurement
     if (!st && algorithm >= ALL_REDUCE_COUNT)
         st = json_fail(at, err, "%s is no all-reduce; its cost follows from the ring's", algorithm_words[algorithm]);
     if (!st)
-        st = json_get_integer(at, "devices", operation == OPERATION_all_reduce ? JSON_REQUIRED : JSON_OPTIONAL, 1,
+        st = json_get_integer(at, "devices",
+                              operation_is_one_way((enum operation)operation) ? JSON_OPTIONAL : JSON_REQUIRED, 1,
                               CLUSTER_MAX_NODES * CLUSTER_MAX_DEVICES_PER_NODE, &devices, err);
     if (!st)
         st = json_get_integer(at, "bytes", JSON_REQUIRED, 1, UINT64_C(1) << 48, &out->bytes, err);

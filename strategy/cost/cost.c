@@ -260,6 +260,6 @@ struct all_reduce_cost cost_all_reduce(const struct cost *cost, const struct mes
     if (message->ranks > 0)
         return rank_groups_cost(&cost->groups, &cost->all_reduce, message);
     if (message->half)
-        return all_reduce_half_cost(&cost->all_reduce, message->bytes);
+        return all_reduce_half_cost(&cost->all_reduce, message->half, message->bytes);
     return all_reduce_cost(&cost->all_reduce, message->algorithm, message->bytes);
 }

@@ -51,7 +51,7 @@ double cost_decode_us(const struct cost *cost, const struct message *message) {
 static struct all_reduce_cost parts_to_all(const struct cost *cost, double bytes, bool by_ring) {
     struct all_reduce_cost c = all_reduce_gather_cost(&cost->all_reduce, bytes / cost->cluster->n_devices);
     const double least = cost->all_reduce.fixed || by_ring ? 0 : cost->direct_per_byte_us * bytes;
-    c.startup_us = all_reduce_half_cost(&cost->all_reduce, (uint64_t)bytes).startup_us;
+    c.startup_us = all_reduce_half_cost(&cost->all_reduce, HALF_gather, (uint64_t)bytes).startup_us;
     c.transfer_us = fmax(c.transfer_us, least);
     c.hold_us = fmax(c.hold_us, least);
     return c;

@@ -194,7 +194,8 @@ static const struct schema schemas[] = {
      "'variability':{'type':'object'},'collectives':{'type':'object'},'runtime':{'type':'object','additionalProperties'"
      ":" AMOUNT "},"
      "'measurements':{'type':'array','items':{'type':'object','required':['operation','bytes','time_us'],"
-     "'additionalProperties':false,'properties':{'operation':{'enum':['all_reduce','push','pull']},"
+     "'additionalProperties':false,'properties':{'operation':{'enum':['all_reduce','push','pull','reduce_scatter','all_"
+     "gather']},"
      "'algorithm':" ALGORITHMS ",'devices':" SIZE ",'bytes':" SIZE ",'time_us':" RATE ",'low_us':" AMOUNT
      ",'high_us':" AMOUNT "}}}}}"},
     {"Strategy",

@@ -500,7 +500,7 @@ static inline struct all_reduce_cost ref_cost(const struct ref *r, int m) {
     const struct message *message = &r->plan->messages[m];
     if (message->encoder || message->ranks > 0) /* test_encoder.c and test_rank_groups.c have these by hand */
         return cost_all_reduce(r->cost, message);
-    return message->half ? all_reduce_half_cost(&r->cost->all_reduce, message->bytes)
+    return message->half ? all_reduce_half_cost(&r->cost->all_reduce, message->half, message->bytes)
                          : all_reduce_cost(&r->cost->all_reduce, message->algorithm, message->bytes);
 }
 

@@ -39,7 +39,21 @@ static void random_transport_into(struct rng *rng, struct fixture *f, bool burst
         handmade_burst(&f->site, rng_between(rng, 1, 60), 2 + (uint64_t)rng_log_between(rng, 1, 3e5));
 }
 
-/* A ring and a tree, measured at two sizes, and what was measured before. */
+/* Both halves of a ring, at the sizes of random_curves_into. */
+static void random_halves_into(struct rng *rng, struct fixture *f, uint32_t devices, double slope) {
+    struct cluster *cluster = &f->site.cluster;
+    for (int i = 0; i < 4; i++) {
+        uint64_t bytes = i % 2 ? 1000000 : 1000;
+        double time = rng_between(rng, 10, 100) + rng_between(rng, 0.2, 1) * slope * (double)bytes;
+        f->site.curves[cluster->n_measurements++] =
+            (struct measurement){.operation = i < 2 ? OPERATION_reduce_scatter : OPERATION_all_gather,
+                                 .devices = devices,
+                                 .bytes = bytes,
+                                 .time_us = time};
+    }
+}
+
+/* A ring and a tree, measured at two sizes, what was measured before, and perhaps halves. */
 static void random_curves_into(struct rng *rng, struct fixture *f) {
     struct cluster *cluster = &f->site.cluster;
     double slope = rng_log_between(rng, 1e-4, 0.01);
@@ -59,6 +73,8 @@ static void random_curves_into(struct rng *rng, struct fixture *f) {
         f->site.curves[n++] = cluster->measurements[i];
     cluster->measurements = f->site.curves;
     cluster->n_measurements = n;
+    if (rng_below(rng, 2))
+        random_halves_into(rng, f, devices, slope);
 }
 
 static void random_cluster_into(struct rng *rng, struct fixture *f, bool bursts) {
