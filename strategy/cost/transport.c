@@ -48,27 +48,29 @@ static const struct transport_error MEASURED_MPI = {0.074, 0.21, "60 trials on m
 
 static const struct figures profiles[TRANSPORT_COUNT] = {
     [TRANSPORT_ideal] = {.tcp_gbit_per_s = INFINITY, .pcie = 1, .nvlink = 1},
-    [TRANSPORT_nccl] = {.runtime = {.message_us = 300,         /* [BS] */
-                                    .coordination_us = 500,    /* [HVD] */
-                                    .push_us = 100,            /* [BS] */
-                                    .copy_gbyte_per_s = 340,   /* [HBM] */
-                                    .sum_gbyte_per_s = 20,     /* [BPS] */
-                                    .encode_gbyte_per_s = 450, /* [HBM] */
-                                    .int8_gbyte_per_s = 540,   /* [HBM] */
-                                    .topk_gbyte_per_s = 110},  /* [HBM] */
-                        .tcp_gbit_per_s = 20,                  /* [N209], [N450] */
-                        .pcie = 5.0 / 6,                       /* [NCCL] */
-                        .nvlink = 0.8,                         /* [NCCL] */
+    [TRANSPORT_nccl] = {.runtime = {.message_us = 300,           /* [BS] */
+                                    .coordination_us = 500,      /* [HVD] */
+                                    .push_us = 100,              /* [BS] */
+                                    .copy_gbyte_per_s = 340,     /* [HBM] */
+                                    .sum_gbyte_per_s = 20,       /* [BPS] */
+                                    .encode_gbyte_per_s = 450,   /* [HBM] */
+                                    .int8_gbyte_per_s = 540,     /* [HBM] */
+                                    .topk_gbyte_per_s = 110,     /* [HBM] */
+                                    .powersgd_gbyte_per_s = 85}, /* [HBM] */
+                        .tcp_gbit_per_s = 20,                    /* [N209], [N450] */
+                        .pcie = 5.0 / 6,                         /* [NCCL] */
+                        .nvlink = 0.8,                           /* [NCCL] */
                         .error = {0.024, 0.53, "76 published throughputs of ResNet-50 on up to 32 V100"}},
     [TRANSPORT_mpi] = {.runtime = {.message_us = 60, /* [LAB], as the next four */
                                    .coordination_us = 200,
                                    .push_us = 150,
                                    .copy_gbyte_per_s = 7,
                                    .sum_gbyte_per_s = 6.5,
-                                   .encode_gbyte_per_s = 9,   /* [F16C] */
-                                   .int8_gbyte_per_s = 8,     /* [INT8] */
-                                   .topk_gbyte_per_s = 0.35}, /* [TOPK] */
-                       .tcp_gbit_per_s = 20,                  /* [N450] */
+                                   .encode_gbyte_per_s = 9,      /* [F16C] */
+                                   .int8_gbyte_per_s = 8,        /* [INT8] */
+                                   .topk_gbyte_per_s = 0.35,     /* [TOPK] */
+                                   .powersgd_gbyte_per_s = 2.5}, /* [POWER] */
+                       .tcp_gbit_per_s = 20,                     /* [N450] */
                        .pcie = 1,
                        .nvlink = 1,
                        .error = {0.083, 0.23, "48 trials in the lab that the figures are from"}},
@@ -77,10 +79,11 @@ static const struct figures profiles[TRANSPORT_COUNT] = {
                                     .push_us = 150, /* [LAB] */
                                     .copy_gbyte_per_s = 4.5,
                                     .sum_gbyte_per_s = 6.5,
-                                    .encode_gbyte_per_s = 6,   /* [F16C] */
-                                    .int8_gbyte_per_s = 5.5,   /* [INT8] */
-                                    .topk_gbyte_per_s = 0.35}, /* [TOPK] */
-                        .tcp_gbit_per_s = 20,                  /* [N450] */
+                                    .encode_gbyte_per_s = 6,      /* [F16C] */
+                                    .int8_gbyte_per_s = 5.5,      /* [INT8] */
+                                    .topk_gbyte_per_s = 0.35,     /* [TOPK] */
+                                    .powersgd_gbyte_per_s = 2.5}, /* [POWER] */
+                        .tcp_gbit_per_s = 20,                     /* [N450] */
                         .pcie = 1,
                         .nvlink = 1},
     [TRANSPORT_ps_lite] = {.runtime = {.message_us = 300, /* all as nccl's */
@@ -90,7 +93,8 @@ static const struct figures profiles[TRANSPORT_COUNT] = {
                                        .sum_gbyte_per_s = 20,
                                        .encode_gbyte_per_s = 450,
                                        .int8_gbyte_per_s = 540,
-                                       .topk_gbyte_per_s = 110},
+                                       .topk_gbyte_per_s = 110,
+                                       .powersgd_gbyte_per_s = 85},
                            .tcp_gbit_per_s = 20,
                            .pcie = 5.0 / 6,
                            .nvlink = 0.8},
@@ -147,6 +151,7 @@ struct runtime transport_runtime(const struct cluster *cluster) {
         .encode_gbyte_per_s = measured_or(measured->encode_gbyte_per_s, typical->encode_gbyte_per_s),
         .int8_gbyte_per_s = measured_or(measured->int8_gbyte_per_s, typical->int8_gbyte_per_s),
         .topk_gbyte_per_s = measured_or(measured->topk_gbyte_per_s, typical->topk_gbyte_per_s),
+        .powersgd_gbyte_per_s = measured_or(measured->powersgd_gbyte_per_s, typical->powersgd_gbyte_per_s),
         .goodput = measured->goodput,
         .eager_bytes = measured->eager_bytes,
     };
