@@ -38,7 +38,7 @@ static void locate(struct proof_matrices *x, uint32_t k, uint64_t at, uint64_t r
     const struct encoder_matrix shape = encoder_matrix(&x->plan->model->variables[piece->variable]);
     x->variable[k] = piece->variable;
     rows[k] = shape.columns ? at / shape.columns : at;
-    x->full_column[k] = shape.columns ? at % shape.columns : 0;
+    x->full_column[k] = shape.columns ? at % shape.columns : at;
     x->row[k] = x->column[k] = k;
     for (uint32_t j = k; j-- > 0;) {
         if (x->variable[j] == x->variable[k] && rows[j] == rows[k])
