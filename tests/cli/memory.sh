@@ -1,7 +1,7 @@
 #!/bin/bash
 # Predictions of memory and budgets, as a person meets them: simulate, compare and tune; and what the MPI worker's processes
 # really take. Needs OUT; prints ok, not ok and skip lines (tests/README.md).
-# Plan: 26
+# Plan: 27
 set -u
 cd "$(dirname "$0")/../.."
 source tests/cli/check.bash
@@ -102,8 +102,8 @@ if ! command -v mpirun >/dev/null; then
     exit 0
 fi
 cat >large.json <<'END'
-{"schema":"syncopate.model/1","name":"large","variables":[{"name":"a","shape":[1000003]},{"name":"b","shape":[1500000]},
- {"name":"c","shape":[3]},{"name":"d","shape":[2000000]}],
+{"schema":"syncopate.model/1","name":"large","variables":[{"name":"a","shape":[1000003]},{"name":"b","shape":[1500,1000]},
+ {"name":"c","shape":[3]},{"name":"d","shape":[1000,2000]}],
  "layers":[{"name":"1","forward_us":4000,"backward_us":6000,"variables":["a","c"]},
            {"name":"2","forward_us":4000,"backward_us":6000,"variables":["b"]},
            {"name":"3","forward_us":4000,"backward_us":6000,"variables":["d"]}]}
@@ -121,6 +121,7 @@ all whole ""
 all scattered ',"sharded":"optimizer"'
 all shards ',"sharded":"parameters"'
 all int8 "" '{"kind":"int8"}'
+all powersgd "" '{"kind":"powersgd","rank":2}'
 # taken NAME SHARE: a trial's buffers are at most the predicted ones, and of these at least the SHARE; where SHARE is 1 the
 # process grew by no more than 5% beyond them, and 2 MiB for the library.
 taken() {
@@ -138,4 +139,5 @@ taken whole 0.999 # the library has as much again
 taken scattered 1
 taken shards 0.8 # what is packed and what is unpacked need not meet
 taken int8 1
+taken powersgd 1
 check a_trial_says_it 0 'Buffers of messages: 21.5 MiB at once on the device that has most, predicted at most 21.5 MiB' "$syncopate" trial large.json four.json --strategy scattered.json --runner local --iterations 1
