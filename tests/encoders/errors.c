@@ -5,8 +5,9 @@
  * A file has a gradient, of some steps of training one after another, as f32 of this machine's byte order
  * (tests/encoders/gradients.py writes some); its name ends in the shape, as in weight.64x32.f32. The last step's is
  * encoded. powersgd begins with a Q that is drawn, or with that of the steps before; as in proposals, a matrix that has
- * not four times as many elements travels as it is. A row each encoding: the bytes that travel for each byte of f32, and the relative error ||g - decode(encode(g))|| / ||g|| over
- * all files together and over that file where it is largest. */
+ * not four times as many elements travels as it is. A row each encoding: the bytes that travel for each byte of f32,
+ * and the relative error ||g - decode(encode(g))|| / ||g|| over all files together and over that file where it is
+ * largest. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -151,11 +152,19 @@ static const struct {
     lossy_fn *lossy;
     double figure;
 } rows[] = {
-    {ENCODING_f16, by_f16, 0},      {ENCODING_bf16, by_bf16, 0},     {ENCODING_int8, by_int8, 64},
-    {ENCODING_int8, by_int8, 256},  {ENCODING_int8, by_int8, 65536}, {ENCODING_topk, by_topk, 0.1},
-    {ENCODING_topk, by_topk, 0.01}, {ENCODING_topk, by_topk, 0.001},
-    {ENCODING_powersgd, by_powersgd, 1}, {ENCODING_powersgd, by_powersgd, 2}, {ENCODING_powersgd, by_powersgd, 4},
-    {ENCODING_powersgd, by_warm_powersgd, 1}, {ENCODING_powersgd, by_warm_powersgd, 2},
+    {ENCODING_f16, by_f16, 0},
+    {ENCODING_bf16, by_bf16, 0},
+    {ENCODING_int8, by_int8, 64},
+    {ENCODING_int8, by_int8, 256},
+    {ENCODING_int8, by_int8, 65536},
+    {ENCODING_topk, by_topk, 0.1},
+    {ENCODING_topk, by_topk, 0.01},
+    {ENCODING_topk, by_topk, 0.001},
+    {ENCODING_powersgd, by_powersgd, 1},
+    {ENCODING_powersgd, by_powersgd, 2},
+    {ENCODING_powersgd, by_powersgd, 4},
+    {ENCODING_powersgd, by_warm_powersgd, 1},
+    {ENCODING_powersgd, by_warm_powersgd, 2},
     {ENCODING_powersgd, by_warm_powersgd, 4},
 };
 enum { ROWS = sizeof rows / sizeof *rows };

@@ -124,7 +124,7 @@ static void an_encoder_needs_what_it_makes_and_what_comes_in(void **state) {
                    (const uint64_t[]){8000, 8000, 16000, 0, 4000, 2 * encoded, 0}, "the update");
 }
 
-/* a has 40 rows of 50 elements, which lie as they are. Of rank 3 it is 120 and 150 elements, and of the larger two parts of 38
+/* a has 40 rows of 50 elements, which lie as they are. Of rank 3 it is 120 and 150 elements, and of the larger part 38
  * come from each of four devices. What did not travel stays, and Q. With b, a vector of 10, it is gathered before. */
 static void thin_matrices_need_what_stays_on_the_device_too(void **state) {
     (void)state;
