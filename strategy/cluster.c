@@ -307,17 +307,10 @@ static enum status read_measurements(struct cluster *cluster, const struct json_
 }
 
 static enum status read_runtime(struct cluster *cluster, const struct json_at *root, struct error *err) {
-    static const char *const known[] = {"message_us",
-                                        "coordination_us",
-                                        "push_us",
-                                        "copy_gbyte_per_s",
-                                        "sum_gbyte_per_s",
-                                        "encode_gbyte_per_s",
-                                        "int8_gbyte_per_s",
-                                        "topk_gbyte_per_s",
-                                        "goodput",
-                                        "eager_bytes",
-                                        NULL};
+    static const char *const known[] = {"message_us",       "coordination_us",  "push_us",
+                                        "copy_gbyte_per_s", "sum_gbyte_per_s",  "encode_gbyte_per_s",
+                                        "int8_gbyte_per_s", "topk_gbyte_per_s", "powersgd_gbyte_per_s",
+                                        "goodput",          "eager_bytes",      NULL};
     struct runtime *out = &cluster->runtime;
     struct json_at at;
     out->goodput = 1;
@@ -340,6 +333,8 @@ static enum status read_runtime(struct cluster *cluster, const struct json_at *r
         st = json_get_number(&at, "int8_gbyte_per_s", JSON_OPTIONAL, 0, MAX_RATE, &out->int8_gbyte_per_s, err);
     if (!st)
         st = json_get_number(&at, "topk_gbyte_per_s", JSON_OPTIONAL, 0, MAX_RATE, &out->topk_gbyte_per_s, err);
+    if (!st)
+        st = json_get_number(&at, "powersgd_gbyte_per_s", JSON_OPTIONAL, 0, MAX_RATE, &out->powersgd_gbyte_per_s, err);
     if (!st)
         st = json_get_number(&at, "goodput", JSON_OPTIONAL, 1e-3, 1, &out->goodput, err);
     if (!st)
@@ -519,6 +514,8 @@ static bool write_runtime(const struct runtime *runtime, cJSON *object) {
             cJSON_AddNumberToObject(object, "int8_gbyte_per_s", runtime->int8_gbyte_per_s)) &&
            (runtime->topk_gbyte_per_s == 0 ||
             cJSON_AddNumberToObject(object, "topk_gbyte_per_s", runtime->topk_gbyte_per_s)) &&
+           (runtime->powersgd_gbyte_per_s == 0 ||
+            cJSON_AddNumberToObject(object, "powersgd_gbyte_per_s", runtime->powersgd_gbyte_per_s)) &&
            cJSON_AddNumberToObject(object, "goodput", runtime->goodput) &&
            (runtime->eager_bytes == 0 || cJSON_AddNumberToObject(object, "eager_bytes", runtime->eager_bytes));
 }

@@ -43,6 +43,7 @@
  *     "encode_gbyte_per_s" converting a gradient to the element type that it travels in, or back: bytes before encoding
  *     "int8_gbyte_per_s" encoding a gradient as int8 in blocks, or decoding it: bytes before encoding
  *     "topk_gbyte_per_s" taking the largest elements out of a gradient: bytes before encoding
+ *     "powersgd_gbyte_per_s" all three passes of powersgd of rank 2 over a gradient: bytes before encoding
  *     "goodput"          the part of the NIC's rate that a flow's bytes get, at most 1
  *     "eager_bytes"      how large a message is sent before its receiver answers. A larger one waits for the answer
  *                        to its request. The answer to a push also returns the push's credit. Where it is not known,
@@ -151,7 +152,7 @@ struct measurement {
 
 struct runtime {
     double message_us, coordination_us, push_us, copy_gbyte_per_s, sum_gbyte_per_s, encode_gbyte_per_s,
-        int8_gbyte_per_s, topk_gbyte_per_s, goodput, eager_bytes;
+        int8_gbyte_per_s, topk_gbyte_per_s, powersgd_gbyte_per_s, goodput, eager_bytes;
 };
 
 /* What computing and a message keep of their speeds while they overlap, and what a startup keeps beside bytes of other

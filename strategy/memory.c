@@ -195,6 +195,13 @@ static void keep_encoder(struct ledger *l, const struct message *m) {
         keep_always(l, MEMORY_encoding, elements * sizeof(float)); /* what did not travel yet */
         return;
     }
+    if (m->encoder == ENCODING_powersgd) {
+        const uint64_t first = m->bytes - m->second_bytes, largest = first > m->second_bytes ? first : m->second_bytes;
+        const uint64_t part = (largest / sizeof(float) + n - 1) / n * sizeof(float);
+        keep(l, MEMORY_encoding, m->bytes + times(part, n), from, until);
+        keep_always(l, MEMORY_encoding, elements * sizeof(float) + m->second_bytes); /* with Q of the last iteration */
+        return;
+    }
     keep(l, MEMORY_encoding, m->bytes + times(encoder_part_bytes(m->encoder, m->figure, elements, n), n), from, until);
 }
 

@@ -27,10 +27,10 @@
  *                for one variable too where the devices do not divide its elements
  *   encoding     such a run where gradients travel in f16 or bf16, within the same credit. With an encoder
  *                (strategy/encoder.h) what is encoded, and the parts of all devices that come in to be added, whatever
- *                the credit, which counts other bytes. Of topk what all devices sent, and always an f32 for each
- *                element, of what did not travel yet. What an encoder reads is a run of f32 among the buffers, unless
- *                it is one gradient of f32
- *   activations  of a forward operator from its step until that of the backward operator which uses them last
+ *                the credit, which counts other bytes. Of topk what all devices sent. Of topk and powersgd always an
+ *                f32 for each element, of what did not travel yet, and of powersgd all Q. What an encoder reads is a
+ * run of f32 among the buffers, unless it is one gradient of f32 activations  of a forward operator from its step until
+ * that of the backward operator which uses them last
  *
  * A device's part of a message is the largest: its elements, or blocks of an encoder, divided by the devices that
  * share it, rounded up. In a node of several devices the first one is meant, of the node that has most; all others need

@@ -181,6 +181,7 @@ static void find_figures(struct cost *cost) {
     cost->encode_bytes_per_us = rate_or_free(units_gbyte_per_s(cost->runtime.encode_gbyte_per_s));
     cost->int8_bytes_per_us = rate_or_free(units_gbyte_per_s(cost->runtime.int8_gbyte_per_s));
     cost->topk_bytes_per_us = rate_or_free(units_gbyte_per_s(cost->runtime.topk_gbyte_per_s));
+    cost->powersgd_bytes_per_us = rate_or_free(units_gbyte_per_s(cost->runtime.powersgd_gbyte_per_s));
     cost->direct_per_byte_us = cost_direct_per_byte_us(cost);
     cost->push_us = measured_latency(cluster, OPERATION_push);
     cost->pull_us = measured_latency(cluster, OPERATION_pull);

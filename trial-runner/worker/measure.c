@@ -322,6 +322,11 @@ static void take_largest(struct bench *b, uint64_t bytes, uint64_t unused, enum 
     operations_take_largest(b->operations, bytes);
 }
 
+static void make_thin(struct bench *b, uint64_t bytes, uint64_t unused, enum algorithm unused_too) {
+    (void)unused, (void)unused_too;
+    operations_make_thin(b->operations, bytes);
+}
+
 /* Measure all ranks at once, as in a run, since they share what the machine has. */
 static void measure_rates(struct bench *b) {
     const uint64_t bytes = operations_kind.rate_bytes;
@@ -335,6 +340,8 @@ static void measure_rates(struct bench *b) {
         both_ways / time_operation(b, encode_blocks, bytes, 0, ALGORITHM_auto, MAX_REPEATS) / 1e3;
     b->runtime.topk_gbyte_per_s =
         (double)bytes / time_operation(b, take_largest, bytes, 0, ALGORITHM_auto, MAX_REPEATS) / 1e3;
+    b->runtime.powersgd_gbyte_per_s =
+        (double)bytes / time_operation(b, make_thin, bytes, 0, ALGORITHM_auto, MAX_REPEATS) / 1e3;
 }
 
 static struct bench_plan_shape small_plan(uint32_t n, enum policy policy, uint64_t credit_bytes) {
@@ -400,6 +407,8 @@ static void report_runtime(const struct bench *b) {
         cJSON_AddNumberToObject(line, "int8_gbyte_per_s", r->int8_gbyte_per_s);
     if (r->topk_gbyte_per_s > 0)
         cJSON_AddNumberToObject(line, "topk_gbyte_per_s", r->topk_gbyte_per_s);
+    if (r->powersgd_gbyte_per_s > 0)
+        cJSON_AddNumberToObject(line, "powersgd_gbyte_per_s", r->powersgd_gbyte_per_s);
     if (r->goodput > 0)
         cJSON_AddNumberToObject(line, "goodput", r->goodput);
     if (eager_bytes > 0)

@@ -51,6 +51,9 @@ void operations_encode_blocks(struct operations *operations, uint64_t bytes);
 /* Take the usual part of `bytes` of f32 out of them; as above. */
 void operations_take_largest(struct operations *operations, uint64_t bytes);
 
+/* All passes of powersgd of rank 2 over `bytes` of f32; as above. */
+void operations_make_thin(struct operations *operations, uint64_t bytes);
+
 /* What the transport between hosts sends before the receiver has answered; 0 where it is not known. */
 double operations_eager_bytes(void);
 

@@ -17,11 +17,13 @@
     "'aggregators':" TEXTS "}}}}"
 #define ENCODING                                                                                                       \
     "{'description':'How the gradient travels: a word, or an object of an encoder','oneOf':["                          \
-    "{'enum':['none','f16','bf16','int8','topk']},"                                                                    \
+    "{'enum':['none','f16','bf16','int8','topk','powersgd']},"                                                         \
     "{'type':'object','required':['kind'],'additionalProperties':false,'properties':{'kind':{'const':'int8'},"         \
     "'block_size':{'type':'integer','minimum':8,'maximum':65536,'default':256}}},"                                     \
     "{'type':'object','required':['kind'],'additionalProperties':false,'properties':{'kind':{'const':'topk'},"         \
-    "'part':{'type':'number','minimum':0.000001,'maximum':0.5,'default':0.01}}}]}"
+    "'part':{'type':'number','minimum':0.000001,'maximum':0.5,'default':0.01}}},"                                      \
+    "{'type':'object','required':['kind'],'additionalProperties':false,'properties':{'kind':{'const':'powersgd'},"     \
+    "'rank':{'type':'integer','minimum':1,'maximum':256,'default':1}}}]}"
 #define SYNC                                                                                                           \
     "{'type':'object','required':['kind'],'additionalProperties':false,'properties':{"                                 \
     "'kind':{'enum':['all_reduce','parameter_server']},'group':" COUNT ",'servers':" TEXTS ","                         \

@@ -120,6 +120,11 @@ static uint64_t copy_of(const struct instance *i, const struct message *m) {
 static uint64_t encoded_of(const struct instance *i, const struct message *m) {
     if (m->encoder == ENCODING_topk)
         return i->cluster.n_devices * m->bytes;
+    if (m->encoder == ENCODING_powersgd) {
+        const uint64_t first = m->bytes - m->second_bytes, devices = i->cluster.n_devices;
+        const uint64_t own = divide_up(first, 4 * devices), other = divide_up(m->second_bytes, 4 * devices);
+        return m->bytes + devices * 4 * (own > other ? own : other);
+    }
     const uint64_t elements = message_piece_bytes(m) / dtype_bytes(m->dtype), n = i->cluster.n_devices,
                    block = m->encoder ? (uint64_t)m->figure : 1, blocks = divide_up(elements, block);
     uint64_t most = 0;
@@ -368,6 +373,8 @@ static void messages_at(const struct instance *i, uint32_t place, uint64_t part[
             largest_rows = m->bytes > largest_rows ? m->bytes : largest_rows;
         if (m->encoder == ENCODING_topk) /* what was never sent stays */
             part[MEMORY_encoding] += message_piece_bytes(m) / dtype_bytes(m->dtype) * sizeof(float);
+        if (m->encoder == ENCODING_powersgd)
+            part[MEMORY_encoding] += message_piece_bytes(m) / dtype_bytes(m->dtype) * sizeof(float) + m->second_bytes;
         if (m->half == HALF_gather || !may_go(i, m, place))
             continue;
         const uint64_t cast = m->encoder ? 0 : m->encoded_bytes;

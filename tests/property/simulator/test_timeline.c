@@ -104,6 +104,7 @@ static void random_cluster_into(struct rng *rng, struct fixture *f, bool bursts)
                                                .encode_gbyte_per_s = maybe(rng, 1, 4),
                                                .int8_gbyte_per_s = maybe(rng, 1, 4),
                                                .topk_gbyte_per_s = maybe(rng, 1, 4),
+                                               .powersgd_gbyte_per_s = maybe(rng, 1, 4),
                                                .goodput = rng_between(rng, 0.5, 1)};
     if (rng_below(rng, 2))
         random_transport_into(rng, f, bursts && !alike);
@@ -129,8 +130,11 @@ static void random_encoding_into(struct rng *rng, struct message *m) {
 }
 
 static void random_encoder_into(struct rng *rng, struct message *m) {
-    m->encoder = rng_below(rng, 2) ? ENCODING_int8 : ENCODING_topk;
+    static const enum encoding all[] = {ENCODING_int8, ENCODING_topk, ENCODING_powersgd};
+    m->encoder = all[rng_below(rng, 3)];
     m->encoded_bytes = m->bytes;
+    m->figure = 1 + (double)rng_below(rng, 4);
+    m->second_bytes = m->encoder == ENCODING_powersgd ? rng_below(rng, m->bytes + 1) : 0;
     m->unencoded_bytes = m->bytes * (rng_below(rng, 2) ? 4 : 8);
     m->algorithm = ALGORITHM_auto;
 }

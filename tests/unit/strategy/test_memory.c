@@ -124,6 +124,23 @@ static void an_encoder_needs_what_it_makes_and_what_comes_in(void **state) {
                    (const uint64_t[]){8000, 8000, 16000, 0, 4000, 2 * encoded, 0}, "the update");
 }
 
+/* a has 40 rows of 50 elements, which lie as they are. Of rank 3 it is 120 and 150 elements, and of the larger part 38
+ * come from each of four devices. What did not travel stays, and Q. With b, a vector of 10, it is gathered before. */
+static void thin_matrices_need_what_stays_on_the_device_too(void **state) {
+    (void)state;
+#define MODEL                                                                                                          \
+    "{'schema':'syncopate.model/1','name':'m','variables':[{'name':'a','shape':[40,5,10]},{'name':'b','shape':[10]}]," \
+    "'layers':[{'name':'x','forward_us':1,'backward_us':1,'variables':['a','b']}]}"
+#define POWERSGD(g)                                                                                                    \
+    "{'schema':'syncopate.strategy/1','name':'s','schedule':{'policy':'fifo'},'groups':[{'id':0},{'id':1}],"           \
+    "'variables':[{'name':'a','encoding':{'kind':'powersgd','rank':3},'sync':{'kind':'all_reduce','group':0}},"        \
+    "{'name':'b','encoding':{'kind':'powersgd','rank':3},'sync':{'kind':'all_reduce','group':" g "}}]}"
+    const uint64_t a = 4 * (120 + 150) + 4 * 4 * 38 + 4 * (2000 + 150), b = 4 * 10 + 4 * 4 * 3 + 4 * 10;
+    assert_lowered(MODEL, POWERSGD("1"), (const uint64_t[]){8040, 8040, 0, 0, 0, a + b, 0}, "the update");
+    const uint64_t both = 4 * (120 + 150 + 10) + 4 * 4 * 38 + 4 * (2010 + 150);
+    assert_lowered(MODEL, POWERSGD("0"), (const uint64_t[]){8040, 8040, 0, 0, 8040, both, 0}, "the update");
+}
+
 /* a has 10 rows of 100 elements, of which 2 move: 2 * (400 + 8) bytes, from each of four devices. The row's indices lie
  * with the gradient. */
 static void gathered_rows_come_from_all_devices(void **state) {
@@ -330,6 +347,7 @@ int main(void) {
         cmocka_unit_test(halves_share_the_optimizer_out),
         cmocka_unit_test(buffers_of_encoded_messages_are_told_apart),
         cmocka_unit_test(an_encoder_needs_what_it_makes_and_what_comes_in),
+        cmocka_unit_test(thin_matrices_need_what_stays_on_the_device_too),
         cmocka_unit_test(gathered_rows_come_from_all_devices),
         cmocka_unit_test(the_first_device_of_a_node_adds_up),
         cmocka_unit_test(a_server_has_its_sums_and_the_pushes),

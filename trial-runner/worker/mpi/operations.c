@@ -10,6 +10,7 @@
 #include "trial-runner/worker/mpi/collective.h"
 #include "trial-runner/worker/mpi/convert.h"
 #include "trial-runner/worker/mpi/largest.h"
+#include "trial-runner/worker/mpi/low_rank.h"
 #include "trial-runner/worker/mpi/pool.h"
 #include "trial-runner/worker/mpi/ring.h"
 #include "trial-runner/worker/pause.h"
@@ -140,6 +141,20 @@ void operations_take_largest(struct operations *o, uint64_t bytes) {
     for (uint64_t i = 0; i < n; i++)
         values[i] += (float)((i * 2654435761u) % 65536) - 32768;
     largest_take((struct largest *)(void *)o->other, values, n, kept);
+}
+
+/* In rows of 4 KiB, with what does not fill a matrix left out. */
+void operations_make_thin(struct operations *o, uint64_t bytes) {
+    enum { ROW = 1024, RANK = 2 };
+    float *values = (float *)(void *)o->data, *other = (float *)(void *)o->other;
+    const size_t m = (bytes / sizeof(float) - RANK * ROW) / (ROW + RANK);
+    float *p = values + m * ROW;
+    const struct low_rank matrix = {.m = m, .n = ROW, .r = RANK, .left = values, .p = p, .q = p + m * RANK};
+    low_rank_draw(&matrix, 0);
+    low_rank_run(LOW_RANK_multiply, &matrix, other, NULL, 0);
+    low_rank_orthogonalise(&matrix);
+    low_rank_run(LOW_RANK_multiply_back, &matrix, NULL, NULL, 0);
+    low_rank_run(LOW_RANK_restore, &matrix, NULL, other, 1);
 }
 
 /* sizeof(mca_pml_ob1_hdr_t) in Open MPI 4.1, whose ob1 takes it off the setting: an MPI_Isend of 65,480 bytes over TCP

@@ -153,6 +153,10 @@ void operations_take_largest(struct operations *o, uint64_t bytes) {
     (void)o, (void)bytes;
 }
 
+void operations_make_thin(struct operations *o, uint64_t bytes) {
+    (void)o, (void)bytes;
+}
+
 double operations_eager_bytes(void) {
     return 0;
 }
