@@ -1,5 +1,5 @@
 /* See simulation.h. */
-#include "cli/simulation.h"
+#include "tuner/predict/simulation.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -8,7 +8,6 @@
 #include "base/json.h"
 #include "base/log.h"
 #include "base/stream.h"
-#include "cli/output.h"
 #include "simulator/bound.h"
 #include "simulator/closed_form.h"
 #include "simulator/trace.h"
@@ -49,7 +48,7 @@ static enum status write_trace(struct simulation *s, const struct plan *plan, co
     size_t size;
     FILE *memory = stream_open(&text, &size);
     enum status st = memory ? trace_write(memory, s->timeline, plan, &s->cost, err) : ST_OK;
-    return output_stream(memory, st, &text, &size, path, err);
+    return stream_save(memory, st, &text, &size, path, err);
 }
 
 bool simulation_expects(const struct simulation *s) {
@@ -66,7 +65,7 @@ static enum status write_updates_trace(struct simulation *s, const struct plan *
     size_t size;
     FILE *memory = stream_open(&text, &size);
     enum status st = memory ? updates_trace_write(memory, plan, &s->cost, &options, err) : ST_OK;
-    return output_stream(memory, st, &text, &size, path, err);
+    return stream_save(memory, st, &text, &size, path, err);
 }
 
 /* A replica there keeps nothing safe. */

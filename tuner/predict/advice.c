@@ -1,0 +1,273 @@
+/* See advice.h. Every way is predicted once on the cluster as it is, then the wrapping of FSDP once for each memory. */
+#include "tuner/predict/advice.h"
+
+#include <assert.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/json.h"
+#include "base/units.h"
+#include "strategy/baselines/fsdp_optimal.h"
+#include "tuner/predict/sweep.h"
+
+/* What people call it, and how it is done. */
+static const struct way {
+    const char *kind, *baseline;
+} ways[] = {
+    {"DDP", "pytorch-ddp"},
+    {"DDP, merged", "merge-optimal"},
+    {"servers", "byteps"},
+    {"ZeRO-1", "dear"},
+    {"ZeRO-1", "megatron-distributed-optimizer"},
+    {"ZeRO-1", "zero-1"},
+    {"ZeRO-2", "zero-2"},
+    {"ZeRO-3", "zero-3"},
+    {"FSDP", "fsdp-per-block"},
+    {"FSDP", "fsdp-whole"},
+};
+enum { WAYS = sizeof ways / sizeof ways[0] };
+static_assert(MOST_CANDIDATES >= WAYS + MOST_BUDGETS + 1, "each way, a wrapping for each memory and the smallest");
+
+static const double rate_factors[ADVICE_RATES] = {0.25, 0.5, 1, 2, 4};
+
+/* ---- candidates ---- */
+
+static enum status add(struct advice *a, const char *kind, struct strategy *strategy, struct error *err) {
+    struct candidate *c = &a->candidates[a->n];
+    for (size_t i = 0; i < a->n; i++)
+        if (!strcmp(a->candidates[i].strategy.id.hex, strategy->id.hex)) {
+            strategy_release(strategy);
+            return ST_OK;
+        }
+    enum status st =
+        simulation_predict(&a->simulation, &(struct contender){strategy->name, NULL, strategy}, NULL, &c->row, err);
+    if (st) {
+        strategy_release(strategy);
+        return st;
+    }
+    c->kind = kind;
+    c->strategy = *strategy;
+    a->n++;
+    return ST_OK;
+}
+
+static enum status add_ways(struct advice *a, struct error *err) {
+    enum status st = ST_OK;
+    for (size_t i = 0; i < WAYS && !st; i++) {
+        struct strategy s;
+        st = baselines_build(baselines_find(ways[i].baseline), a->simulation.model, a->simulation.cluster, &s, err);
+        if (!st)
+            st = add(a, ways[i].kind, &s, err);
+    }
+    return st;
+}
+
+/* FSDP wrapped for a memory; what does not fit is no candidate. */
+static enum status add_wrapping(struct advice *a, uint64_t bytes, struct error *err) {
+    struct strategy s;
+    struct error infeasible;
+    enum status st =
+        fsdp_optimal_within(a->simulation.model, &a->simulation.cost, bytes == UINT64_MAX ? 0 : bytes, &s, &infeasible);
+    if (st == ST_INFEASIBLE)
+        return ST_OK;
+    return st ? error_pass(err, &infeasible) : add(a, "FSDP", &s, err);
+}
+
+static enum status add_least(struct advice *a, struct error *err) {
+    struct strategy s;
+    enum status st = fsdp_least_memory(a->simulation.model, &a->simulation.cost, &s, err);
+    return st ? st : add(a, "FSDP", &s, err);
+}
+
+static int compare_candidates(const void *a, const void *b) {
+    const struct candidate *x = a, *y = b;
+    const double left = x->row.prediction.iteration_us, right = y->row.prediction.iteration_us;
+    return (left > right) - (left < right);
+}
+
+void advice_release(struct advice *a) {
+    for (size_t i = 0; i < a->n; i++)
+        strategy_release(&a->candidates[i].strategy);
+    simulation_release(&a->simulation);
+}
+
+enum status advice_init(struct advice *a, const struct model *model, const struct cluster *cluster,
+                        const struct budgets *budgets, struct error *err) {
+    a->n = 0;
+    enum status st = simulation_init(&a->simulation, model, cluster, false, err);
+    if (st)
+        return st;
+    st = add_ways(a, err);
+    for (size_t i = budgets->n; i-- > 0 && !st;)
+        st = add_wrapping(a, budgets->bytes[i], err);
+    if (!st)
+        st = add_least(a, err);
+    if (st)
+        advice_release(a);
+    else
+        qsort(a->candidates, a->n, sizeof *a->candidates, compare_candidates);
+    return st;
+}
+
+/* ---- answers ---- */
+
+uint64_t candidate_bytes(const struct candidate *c) {
+    return c->row.memory.peak_bytes;
+}
+
+const struct candidate *advice_best_within(const struct advice *a, uint64_t bytes) {
+    const struct candidate *best = NULL;
+    for (size_t i = 0; i < a->n; i++) {
+        const struct candidate *c = &a->candidates[i];
+        if (candidate_bytes(c) <= bytes &&
+            (!best || c->row.prediction.iteration_us < best->row.prediction.iteration_us))
+            best = c;
+    }
+    return best;
+}
+
+const struct candidate *advice_smallest(const struct advice *a) {
+    const struct candidate *least = &a->candidates[0];
+    for (size_t i = 1; i < a->n; i++)
+        if (candidate_bytes(&a->candidates[i]) < candidate_bytes(least))
+            least = &a->candidates[i];
+    return least;
+}
+
+const char *candidate_limit(const struct candidate *c, char *out, size_t room) {
+    const struct prediction *p = &c->row.prediction;
+    const double exposed = p->iteration_us > 0 ? 100 * p->exposed_us / p->iteration_us : 0;
+    snprintf(out, room, exposed < 5 ? "computing" : "messages, %.0f%% of the time", exposed);
+    return out;
+}
+
+/* ---- memories ---- */
+
+static int compare_bytes(const void *a, const void *b) {
+    const uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+    return (x > y) - (x < y);
+}
+
+void budgets_complete(struct budgets *budgets, const struct cluster *cluster) {
+    if (budgets->n == 0) {
+        if (memory_of_devices(cluster) > 0)
+            budgets->bytes[budgets->n++] = memory_of_devices(cluster);
+        budgets->bytes[budgets->n++] = UINT64_MAX;
+    }
+    qsort(budgets->bytes, budgets->n, sizeof *budgets->bytes, compare_bytes);
+}
+
+enum status budgets_read(const char *list, const struct cluster *cluster, struct budgets *out, struct error *err) {
+    *out = (struct budgets){.n = 0};
+    enum status st = ST_OK;
+    for (const char *at = list; at && !st; at = strchr(at, ',')) {
+        char word[64];
+        at += *at == ',';
+        snprintf(word, sizeof word, "%.*s", (int)strcspn(at, ","), at);
+        if (out->n == MOST_BUDGETS)
+            return error_set(err, ST_USAGE, "--memory: at most %d sizes", MOST_BUDGETS);
+        st = units_parse_bytes(word, &out->bytes[out->n++], err);
+    }
+    if (!st)
+        budgets_complete(out, cluster);
+    return st;
+}
+
+/* ---- other rates ---- */
+
+/* The fastest NIC of a node with devices. */
+static double rate_of(const struct cluster *cluster) {
+    double rate = 0;
+    for (uint32_t i = 0; i < cluster->n_nodes; i++)
+        if (cluster->nodes[i].devices > 0)
+            rate = fmax(rate, cluster->nodes[i].nic_gbit_per_s);
+    return rate;
+}
+
+static enum status change_at(const struct model *model, const struct cluster *cluster, const struct budgets *budgets,
+                             double gbit_per_s, struct change *out, struct error *err) {
+    const struct sweep sweep = {.axis = SWEEP_BANDWIDTH, .n = 1, .values = {gbit_per_s}};
+    struct sweep_point point;
+    struct advice a;
+    enum status st = sweep_apply(&sweep, gbit_per_s, ALGORITHM_auto, model, cluster, &point, err);
+    if (st)
+        return st;
+    st = advice_init(&a, &point.model, &point.cluster, budgets, err);
+    *out = (struct change){.gbit_per_s = gbit_per_s};
+    for (size_t i = 0; i < budgets->n && !st; i++) {
+        const struct candidate *best = advice_best_within(&a, budgets->bytes[i]);
+        out->us[i] = best ? best->row.prediction.iteration_us : INFINITY;
+        snprintf(out->kind[i], sizeof out->kind[i], "%s", best ? best->kind : "nothing fits");
+    }
+    if (!st)
+        advice_release(&a);
+    sweep_point_release(&point);
+    return st;
+}
+
+enum status advice_changes(const struct model *model, const struct cluster *cluster, const struct budgets *budgets,
+                           struct change out[ADVICE_RATES], struct error *err) {
+    const double rate = rate_of(cluster);
+    enum status st = ST_OK;
+    for (size_t i = 0; i < ADVICE_RATES && !st; i++)
+        st = change_at(model, cluster, budgets, rate * rate_factors[i], &out[i], err);
+    return st;
+}
+
+/* ---- for programs ---- */
+
+static bool add_candidate(const struct candidate *c, const struct cluster *cluster, cJSON *array) {
+    cJSON *object = cJSON_CreateObject();
+    return object && cJSON_AddItemToArray(array, object) && cJSON_AddStringToObject(object, "way", c->kind) &&
+           cJSON_AddStringToObject(object, "strategy", c->strategy.name) &&
+           cJSON_AddStringToObject(object, "id", c->strategy.id.hex) &&
+           cJSON_AddNumberToObject(object, "iteration_us", c->row.prediction.iteration_us) &&
+           cJSON_AddNumberToObject(object, "exposed_us", c->row.prediction.exposed_us) &&
+           cJSON_AddNumberToObject(object, "lower_bound_us", c->row.bound_us) &&
+           cJSON_AddNumberToObject(object, "groups", c->strategy.n_groups) &&
+           memory_write(&c->row.memory, cluster, object);
+}
+
+static bool add_answer(const struct candidate *best, uint64_t bytes, cJSON *array) {
+    cJSON *object = cJSON_CreateObject();
+    return object && cJSON_AddItemToArray(array, object) &&
+           (bytes == UINT64_MAX || cJSON_AddNumberToObject(object, "memory_bytes", (double)bytes)) &&
+           (!best || cJSON_AddStringToObject(object, "id", best->strategy.id.hex)) &&
+           (best || cJSON_AddNullToObject(object, "id"));
+}
+
+static bool add_change(const struct change *change, const struct budgets *budgets, cJSON *array) {
+    bool ok = true;
+    for (size_t i = 0; i < budgets->n && ok; i++) {
+        cJSON *object = cJSON_CreateObject();
+        ok = object && cJSON_AddItemToArray(array, object) &&
+             cJSON_AddNumberToObject(object, "gbit_per_s", change->gbit_per_s) &&
+             (budgets->bytes[i] == UINT64_MAX ||
+              cJSON_AddNumberToObject(object, "memory_bytes", (double)budgets->bytes[i])) &&
+             (isfinite(change->us[i]) ? cJSON_AddStringToObject(object, "way", change->kind[i]) &&
+                                            cJSON_AddNumberToObject(object, "iteration_us", change->us[i])
+                                      : cJSON_AddNullToObject(object, "way") != NULL);
+    }
+    return ok;
+}
+
+cJSON *advice_json(const struct advice *a, const struct budgets *budgets, const struct change *changes, bool *whole) {
+    cJSON *root = cJSON_CreateObject(), *list;
+    bool ok = root && cJSON_AddStringToObject(root, "schema", "syncopate.advice/1") &&
+              cJSON_AddStringToObject(root, "model", a->simulation.model->name) &&
+              cJSON_AddStringToObject(root, "cluster", a->simulation.cluster->name) &&
+              (list = cJSON_AddArrayToObject(root, "candidates"));
+    for (size_t i = 0; i < a->n && ok; i++)
+        ok = add_candidate(&a->candidates[i], a->simulation.cluster, list);
+    ok = ok && (list = cJSON_AddArrayToObject(root, "answers"));
+    for (size_t i = 0; i < budgets->n && ok; i++)
+        ok = add_answer(advice_best_within(a, budgets->bytes[i]), budgets->bytes[i], list);
+    ok = ok && cJSON_AddNumberToObject(root, "smallest_memory_bytes", (double)candidate_bytes(advice_smallest(a))) &&
+         (list = cJSON_AddArrayToObject(root, "at_other_rates"));
+    for (size_t r = 0; r < ADVICE_RATES && ok; r++)
+        ok = add_change(&changes[r], budgets, list);
+    *whole = ok;
+    return root;
+}
