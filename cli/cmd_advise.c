@@ -64,6 +64,8 @@ static void print_answers(const struct advice *a, const struct budgets *budgets)
         text_print(stdout, "Memory is without the optimizer's states: the model has no \"optimizer\".\n");
     if (!least->row.memory.knows_activations)
         text_print(stdout, "Memory is without activations: the model's operators have no \"activation_bytes\".\n");
+    if (a->simulation.model->activations_estimated)
+        text_print(stdout, "Activations are estimated from the model's architecture, not from a profile.\n");
 }
 
 static void print_changes(const struct budgets *budgets, const struct change *changes) {

@@ -258,6 +258,7 @@ cJSON *advice_json(const struct advice *a, const struct budgets *budgets, const 
     bool ok = root && cJSON_AddStringToObject(root, "schema", "syncopate.advice/1") &&
               cJSON_AddStringToObject(root, "model", a->simulation.model->name) &&
               cJSON_AddStringToObject(root, "cluster", a->simulation.cluster->name) &&
+              (!a->simulation.model->activations_estimated || cJSON_AddTrueToObject(root, "activations_estimated")) &&
               (list = cJSON_AddArrayToObject(root, "candidates"));
     for (size_t i = 0; i < a->n && ok; i++)
         ok = add_candidate(&a->candidates[i], a->simulation.cluster, list);

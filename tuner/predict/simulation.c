@@ -178,6 +178,7 @@ static bool add_memory(const struct simulation *s, const struct row *row, cJSON 
     cJSON *memory = memory_write(&row->memory, s->cluster, root) ? cJSON_GetObjectItem(root, "memory") : NULL;
     return memory &&
            (s->memory_bytes == 0 || cJSON_AddNumberToObject(memory, "budget_bytes", (double)s->memory_bytes)) &&
+           (!s->model->activations_estimated || cJSON_AddTrueToObject(memory, "activations_estimated")) &&
            cJSON_AddBoolToObject(memory, "fits", !row->over);
 }
 

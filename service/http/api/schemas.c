@@ -137,8 +137,8 @@
     "null is not known','required':['peak_bytes','at','fits'],'additionalProperties':false,'properties':{"             \
     "'peak_bytes':" COUNT ",'at':" TEXT ",'parameters_bytes':" PART ",'gradients_bytes':" PART                         \
     ",'optimizer_bytes':" PART ",'gathered_bytes':" PART ",'buffers_bytes':" PART ",'encoding_bytes':" PART            \
-    ",'activations_bytes':" PART ",'server':" TEXT ",'server_bytes':" COUNT ",'budget_bytes':" COUNT ",'fits':" FLAG   \
-    "}}"
+    ",'activations_bytes':" PART ",'server':" TEXT ",'server_bytes':" COUNT ",'budget_bytes':" COUNT                   \
+    ",'activations_estimated':" FLAG ",'fits':" FLAG "}}"
 #define BATCH(member, trial) "'" member "':{'type':'array','minItems':1,'maxItems':1000,'items':" trial "}"
 #define SHARE                "{'type':'number','minimum':0,'maximum':1}"
 #define LOSSES                                                                                                         \
@@ -167,7 +167,8 @@ static const struct schema schemas[] = {
      "'required':['schema','name','variables'],'additionalProperties':false,"
      "'properties':{'schema':{'const':'syncopate.model/1'},'name':" TEXT ",'batch_per_device':" RATE ","
      "'optimizer':{'oneOf':[" OPTIMIZER_WORDS ",{'type':'object','additionalProperties':false,'properties':{"
-     "'name':" OPTIMIZER_WORDS ",'master_copy':" FLAG ",'bytes_per_element':" AMOUNT "}}]},"
+     "'name':" OPTIMIZER_WORDS ",'master_copy':" FLAG ",'bytes_per_element':" AMOUNT
+     "}}]},'activations_estimated':" FLAG ","
      "'variables':{'type':'array','minItems':1,'maxItems':200000,'items':{'type':'object','required':['name','shape'],"
      "'additionalProperties':false,'properties':{'name':" TEXT ",'shape':{'type':'array','maxItems':8,'items':" SIZE
      "},"
