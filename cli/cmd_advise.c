@@ -19,53 +19,30 @@
 
 /* ---- for people ---- */
 
-static const char *budget_text(uint64_t bytes, char *out, size_t room) {
-    return bytes == UINT64_MAX ? "any memory" : units_format_bytes(bytes, out, room);
-}
-
 static void print_candidates(const struct advice *a) {
     struct table table;
     char text[64];
     table_init(&table, (const char *const[]){"WAY", "STRATEGY", ">ITERATION", ">OVER BOUND", ">MEMORY", ">GROUPS",
                                              "LIMITED BY", NULL});
     for (size_t i = 0; i < a->n; i++) {
-        const struct candidate *c = &a->candidates[i];
-        const double us = c->row.prediction.iteration_us;
+        const struct advised *c = &a->candidates[i];
         table_cell(&table, "%s", c->kind);
         table_cell(&table, "%s", c->strategy.name);
-        table_cell(&table, "%s", units_format_time(us, text, sizeof text));
-        table_cell(&table, "%.0f%%", c->row.bound_us > 0 ? fmax(us / c->row.bound_us - 1, 0) * 100 : 0);
-        table_cell(&table, "%s", units_format_bytes(candidate_bytes(c), text, sizeof text));
+        table_cell(&table, "%s", units_format_time(c->row.prediction.iteration_us, text, sizeof text));
+        table_cell(&table, "%.0f%%", advised_over_bound(c));
+        table_cell(&table, "%s", units_format_bytes(advised_bytes(c), text, sizeof text));
         table_cell(&table, "%u", c->strategy.n_groups);
-        table_cell(&table, "%s", candidate_limit(c, text, sizeof text));
+        table_cell(&table, "%s", advised_limit(c, text, sizeof text));
     }
     table_print(&table, stdout);
     table_release(&table);
 }
 
 static void print_answers(const struct advice *a, const struct budgets *budgets) {
-    char room[32], us[32], memory[32];
+    char sentence[ADVICE_SENTENCE];
     text_print(stdout, "\n");
-    for (size_t i = 0; i < budgets->n; i++) {
-        const struct candidate *best = advice_best_within(a, budgets->bytes[i]);
-        const char *budget = budget_text(budgets->bytes[i], room, sizeof room);
-        if (best)
-            text_print(stdout, "With %s: %s (%s), %s, and %s of memory.\n", budget, best->kind, best->strategy.name,
-                       units_format_time(best->row.prediction.iteration_us, us, sizeof us),
-                       units_format_bytes(candidate_bytes(best), memory, sizeof memory));
-        else
-            text_print(stdout, "With %s: nothing fits.\n", budget);
-    }
-    const struct candidate *least = advice_smallest(a);
-    text_print(stdout, "The smallest memory at which anything fits: %s (%s, %u groups, %s).\n",
-               units_format_bytes(candidate_bytes(least), memory, sizeof memory), least->kind, least->strategy.n_groups,
-               units_format_time(least->row.prediction.iteration_us, us, sizeof us));
-    if (!least->row.memory.knows_optimizer)
-        text_print(stdout, "Memory is without the optimizer's states: the model has no \"optimizer\".\n");
-    if (!least->row.memory.knows_activations)
-        text_print(stdout, "Memory is without activations: the model's operators have no \"activation_bytes\".\n");
-    if (a->simulation.model->activations_estimated)
-        text_print(stdout, "Activations are estimated from the model's architecture, not from a profile.\n");
+    for (size_t i = 0; advice_sentence(a, budgets, i, sentence); i++)
+        text_print(stdout, "%s\n", sentence);
 }
 
 static void print_changes(const struct budgets *budgets, const struct change *changes) {
@@ -95,7 +72,7 @@ static void print_changes(const struct budgets *budgets, const struct change *ch
 
 /* ---- files ---- */
 
-static enum status write_candidate(struct advice *a, const struct candidate *c, const char *folder, struct error *err) {
+static enum status write_candidate(struct advice *a, const struct advised *c, const char *folder, struct error *err) {
     char path[4096];
     snprintf(path, sizeof path, "%s/%.12s.json", folder, c->strategy.id.hex);
     cJSON *json = strategy_write(&c->strategy, a->simulation.model, a->simulation.cluster);

@@ -9,6 +9,7 @@
 
 #include "base/json.h"
 #include "base/units.h"
+#include "base/work.h"
 #include "strategy/baselines/fsdp_optimal.h"
 #include "tuner/predict/sweep.h"
 
@@ -34,8 +35,9 @@ static const double rate_factors[ADVICE_RATES] = {0.25, 0.5, 1, 2, 4};
 
 /* ---- candidates ---- */
 
-static enum status add(struct advice *a, const char *kind, struct strategy *strategy, struct error *err) {
-    struct candidate *c = &a->candidates[a->n];
+static enum status add(struct advice *a, const char *kind, uint64_t wrapped_for, struct strategy *strategy,
+                       struct error *err) {
+    struct advised *c = &a->candidates[a->n];
     for (size_t i = 0; i < a->n; i++)
         if (!strcmp(a->candidates[i].strategy.id.hex, strategy->id.hex)) {
             strategy_release(strategy);
@@ -48,6 +50,7 @@ static enum status add(struct advice *a, const char *kind, struct strategy *stra
         return st;
     }
     c->kind = kind;
+    c->wrapped_for = wrapped_for;
     c->strategy = *strategy;
     a->n++;
     return ST_OK;
@@ -57,32 +60,37 @@ static enum status add_ways(struct advice *a, struct error *err) {
     enum status st = ST_OK;
     for (size_t i = 0; i < WAYS && !st; i++) {
         struct strategy s;
-        st = baselines_build(baselines_find(ways[i].baseline), a->simulation.model, a->simulation.cluster, &s, err);
+        st = work_check(err);
         if (!st)
-            st = add(a, ways[i].kind, &s, err);
+            st = baselines_build(baselines_find(ways[i].baseline), a->simulation.model, a->simulation.cluster, &s, err);
+        if (!st)
+            st = add(a, ways[i].kind, UINT64_MAX, &s, err);
     }
     return st;
+}
+
+/* FSDP for a memory: UINT64_MAX is any, 0 the least that is possible. */
+static enum status wrap(const struct model *model, const struct cost *cost, uint64_t bytes, struct strategy *out,
+                        struct error *err) {
+    return bytes ? fsdp_optimal_within(model, cost, bytes == UINT64_MAX ? 0 : bytes, out, err)
+                 : fsdp_least_memory(model, cost, out, err);
 }
 
 /* FSDP wrapped for a memory; what does not fit is no candidate. */
 static enum status add_wrapping(struct advice *a, uint64_t bytes, struct error *err) {
     struct strategy s;
     struct error infeasible;
-    enum status st =
-        fsdp_optimal_within(a->simulation.model, &a->simulation.cost, bytes == UINT64_MAX ? 0 : bytes, &s, &infeasible);
+    enum status st = work_check(err);
+    if (st)
+        return st;
+    st = wrap(a->simulation.model, &a->simulation.cost, bytes, &s, &infeasible);
     if (st == ST_INFEASIBLE)
         return ST_OK;
-    return st ? error_pass(err, &infeasible) : add(a, "FSDP", &s, err);
-}
-
-static enum status add_least(struct advice *a, struct error *err) {
-    struct strategy s;
-    enum status st = fsdp_least_memory(a->simulation.model, &a->simulation.cost, &s, err);
-    return st ? st : add(a, "FSDP", &s, err);
+    return st ? error_pass(err, &infeasible) : add(a, "FSDP", bytes, &s, err);
 }
 
 static int compare_candidates(const void *a, const void *b) {
-    const struct candidate *x = a, *y = b;
+    const struct advised *x = a, *y = b;
     const double left = x->row.prediction.iteration_us, right = y->row.prediction.iteration_us;
     return (left > right) - (left < right);
 }
@@ -103,7 +111,7 @@ enum status advice_init(struct advice *a, const struct model *model, const struc
     for (size_t i = budgets->n; i-- > 0 && !st;)
         st = add_wrapping(a, budgets->bytes[i], err);
     if (!st)
-        st = add_least(a, err);
+        st = add_wrapping(a, 0, err);
     if (st)
         advice_release(a);
     else
@@ -111,36 +119,112 @@ enum status advice_init(struct advice *a, const struct model *model, const struc
     return st;
 }
 
+static const char wrapping[] = "fsdp-optimal";
+
+enum status advice_strategy(const char *name, uint64_t wrapped_for, const struct model *model,
+                            const struct cluster *cluster, struct strategy *out, struct error *err) {
+    const struct baseline *baseline = baselines_find(name);
+    struct cost cost;
+    if (!baseline)
+        return error_set(err, ST_NOT_FOUND, "there is no baseline \"%.64s\"", name);
+    if (strcmp(name, wrapping) != 0)
+        return baselines_build(baseline, model, cluster, out, err);
+    enum status st = cost_init(&cost, cluster, err);
+    if (st)
+        return st;
+    st = wrap(model, &cost, wrapped_for, out, err);
+    cost_release(&cost);
+    return st;
+}
+
 /* ---- answers ---- */
 
-uint64_t candidate_bytes(const struct candidate *c) {
+uint64_t advised_bytes(const struct advised *c) {
     return c->row.memory.peak_bytes;
 }
 
-const struct candidate *advice_best_within(const struct advice *a, uint64_t bytes) {
-    const struct candidate *best = NULL;
+const struct advised *advice_best_within(const struct advice *a, uint64_t bytes) {
+    const struct advised *best = NULL;
     for (size_t i = 0; i < a->n; i++) {
-        const struct candidate *c = &a->candidates[i];
-        if (candidate_bytes(c) <= bytes &&
-            (!best || c->row.prediction.iteration_us < best->row.prediction.iteration_us))
+        const struct advised *c = &a->candidates[i];
+        if (advised_bytes(c) <= bytes && (!best || c->row.prediction.iteration_us < best->row.prediction.iteration_us))
             best = c;
     }
     return best;
 }
 
-const struct candidate *advice_smallest(const struct advice *a) {
-    const struct candidate *least = &a->candidates[0];
+const struct advised *advice_smallest(const struct advice *a) {
+    const struct advised *least = &a->candidates[0];
     for (size_t i = 1; i < a->n; i++)
-        if (candidate_bytes(&a->candidates[i]) < candidate_bytes(least))
+        if (advised_bytes(&a->candidates[i]) < advised_bytes(least))
             least = &a->candidates[i];
     return least;
 }
 
-const char *candidate_limit(const struct candidate *c, char *out, size_t room) {
+const char *advised_limit(const struct advised *c, char *out, size_t room) {
     const struct prediction *p = &c->row.prediction;
     const double exposed = p->iteration_us > 0 ? 100 * p->exposed_us / p->iteration_us : 0;
     snprintf(out, room, exposed < 5 ? "computing" : "messages, %.0f%% of the time", exposed);
     return out;
+}
+
+/* ---- in words ---- */
+
+const char *budget_text(uint64_t bytes, char *out, size_t room) {
+    if (bytes != UINT64_MAX)
+        return units_format_bytes(bytes, out, room);
+    snprintf(out, room, "any memory");
+    return out;
+}
+
+double advised_over_bound(const struct advised *c) {
+    return c->row.bound_us > 0 ? fmax(c->row.prediction.iteration_us / c->row.bound_us - 1, 0) * 100 : 0;
+}
+
+static void say_best(const struct advised *best, uint64_t bytes, char out[ADVICE_SENTENCE]) {
+    char room[32], us[32], memory[32];
+    const char *budget = budget_text(bytes, room, sizeof room);
+    if (best)
+        snprintf(out, ADVICE_SENTENCE, "With %s: %s (%s), %s, and %s of memory.", budget, best->kind,
+                 best->strategy.name, units_format_time(best->row.prediction.iteration_us, us, sizeof us),
+                 units_format_bytes(advised_bytes(best), memory, sizeof memory));
+    else
+        snprintf(out, ADVICE_SENTENCE, "With %s: nothing fits.", budget);
+}
+
+static void say_smallest(const struct advised *least, char out[ADVICE_SENTENCE]) {
+    char us[32], memory[32];
+    snprintf(out, ADVICE_SENTENCE, "The smallest memory at which anything fits: %s (%s, %u groups, %s).",
+             units_format_bytes(advised_bytes(least), memory, sizeof memory), least->kind, least->strategy.n_groups,
+             units_format_time(least->row.prediction.iteration_us, us, sizeof us));
+}
+
+/* Of what memory is predicted without; NULL: nothing. */
+static const char *caveat(const struct advice *a, size_t i) {
+    const struct memory *m = &advice_smallest(a)->row.memory;
+    const char *const all[] = {
+        m->knows_optimizer ? NULL : "Memory is without the optimizer's states: the model has no \"optimizer\".",
+        m->knows_activations ? NULL
+                             : "Memory is without activations: the model's operators have no \"activation_bytes\".",
+        a->simulation.model->activations_estimated
+            ? "Activations are estimated from the model's architecture, not from a profile."
+            : NULL};
+    for (size_t k = 0; k < sizeof all / sizeof *all; k++)
+        if (all[k] && i-- == 0)
+            return all[k];
+    return NULL;
+}
+
+bool advice_sentence(const struct advice *a, const struct budgets *budgets, size_t i, char out[ADVICE_SENTENCE]) {
+    if (i < budgets->n)
+        say_best(advice_best_within(a, budgets->bytes[i]), budgets->bytes[i], out);
+    else if (i == budgets->n)
+        say_smallest(advice_smallest(a), out);
+    else if (caveat(a, i - budgets->n - 1))
+        snprintf(out, ADVICE_SENTENCE, "%s", caveat(a, i - budgets->n - 1));
+    else
+        return false;
+    return true;
 }
 
 /* ---- memories ---- */
@@ -197,9 +281,11 @@ static enum status change_at(const struct model *model, const struct cluster *cl
     st = advice_init(&a, &point.model, &point.cluster, budgets, err);
     *out = (struct change){.gbit_per_s = gbit_per_s};
     for (size_t i = 0; i < budgets->n && !st; i++) {
-        const struct candidate *best = advice_best_within(&a, budgets->bytes[i]);
+        const struct advised *best = advice_best_within(&a, budgets->bytes[i]);
         out->us[i] = best ? best->row.prediction.iteration_us : INFINITY;
-        snprintf(out->kind[i], sizeof out->kind[i], "%s", best ? best->kind : "nothing fits");
+        out->kind[i] = best ? best->kind : "nothing fits";
+        out->wrapped_for[i] = best ? best->wrapped_for : 0;
+        snprintf(out->name[i], sizeof out->name[i], "%s", best ? best->strategy.name : "");
     }
     if (!st)
         advice_release(&a);
@@ -218,7 +304,7 @@ enum status advice_changes(const struct model *model, const struct cluster *clus
 
 /* ---- for programs ---- */
 
-static bool add_candidate(const struct candidate *c, const struct cluster *cluster, cJSON *array) {
+static bool add_candidate(const struct advised *c, const struct cluster *cluster, cJSON *array) {
     cJSON *object = cJSON_CreateObject();
     return object && cJSON_AddItemToArray(array, object) && cJSON_AddStringToObject(object, "way", c->kind) &&
            cJSON_AddStringToObject(object, "strategy", c->strategy.name) &&
@@ -230,7 +316,7 @@ static bool add_candidate(const struct candidate *c, const struct cluster *clust
            memory_write(&c->row.memory, cluster, object);
 }
 
-static bool add_answer(const struct candidate *best, uint64_t bytes, cJSON *array) {
+static bool add_answer(const struct advised *best, uint64_t bytes, cJSON *array) {
     cJSON *object = cJSON_CreateObject();
     return object && cJSON_AddItemToArray(array, object) &&
            (bytes == UINT64_MAX || cJSON_AddNumberToObject(object, "memory_bytes", (double)bytes)) &&
@@ -265,7 +351,7 @@ cJSON *advice_json(const struct advice *a, const struct budgets *budgets, const 
     ok = ok && (list = cJSON_AddArrayToObject(root, "answers"));
     for (size_t i = 0; i < budgets->n && ok; i++)
         ok = add_answer(advice_best_within(a, budgets->bytes[i]), budgets->bytes[i], list);
-    ok = ok && cJSON_AddNumberToObject(root, "smallest_memory_bytes", (double)candidate_bytes(advice_smallest(a))) &&
+    ok = ok && cJSON_AddNumberToObject(root, "smallest_memory_bytes", (double)advised_bytes(advice_smallest(a))) &&
          (list = cJSON_AddArrayToObject(root, "at_other_rates"));
     for (size_t r = 0; r < ADVICE_RATES && ok; r++)
         ok = add_change(&changes[r], budgets, list);

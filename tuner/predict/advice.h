@@ -22,8 +22,9 @@ struct budgets {
     uint64_t bytes[MOST_BUDGETS]; /* rising; UINT64_MAX: no limit */
 };
 
-struct candidate {
-    const char *kind; /* what people call it: "ZeRO-1" */
+struct advised {
+    const char *kind;     /* what people call it: "ZeRO-1" */
+    uint64_t wrapped_for; /* of "fsdp-optimal": the memory that it had to fit into; UINT64_MAX: any; 0: the least */
     struct strategy strategy;
     struct row row;
 };
@@ -31,13 +32,16 @@ struct candidate {
 /* All candidates of one model and cluster. */
 struct advice {
     struct simulation simulation;
-    struct candidate candidates[MOST_CANDIDATES];
+    struct advised candidates[MOST_CANDIDATES];
     size_t n;
 };
 
+/* The fastest that fits into each memory, at another rate. */
 struct change {
     double gbit_per_s;
-    char kind[MOST_BUDGETS][24];
+    const char *kind[MOST_BUDGETS];
+    char name[MOST_BUDGETS][64]; /* of its strategy, for advice_strategy, as the next */
+    uint64_t wrapped_for[MOST_BUDGETS];
     double us[MOST_BUDGETS]; /* INFINITY: nothing fits */
 };
 
@@ -53,17 +57,32 @@ enum status advice_init(struct advice *out, const struct model *model, const str
                         const struct budgets *budgets, struct error *err);
 void advice_release(struct advice *advice);
 
+/* Build the strategy of a candidate again. Fails: ST_NOT_FOUND (no such baseline), and as baselines_build and
+ * fsdp_optimal_within. */
+enum status advice_strategy(const char *name, uint64_t wrapped_for, const struct model *model,
+                            const struct cluster *cluster, struct strategy *out, struct error *err);
+
 /* The fastest that fits; NULL: none does. */
-const struct candidate *advice_best_within(const struct advice *advice, uint64_t bytes);
+const struct advised *advice_best_within(const struct advice *advice, uint64_t bytes);
 
 /* The one that needs least memory. */
-const struct candidate *advice_smallest(const struct advice *advice);
+const struct advised *advice_smallest(const struct advice *advice);
 
 /* The most that a device holds at once. */
-uint64_t candidate_bytes(const struct candidate *candidate);
+uint64_t advised_bytes(const struct advised *advised);
+
+/* The answer in sentences, for people: write the i-th, from 0; false after the last. */
+enum { ADVICE_SENTENCE = 256 };
+bool advice_sentence(const struct advice *advice, const struct budgets *budgets, size_t i, char out[ADVICE_SENTENCE]);
+
+/* "22.4 GiB", or "any memory". */
+const char *budget_text(uint64_t bytes, char *out, size_t room);
+
+/* How much longer than the bound it takes, in percent. */
+double advised_over_bound(const struct advised *advised);
 
 /* What limits it, for people: computing, or messages that computing does not hide. */
-const char *candidate_limit(const struct candidate *candidate, char *out, size_t room);
+const char *advised_limit(const struct advised *advised, char *out, size_t room);
 
 /* The answers where NICs are slower and faster, by rising rate. Fails: as sweep_apply and advice_init. */
 enum status advice_changes(const struct model *model, const struct cluster *cluster, const struct budgets *budgets,
