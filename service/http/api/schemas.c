@@ -139,8 +139,8 @@
     "null is not known','required':['peak_bytes','at','fits'],'additionalProperties':false,'properties':{"             \
     "'peak_bytes':" COUNT ",'at':" TEXT ",'parameters_bytes':" PART ",'gradients_bytes':" PART                         \
     ",'optimizer_bytes':" PART ",'gathered_bytes':" PART ",'buffers_bytes':" PART ",'encoding_bytes':" PART            \
-    ",'activations_bytes':" PART ",'server':" TEXT ",'server_bytes':" COUNT ",'budget_bytes':" COUNT ",'fits':" FLAG   \
-    "}}"
+    ",'activations_bytes':" PART ",'server':" TEXT ",'server_bytes':" COUNT ",'budget_bytes':" COUNT                   \
+    ",'activations_estimated':" FLAG ",'fits':" FLAG "}}"
 #define BATCH(member, trial) "'" member "':{'type':'array','minItems':1,'maxItems':1000,'items':" trial "}"
 #define SHARE                "{'type':'number','minimum':0,'maximum':1}"
 #define LOSSES                                                                                                         \
@@ -169,7 +169,8 @@ static const struct schema schemas[] = {
      "'required':['schema','name','variables'],'additionalProperties':false,"
      "'properties':{'schema':{'const':'syncopate.model/1'},'name':" TEXT ",'batch_per_device':" RATE ","
      "'optimizer':{'oneOf':[" OPTIMIZER_WORDS ",{'type':'object','additionalProperties':false,'properties':{"
-     "'name':" OPTIMIZER_WORDS ",'master_copy':" FLAG ",'bytes_per_element':" AMOUNT "}}]},"
+     "'name':" OPTIMIZER_WORDS ",'master_copy':" FLAG ",'bytes_per_element':" AMOUNT
+     "}}]},'activations_estimated':" FLAG ","
      "'variables':{'type':'array','minItems':1,'maxItems':200000,'items':{'type':'object','required':['name','shape'],"
      "'additionalProperties':false,'properties':{'name':" TEXT ",'shape':{'type':'array','maxItems':8,'items':" SIZE
      "},"
@@ -257,6 +258,26 @@ static const struct schema schemas[] = {
                                     ",'memory':{'type':'boolean','description':'tell the memory of each'},"
                                     "'memory_bytes':{'type':'integer','minimum':1,'description':'that a device "
                                     "may have: what needs more comes last'}}}"},
+    {"AdviceRequest",
+     "{'type':'object','required':['model','cluster'],'additionalProperties':false,"
+     "'properties':{'model':" REFERENCE("Model") ",'cluster':" REFERENCE(
+         "Cluster") ",'memory_bytes':{'type':'array','maxItems':8,'items':" SIZE ",'description':'what a device may "
+                    "hold; without any, what the cluster says of its devices, and any memory'}}}"},
+    {"Advice",
+     "{'type':'object','required':['schema','model','cluster','candidates','answers','smallest_memory_bytes',"
+     "'at_other_rates'],'additionalProperties':false,'properties':{'schema':{'const':'syncopate.advice/1'},"
+     "'model':" TEXT ",'cluster':" TEXT ",'activations_estimated':" FLAG ",'smallest_memory_bytes':" COUNT ","
+     "'candidates':{'type':'array','description':'the fastest first','items':{'type':'object',"
+     "'required':['way','strategy','id','iteration_us','exposed_us','lower_bound_us','groups','memory'],"
+     "'additionalProperties':false,'properties':{'way':" TEXT ",'strategy':" TEXT ",'id':" ID ",'iteration_us':" AMOUNT
+     ",'exposed_us':" NUMBER ",'lower_bound_us':" AMOUNT ",'groups':" COUNT
+     ",'memory':{'type':'object','description':'as in a prediction','required':['peak_bytes','at']}}}},"
+     "'answers':{'type':'array','description':'for each memory the fastest that fits; null: nothing does',"
+     "'items':{'type':'object','required':['id'],'additionalProperties':false,'properties':{'memory_bytes':" COUNT
+     ",'id':{'oneOf':[" ID ",{'type':'null'}]}}}},"
+     "'at_other_rates':{'type':'array','items':{'type':'object','required':['gbit_per_s','way'],"
+     "'additionalProperties':false,'properties':{'gbit_per_s':" RATE ",'memory_bytes':" COUNT ",'way':{'oneOf':[" TEXT
+     ",{'type':'null'}]},'iteration_us':" AMOUNT "}}}}}"},
     {"PredictionResponse",
      "{'type':'object','required':['schema','model','cluster','lower_bound_us','predictions','failures'],"
      "'additionalProperties':false,'properties':{'schema':{'const':'syncopate.predictions/1'},'model':" NAMED ","
@@ -472,6 +493,9 @@ static const struct parameter parameters[] = {
     {"cluster", TEXT, "A cluster's id or name"},
     {"a", TEXT, "The first strategy's id or name"},
     {"b", TEXT, "The second strategy's id or name"},
+    {"way", TEXT, "A baseline's name"},
+    {"memory", TEXT, "What a device may hold: 24GB,80GB; of one way in bytes, 0 for as little as possible"},
+    {"gbit_per_s", RATE, "Another rate of every NIC"},
 };
 
 const struct schema *schemas_list(size_t *n) {

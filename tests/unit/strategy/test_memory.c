@@ -274,6 +274,26 @@ static void between_two_steps_a_sum_and_a_gather_may_meet(void **state) {
     release(&l);
 }
 
+/* Layers x and y, whose backward operators compute 700 and 500 bytes again. While y.grad runs: what x keeps, what y
+ * keeps and what y.grad computed; then x's own, with the gradient of y and its message on their way. */
+static void what_is_computed_again_lies_there_from_then_on(void **state) {
+    (void)state;
+#define AGAIN(l, after, bytes)                                                                                         \
+    "{'name':'" l ".again','phase':'backward','time_us':1,'after':['" after "'],'activation_bytes':" #bytes            \
+    ",'kept_for':'" l ".grad'},{'name':'" l ".grad','phase':'backward','time_us':1,'after':['" l ".again'],"           \
+    "'produces':['" l "']}"
+#define FORWARD(l, after)                                                                                              \
+    "{'name':'" l ".f','phase':'forward','time_us':1,'after':[" after "],'reads':['" l "'],'activation_bytes':10,"     \
+    "'kept_for':'" l ".grad'}"
+    static const char model[] = "{'schema':'syncopate.model/1','name':'m','variables':[" SIZE("x", 1) "," SIZE(
+        "y", 1) "],'operators':[" FORWARD("x", "") "," FORWARD("y", "'x.f'") "," AGAIN("y", "y.f",
+                                                                                       700) "," AGAIN("x", "y.grad",
+                                                                                                      500) "]}";
+    static const char strategy[] = "{'schema':'syncopate.strategy/1','name':'s','schedule':{'policy':'fifo'},"
+                                   "'groups':[{'id':0},{'id':1}],'variables':[" IN("x", 0) "," IN("y", 1) "]}";
+    assert_lowered(model, strategy, (const uint64_t[]){8, 4, 0, 0, 0, 0, 20 + 700}, "backward step 1 of 2, y.again");
+}
+
 static void a_budget_is_held_to_the_byte(void **state) {
     (void)state;
     struct lowered l;
@@ -354,6 +374,7 @@ int main(void) {
         cmocka_unit_test(sharded_parameters_are_gathered_and_freed),
         cmocka_unit_test(before_the_update_all_that_is_left_may_be_on_its_way),
         cmocka_unit_test(between_two_steps_a_sum_and_a_gather_may_meet),
+        cmocka_unit_test(what_is_computed_again_lies_there_from_then_on),
         cmocka_unit_test(a_budget_is_held_to_the_byte),
         cmocka_unit_test(updates_have_no_prediction),
         cmocka_unit_test(optimizers_keep_what_their_frameworks_allocate),

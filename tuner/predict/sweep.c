@@ -1,6 +1,6 @@
 /* See sweep.h. A varied description is the old one with some fields replaced, written out and read again, so that it is
  * held to every rule that a file is. O(points) to parse; to apply, what reading a description costs. */
-#include "cli/sweep.h"
+#include "tuner/predict/sweep.h"
 
 #include <math.h>
 #include <stdlib.h>

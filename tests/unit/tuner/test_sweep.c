@@ -5,8 +5,8 @@
 
 #include "base/json.h"
 #include "base/rng.h"
-#include "cli/sweep.h"
 #include "tests/support/check.h"
+#include "tuner/predict/sweep.h"
 
 static struct error err;
 
