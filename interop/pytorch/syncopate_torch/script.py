@@ -62,17 +62,17 @@ def options_of_command():
     if options.iterations < 1 or options.warmup < 0:
         parser.error("--iterations must be at least 1 and --warmup at least 0")
     if options.optimizer and options.optimizer not in OPTIMIZERS:
-        options.optimizer = {"bytes_per_element": bytes_or_refuse(parser, options.optimizer)}
+        options.optimizer = {"bytes_per_element": bytes_or_refuse(options.optimizer)}
     return options
 
 
-def bytes_or_refuse(parser, text):
+def bytes_or_refuse(text):
     try:
         size = float(text)
     except ValueError:
         size = -1
     if not 0 <= size < 1000:
-        parser.error(f"--optimizer {text}: none of {', '.join(OPTIMIZERS)}, and no number of bytes below 1000")
+        refuse(f"--optimizer {text}: none of {', '.join(OPTIMIZERS)}, and no number of bytes below 1000")
     return size
 
 
