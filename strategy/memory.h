@@ -11,8 +11,9 @@
  *   parameters   the variables; of sharded ones the device's part
  *   gradients    of a variable from the step that makes it until all of its messages have ended: frameworks free it
  *                with the update (torch: zero_grad(set_to_none=True)). Of a sparse one that moves rows these rows.
- *                Where parameters are sharded the gradient goes as its message is packed, at the step that makes the
- *                last gradient of the group. The device's part of the sum stays from there through the update
+ *                Where parameters are sharded the gradient goes as its message is packed, after the step that makes the
+ *                last gradient of the group, when what was gathered for the group is free again (so does FSDP2). The
+ *                device's part of the sum stays from the message's gate through the update
  *   optimizer    its states and master copies (strategy/optimizer.h); of messages in halves the device's part
  *   gathered     what all-gathers bring of sharded parameters: from its message on, or from when it is unpacked. Until
  *                the last forward step that reads one of its variables if it is gathered again, else until the group's

@@ -36,7 +36,7 @@ struct form {
 typedef enum status export_function(struct form *f, struct error *err);
 export_function export_pytorch_ddp, export_pytorch_hook, export_fsdp2, export_horovod, export_deepspeed,
     export_tensorflow, export_xla, export_byteps, export_bytescheduler, export_nccl, export_autodist, export_megatron,
-    export_torchtitan, export_accelerate;
+    export_torchtitan, export_accelerate, export_fsdp2_code;
 
 /* ---- files ---- */
 

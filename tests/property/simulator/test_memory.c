@@ -224,7 +224,7 @@ static bool needs(const struct instance *i, const struct message *m, uint32_t ma
     if (is_of_parameters(i, m, HALF_gather) || m->half == HALF_replicas)
         return false;
     const bool goes_as_packed = is_of_parameters(i, m, HALF_scatter) && is_copied(m);
-    return !over(2 * made, place, goes_as_packed ? 2 * m->ready + 1 : 2 * m->gate, places_of(i));
+    return !over(2 * made, place, goes_as_packed ? 2 * m->ready + 2 : 2 * m->gate, places_of(i));
 }
 
 static uint64_t gradients_at(const struct instance *i, uint32_t place) {
@@ -238,7 +238,7 @@ static uint64_t gradients_at(const struct instance *i, uint32_t place) {
     }
     for (uint32_t m = 0; m < i->plan.n_messages; m++) {
         const struct message *message = &i->plan.messages[m];
-        if (is_of_parameters(i, message, HALF_scatter) && place > 2 * message->ready && place + 1 < places_of(i))
+        if (is_of_parameters(i, message, HALF_scatter) && place >= 2 * message->gate && place + 1 < places_of(i))
             sum += part_of(i, message) * dtype_bytes(message->dtype);
     }
     return sum;
@@ -351,11 +351,8 @@ static uint64_t activations_at(const struct instance *i, uint32_t place) {
     return sum;
 }
 
-/* Whether the message may be on its way at the place; where parameters are sharded its buffers count as the last
- * gradients are made. */
+/* Whether the message may be on its way at the place. */
 static bool may_go(const struct instance *i, const struct message *m, uint32_t place) {
-    if (place == 2 * m->ready)
-        return is_of_parameters(i, m, HALF_scatter);
     return !over(2 * m->ready + 1, place, 2 * m->gate, places_of(i));
 }
 

@@ -139,6 +139,8 @@ static void what_a_form_cannot_say_is_in_the_words_of_its_notes(void **state) {
          A(IN("0")) B(IN("1")) C(IN("0")), "groups"},
         {"fsdp2", FIFO, "{'id':0,'sharded':'parameters'}", A(IN("0")) B(ON("'n1'")) C(IN("0")),
          "groups parameter-server"},
+        {"fsdp2-code", FIFO, "{'id':0,'sharded':'parameters'}", TOGETHER, ""},
+        {"fsdp2-code", FIFO, GROUP, TOGETHER, "all-reduce"},
         {"horovod", FIFO, "{'id':0,'algorithm':'hierarchical'}", TOGETHER, ""},
         {"autodist", FIFO, "{'id':0,'algorithm':'ring'}", TOGETHER, ""},
         {"autodist", FIFO, "{'id':0,'algorithm':'tree'}", TOGETHER, "algorithm"},
