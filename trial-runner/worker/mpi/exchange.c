@@ -53,7 +53,7 @@ static enum status check(struct exchange *x, uint32_t m, const char *buffer, str
     return sharded_check(place_of(x, message), m, buffer, x->world->device, iteration, err);
 }
 
-static void begin_replicas(struct exchange *x, uint32_t m, char *buffer);
+static void begin_replicas(struct exchange *x, uint32_t m, char *buffer, bool copied);
 
 /* What replicas add stays where it lies, as the parts of a reduce-scatter do. */
 static bool is_scattered(const struct message *message) {
@@ -71,7 +71,9 @@ static void finish(struct exchange *x, uint32_t m) {
     if (x->verify && check(x, m, transfer->buffer, &err))
         report_abort(err.status, "%s, device %u", ERROR_TEXT(&err), x->world->device);
     if (message->replicas > 0)
-        begin_replicas(x, message->replicas, transfer->buffer);
+        begin_replicas(x, message->replicas, transfer->buffer, copied);
+    if (copied && message_is_of_replicas(message))
+        free(transfer->buffer);
     else if (copied)
         pool_give(&x->pool, transfer->buffer);
     transfer->buffer = NULL;
@@ -321,10 +323,15 @@ static void start_half(struct exchange *x, uint32_t m) {
     go_round(x, m);
 }
 
-/* In the buffer of the reduce-scatter that has ended here. */
-static void begin_replicas(struct exchange *x, uint32_t m, char *buffer) {
+/* This device's part of a reduce-scatter is its gradient now; where it lies in a buffer, that may go. */
+static void begin_replicas(struct exchange *x, uint32_t m, char *buffer, bool copied) {
+    const struct message *message = &x->plan->messages[m];
     struct transfer *transfer = &x->transfers[m];
-    transfer->buffer = buffer;
+    const struct part part = part_of_device(message, x->world->device, x->world->cluster->n_devices);
+    const uint64_t size = dtype_bytes(message->dtype), bytes = (part.end - part.begin) * size;
+    transfer->buffer = buffer + part.begin * size;
+    if (copied)
+        transfer->buffer = memcpy(report_alloc(bytes, 1), transfer->buffer, bytes);
     transfer->ready_us = transfer->start_us = clock_now_us();
     start_half(x, m);
 }

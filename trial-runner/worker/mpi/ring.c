@@ -43,7 +43,7 @@ static uint64_t bytes_of(struct part part, const struct message *message) {
 }
 
 static char *place_of(const struct ring *ring, struct part part, const struct message *message) {
-    return ring->data + part.begin * dtype_bytes(message->dtype);
+    return ring->data + (part.begin - ring->whole.begin) * dtype_bytes(message->dtype);
 }
 
 /* The device so many places on. */

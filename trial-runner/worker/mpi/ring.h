@@ -24,14 +24,15 @@
 struct ring {
     struct kernel_devices members;
     struct part whole; /* what the ring moves, in as many parts as it has devices */
-    char *data;        /* all elements of the message */
+    char *data;        /* the elements of `whole` */
     void *incoming;    /* while it adds: the part that is being received */
     bool adds;         /* first half */
     uint32_t step;     /* 0 .. devices - 1; that many are done */
     uint32_t pending;
 };
 
-/* Ready for the first step, with the message's elements at `data`. */
+/* Ready for the first step, with what it moves at `data`: the message's elements or, among replicas, those of the part.
+ */
 void ring_begin(struct ring *ring, const struct world *world, const struct message *message, char *data);
 
 /* Whether steps are left. Among replicas the second half begins here when the first is over. */
