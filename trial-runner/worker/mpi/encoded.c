@@ -2,10 +2,10 @@
  * so that the two ways of a message, and those of the next iteration, need no tags of their own. */
 #include "trial-runner/worker/mpi/encoded.h"
 
-#include <limits.h>
 #include <string.h>
 
 #include "trial-runner/worker/mpi/blocks.h"
+#include "trial-runner/worker/mpi/chunks.h"
 #include "trial-runner/worker/mpi/largest.h"
 
 /* int8: elements of the message from `begin` on. And where what they are encoded to lies. */
@@ -52,21 +52,12 @@ void encoded_begin(struct encoded *e, const float *gradients, float *residual, c
     const struct part own = part_of(message, world->device, n);
     *e = (struct encoded){.data = pool_take(pool, is_topk(message) ? n * message->bytes : message->bytes),
                           .incoming = is_topk(message) ? NULL : pool_take(pool, n * own.bytes),
-                          .chunk = eager_bytes > 0 && eager_bytes < INT_MAX ? eager_bytes : INT_MAX,
+                          .chunk = chunks_bytes(eager_bytes),
                           .step = 1};
     if (is_topk(message))
         take_largest(e->data + own.at, gradients, residual, message);
     else
         blocks_encode(e->data, gradients, elements_of(message), (size_t)message->figure);
-}
-
-static MPI_Request *expect(struct encoded *e, uint32_t m, struct requests *requests) {
-    e->pending++;
-    return requests_add(requests, (struct completion){.kind = DONE_ENCODED, .message = m});
-}
-
-static int chunk_at(const struct encoded *e, const struct part *part, uint64_t at) {
-    return (int)(part->bytes - at < e->chunk ? part->bytes - at : e->chunk);
 }
 
 /* There: to each device its part, and the own part of each. Back: the own part to each, and theirs. A part without
@@ -78,12 +69,13 @@ static void post_step(struct encoded *e, const struct world *world, const struct
     const struct part own = part_of(message, r, n), out = e->incoming ? part_of(message, to, n) : own;
     const struct part in = e->incoming ? own : part_of(message, from, n);
     char *place = e->incoming ? e->incoming + from * own.bytes : e->data + in.at;
-    for (uint64_t at = 0; at < in.bytes; at += e->chunk)
-        MPI_Irecv(place + at, chunk_at(e, &in, at), MPI_BYTE, (int)from, (int)m, world->workers,
-                  expect(e, m, requests));
-    for (uint64_t at = 0; at < out.bytes; at += e->chunk)
-        MPI_Isend(e->data + out.at + at, chunk_at(e, &out, at), MPI_BYTE, (int)to, (int)m, world->workers,
-                  expect(e, m, requests));
+    const struct completion done = {.kind = DONE_ENCODED, .message = m};
+    const struct chunks_peer sender = {(int)from, (int)m, world->workers, done};
+    const struct chunks_peer receiver = {(int)to, (int)m, world->workers, done};
+    if (in.bytes > 0)
+        e->pending += chunks_receive(place, in.bytes, e->chunk, &sender, requests);
+    if (out.bytes > 0)
+        e->pending += chunks_send(e->data + out.at, out.bytes, e->chunk, &receiver, requests);
     e->step++;
 }
 

@@ -319,7 +319,7 @@ static void go_round(struct exchange *x, uint32_t m) {
 
 static void start_half(struct exchange *x, uint32_t m) {
     struct transfer *transfer = &x->transfers[m];
-    ring_begin(&transfer->ring, x->world, &x->plan->messages[m], transfer->buffer);
+    ring_begin(&transfer->ring, x->world, &x->plan->messages[m], transfer->buffer, x->eager_bytes);
     go_round(x, m);
 }
 
