@@ -998,6 +998,7 @@ static void predict(const struct timeline *tl, double compute_us, struct predict
                                .passes = tl->rounds,
                                .events = events(tl),
                                .lossy = plan->lossy,
+                               .replicas = plan->n_replicas > 0,
                                .converged = tl->converged};
     if (tl->iteration_us > 0)
         out->samples_per_s = plan->model->batch_per_device * tl->cost->cluster->n_devices / tl->iteration_us * 1e6;

@@ -61,6 +61,9 @@ struct cost {
     double limit_all_reduce_wire;          /* bytes through each worker's NIC, of each byte that is all-reduced */
     double limit_all_reduce_per_byte_us;   /* on one node, between its devices */
     double limit_all_reduce_startup_us, limit_gather_startup_us;
+    /* The same three where gradients may be summed within groups of devices, and then among replicas; none is larger.
+     */
+    double limit_replicas_wire, limit_replicas_per_byte_us, limit_replicas_startup_us;
     double limit_message_us;             /* launch of a message */
     double limit_push_us, limit_pull_us; /* latency between any two nodes */
     double limit_local_us;               /* and on one node, either way */
