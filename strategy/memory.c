@@ -293,12 +293,15 @@ static void put_gathered(struct ledger *l) {
 
 /* Where parts are equal, what the devices do not divide is copied into a padded run, be it one variable's. */
 static void keep_padding(struct ledger *l, const struct message *m) {
-    const uint64_t padded = times(largest_part(l, m) * dtype_bytes(m->dtype), l->plan->cluster->n_devices);
+    const uint64_t parts = m->ranks ? m->ranks : l->plan->cluster->n_devices;
+    const uint64_t padded = times(largest_part(l, m) * dtype_bytes(m->dtype), parts);
     const uint64_t more = padded - (is_fused(m) ? m->bytes : 0);
-    if (!l->equal_parts || padded == m->bytes || m->half == HALF_none || message_is_second_half(m))
+    const bool has_run =
+        m->half == HALF_scatter || message_gathers_parameters(m); /* of second halves the first has it */
+    if (!l->equal_parts || padded == m->bytes || !has_run)
         return;
     const bool gathers = m->half == HALF_gather;
-    keep(l, MEMORY_buffers, more, gathers ? after(m->ready) : start_of(m), gathers ? after(m->gate) : end_of(l, m));
+    keep(l, MEMORY_buffers, more, after(m->ready), gathers ? after(m->gate) : end_of(l, m));
 }
 
 static void put_messages(struct ledger *l) {

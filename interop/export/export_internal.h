@@ -73,6 +73,8 @@ enum ability {
     CAN_SHARE = 4096,        /* several served variables in one push */
     CAN_MAKE = 8192,         /* form_note_made has compared groups, their largest message, and what is sharded */
     CAN_KEEP_SHARDS = 16384, /* notes itself what it cannot say of "sharded" */
+    CAN_REPLICATE = 32768,   /* "shard_ranks" */
+    CAN_RESHARD = 65536,     /* "reshard_after_forward" of so many devices */
 };
 void form_note_rest(struct form *f, unsigned can);
 
@@ -88,6 +90,10 @@ bool form_same_groups(struct form *f, const struct strategy *made);
 
 /* What the group with the most parts kept apart has sharded. */
 enum sharded form_sharded(const struct form *f);
+
+/* Among how many devices each group that is gathered twice keeps its parts between the passes; 0: all that share the
+ * shards, UINT32_MAX: groups differ. */
+uint32_t form_reshard_ranks(const struct form *f);
 
 /* The algorithm that all groups share, and the encoding that all variables share, served ones too; -1: they differ. */
 int form_algorithm(const struct form *f);

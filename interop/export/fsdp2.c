@@ -1,7 +1,9 @@
 /* PyTorch's fully_shard (FSDP2), for syncopate_torch.fsdp.apply (interop/pytorch/syncopate_torch/fsdp.py):
  *
- *   {"strategy": ID, "forward_prefetch": n, "backward_prefetch": n,
+ *   {"strategy": ID, "forward_prefetch": n, "backward_prefetch": n, "shard_ranks": n,
  *    "groups": [{"reshard_after_forward": true, "variables": [NAME, ...]}]}
+ *
+ * "shard_ranks" is there where the parameters have replicas, and "reshard_after_forward" may be a number of devices.
  *
  * Groups are in the order in which the forward pass first reads them, the variables of a group in the model's order.
  *
@@ -109,12 +111,19 @@ static bool stays_gathered(const struct strategy *s, uint32_t g) {
     return g == s->n_groups || s->groups[g].sharded != SHARDED_parameters || s->groups[g].keeps_gathered;
 }
 
+static bool add_reshard(const struct strategy *s, uint32_t g, cJSON *json) {
+    static const char name[] = "reshard_after_forward";
+    const uint32_t ranks = stays_gathered(s, g) ? 0 : s->groups[g].reshard_ranks;
+    return ranks ? cJSON_AddNumberToObject(json, name, ranks)
+                 : cJSON_AddBoolToObject(json, name, !stays_gathered(s, g));
+}
+
 /* Add variable v; makes the group's JSON with the first one. */
 static bool add_variable(const struct form *f, struct wrapped *to, uint32_t v) {
     cJSON *names = cJSON_GetObjectItem(to->json, "variables");
     if (!to->json) {
         to->json = cJSON_CreateObject();
-        if (!cJSON_AddBoolToObject(to->json, "reshard_after_forward", !stays_gathered(f->strategy, to->group)))
+        if (!add_reshard(f->strategy, to->group, to->json))
             return false;
         names = cJSON_AddArrayToObject(to->json, "variables");
     }
@@ -187,7 +196,7 @@ cJSON *fsdp2_groups(struct form *f, uint32_t *n) {
         groups = NULL;
     }
     note_unsharded(f);
-    form_note_rest(f, CAN_ALL_REDUCE | CAN_KEEP_SHARDS);
+    form_note_rest(f, CAN_ALL_REDUCE | CAN_KEEP_SHARDS | CAN_REPLICATE | CAN_RESHARD);
     return groups;
 }
 
@@ -198,7 +207,8 @@ enum status export_fsdp2(struct form *f, struct error *err) {
     cJSON *json = cJSON_CreateObject(), *groups = fsdp2_groups(f, &n);
     const bool whole = cJSON_AddStringToObject(json, "strategy", s->id.hex) &&
                        cJSON_AddNumberToObject(json, "forward_prefetch", fsdp2_prefetch(s->forward_prefetch, n)) &&
-                       cJSON_AddNumberToObject(json, "backward_prefetch", fsdp2_prefetch(s->backward_prefetch, n));
+                       cJSON_AddNumberToObject(json, "backward_prefetch", fsdp2_prefetch(s->backward_prefetch, n)) &&
+                       (!s->shard_ranks || cJSON_AddNumberToObject(json, "shard_ranks", s->shard_ranks));
     const bool added = groups && cJSON_AddItemToObject(json, "groups", groups);
     if (!added)
         cJSON_Delete(groups);

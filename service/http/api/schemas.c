@@ -206,14 +206,15 @@ static const struct schema schemas[] = {
      "'additionalProperties':false,'properties':{'schema':{'const':'syncopate.strategy/1'},'name':" TEXT ","
      "'schedule':{'type':'object','required':['policy'],'additionalProperties':false,"
      "'properties':{'policy':{'enum':['fifo','priority','preemptive']},'credit_bytes':" COUNT ",'cross_iteration':" FLAG
-     ",'pulls':{'enum':['at_once','priority']},'forward_prefetch':" COUNT ",'backward_prefetch':" COUNT ","
+     ",'pulls':{'enum':['at_once','priority']},'forward_prefetch':" COUNT ",'backward_prefetch':" COUNT
+     ",'shard_ranks':{'type':'integer','minimum':2},"
      "'slices':{'type':'array','items':{'type':'object','required':['group','bytes'],'additionalProperties':false,"
      "'properties':{'group':" COUNT ",'bytes':" SIZE "}}}}},"
      "'consistency':" CONSISTENCY ","
      "'groups':{'type':'array','items':{'type':'object','required':['id'],'additionalProperties':false,"
      "'properties':{'id':" COUNT ",'algorithm':{'enum':[" ALGORITHM_WORDS ",'all_gather']},"
      "'partition_bytes':" SIZE ",'sharded':{'enum':['none','optimizer','gradients','parameters']},"
-     "'reshard_after_forward':" FLAG "}}},"
+     "'reshard_after_forward':{'oneOf':[" FLAG "," SIZE "]}}}},"
      "'variables':{'type':'array','items':{'type':'object','required':['name'],'additionalProperties':false,"
      "'description':'Either sync, with or without encoding, or each_shard','properties':{'name':" TEXT
      ",'encoding':" ENCODING ",'partition':{'type':'object','required':['shards'],'additionalProperties':false,"

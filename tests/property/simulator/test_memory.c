@@ -109,7 +109,7 @@ static bool is_copied(const struct message *m) {
 /* The run that a message is copied into, without what an encoder makes. NCCL's parts are equal. */
 static uint64_t copy_of(const struct instance *i, const struct message *m) {
     const uint64_t width = dtype_bytes(m->dtype), elements = message_piece_bytes(m) / width,
-                   equal = divide_up(elements, i->cluster.n_devices) * i->cluster.n_devices;
+                   parts = m->ranks > 0 ? m->ranks : i->cluster.n_devices, equal = divide_up(elements, parts) * parts;
     if (m->half && equal > elements && cluster_transport(&i->cluster) == TRANSPORT_nccl)
         return equal * width;
     return !is_copied(m) ? 0 : m->encoder ? elements * sizeof(float) : m->bytes;

@@ -6,7 +6,6 @@
 #include <string.h>
 
 #include "base/clock.h"
-#include "trial-runner/worker/mpi/chunks.h"
 #include "trial-runner/worker/mpi/collective.h"
 #include "trial-runner/worker/mpi/sharded.h"
 #include "trial-runner/worker/operations.h"
@@ -320,7 +319,7 @@ static void go_round(struct exchange *x, uint32_t m) {
 
 static void start_half(struct exchange *x, uint32_t m) {
     struct transfer *transfer = &x->transfers[m];
-    ring_begin(&transfer->ring, x->world, &x->plan->messages[m], transfer->buffer, chunks_bytes(x->eager_bytes));
+    ring_begin(&transfer->ring, x->world, &x->plan->messages[m], transfer->buffer, x->eager_bytes);
     go_round(x, m);
 }
 

@@ -11,13 +11,13 @@ static struct part part_at(const struct ring *ring, int64_t k) {
 }
 
 void ring_begin(struct ring *ring, const struct world *world, const struct message *message, char *data,
-                uint64_t chunk) {
+                uint64_t eager_bytes) {
     const uint32_t n = world->cluster->n_devices;
     *ring = (struct ring){.members = part_group(message, world->device, n),
                           .whole = message_is_of_replicas(message) ? part_of_device(message, world->device, n)
                                                                    : part_whole(message),
                           .data = data,
-                          .chunk = chunk,
+                          .chunk = chunks_bytes(eager_bytes),
                           .adds = message->half != HALF_gather};
 }
 
@@ -61,8 +61,7 @@ void ring_post(struct ring *ring, const struct world *world, const struct plan *
     const struct message *message = &plan->messages[m];
     const struct part in = part_in(ring, world), out = part_out(ring, world);
     const struct completion done = {.kind = DONE_RING, .message = m};
-    const uint32_t n = ring->members.n;
-    const struct chunks_peer before = {neighbour(ring, world, n - 1), (int)m, world->workers, done};
+    const struct chunks_peer before = {neighbour(ring, world, ring->members.n - 1), (int)m, world->workers, done};
     const struct chunks_peer next = {neighbour(ring, world, 1), (int)m, world->workers, done};
     ring->incoming = ring->adds ? pool_take(pool, bytes_of(in, message)) : NULL;
     ring->pending = chunks_receive(ring->adds ? ring->incoming : place_of(ring, in, message), bytes_of(in, message),

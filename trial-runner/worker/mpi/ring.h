@@ -32,10 +32,10 @@ struct ring {
     uint32_t pending;
 };
 
-/* Ready for the first step, with the elements that it moves at `data`: the message's or, among replicas, of the part. At
- * most `chunk` bytes go at once (chunks_bytes). */
+/* Ready for the first step, with what it moves at `data`: the message's elements or, among replicas, those of the part.
+ * A message of `eager_bytes` needs no answer; 0: that is not known. */
 void ring_begin(struct ring *ring, const struct world *world, const struct message *message, char *data,
-                uint64_t chunk);
+                uint64_t eager_bytes);
 
 /* Whether steps are left. Among replicas the second half begins here when the first is over. */
 bool ring_goes_on(struct ring *ring, const struct message *message);
