@@ -106,15 +106,15 @@ static void cross_piece(const struct gradients *gradients, const struct piece *p
 /* A sample of a vector crosses itself alone. */
 static void find_crossings(const struct gradients *gradients, uint32_t m, crossings places) {
     const struct message *message = &gradients->plan->messages[m];
-    const uint64_t width = dtype_bytes(message->dtype), all = message_piece_bytes(message) / width;
+    const uint64_t width = dtype_bytes(message->dtype);
     const uint32_t n = layout_sample_count(message);
     uint64_t before = 0, elements[LAYOUT_SAMPLES] = {0};
     memset(places, 0, sizeof(crossings));
     for (uint32_t i = 0, first = 0, end = 0; i < message->n_pieces; i++, first = end) {
         const struct piece *piece = &pieces_of(gradients, m)[i];
         const uint64_t size = piece->bytes / width;
-        for (; end < n && layout_element(all, n, end) < before + size; end++)
-            elements[end] = layout_element(all, n, end) - before;
+        for (; end < n && layout_element(message, end) < before + size; end++)
+            elements[end] = layout_element(message, end) - before;
         cross_piece(gradients, piece, elements, first, end, places);
         before += size;
     }

@@ -50,13 +50,12 @@ static void locate(struct proof_matrices *x, uint32_t k, uint64_t at, uint64_t r
 
 struct proof_matrices *proof_matrices_new(const struct plan *plan, uint32_t m) {
     const struct message *message = &plan->messages[m];
-    const uint64_t elements = message_piece_bytes(message) / dtype_bytes(message->dtype);
     struct proof_matrices *x = report_alloc(1, sizeof *x);
     uint64_t rows[SIDE];
     *x = (struct proof_matrices){
         .plan = plan, .m = m, .n = layout_sample_count(message), .rank = (uint32_t)message->figure};
     for (uint32_t k = 0; k < x->n; k++)
-        locate(x, k, layout_element(elements, x->n, k), rows);
+        locate(x, k, layout_element(message, k), rows);
     x->left = report_alloc(plan->cluster->n_devices, sizeof *x->left);
     x->q = report_alloc(x->rank, sizeof *x->q);
     x->p = report_alloc(x->rank, sizeof *x->p);
