@@ -97,7 +97,8 @@ static double step_within_us(const struct builder *b) {
     for (uint32_t i = 0; i < b->cluster->n_nodes; i++)
         if (b->cluster->nodes[i].devices > 0)
             latency = fmax(latency, transport_nic_latency_us(b->cluster, i));
-    return fmax(all_reduce_half_cost(b->whole, HALF_scatter, 1).startup_us / (b->cluster->n_devices - 1.0) - latency, 0);
+    return fmax(all_reduce_half_cost(b->whole, HALF_scatter, 1).startup_us / (b->cluster->n_devices - 1.0) - latency,
+                0);
 }
 
 static enum status make_room(struct builder *b, struct error *err) {
