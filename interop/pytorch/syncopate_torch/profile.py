@@ -151,10 +151,11 @@ class Profile:
         self.last_end = None  # an evaluation may come before the next backward pass
 
     def _watch_activations(self, inputs):
-        """Of the first iteration, however often a forward pass begins before its backward pass does."""
+        """Of the first iteration, however often a forward pass begins before its backward pass does. Not of an only one:
+        what it saves is watched until the next begins, since PyTorch 1.13 crashes where that ends within a backward pass."""
         if self.activations:
             self.activations.close()
-        if not self.iterations and torch.is_grad_enabled():
+        if not self.iterations and self.left > 1 and torch.is_grad_enabled():
             self.activations = Activations()
             self.activations.begin([*self.model.parameters(), *self.model.buffers(), *tensors_in(inputs)])
 
