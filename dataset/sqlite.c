@@ -77,12 +77,12 @@ static enum status run_texts(struct store *store, const char *sql, int64_t *chan
 
 static enum status prepare(struct store *store, const char *sql, bool kept, struct sql_statement **out,
                            struct error *err) {
-    struct statement *statement = malloc(sizeof *statement);
+    struct statement *statement = sqlite3_malloc64(sizeof *statement); /* where the rest of it lies too */
     if (!statement)
         return error_no_memory(err);
     if (sqlite3_prepare_v3(store->db, sql, -1, kept ? SQLITE_PREPARE_PERSISTENT : 0, &statement->stmt, NULL) !=
         SQLITE_OK) {
-        free(statement);
+        sqlite3_free(statement);
         return fail(store, err);
     }
     statement->common = (struct sql_statement){.store = store, .sql = sqlite3_sql(statement->stmt)};
@@ -93,7 +93,7 @@ static enum status prepare(struct store *store, const char *sql, bool kept, stru
 static void finalize(struct sql_statement *statement) {
     if (statement)
         sqlite3_finalize(stmt_of(statement));
-    free(statement);
+    sqlite3_free(statement);
 }
 
 static int bind_one(sqlite3_stmt *stmt, int i, const struct sql_value *value) {
