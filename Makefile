@@ -73,8 +73,9 @@ PROGRAMS := $(if $(call sources,cli),$(OUT)/bin/syncopate) $(if $(WORKER_SOURCES
 # The long ones first, so that the last to end is a short one.
 UNIT_SOURCES := $(wildcard tests/property/*/test_*.c) $(wildcard tests/unit/*/test_*_torture.c) \
     $(filter-out %_torture.c,$(wildcard tests/unit/*/test_*.c))
-# Sessions like those of tests that a sanitizer does see, for minutes there; ALL=1 has it see them too.
-LONG := $(if $(ALL),,$(if $(filter asan tsan,$(MODE)),test_session_in_weather test_session_bayes))
+# Sessions for minutes under a sanitizer, which sees those of the command line and of the smaller tests; ALL=1 has it see
+# these too.
+LONG := $(if $(ALL),,$(if $(filter asan tsan,$(MODE)),test_session test_session_in_weather test_session_bayes))
 UNIT := $(filter-out $(addprefix %/,$(LONG)),$(patsubst tests/%.c,$(OUT)/tests/%,$(UNIT_SOURCES)))
 # These call what only the MPI worker has.
 UNIT_WORKER := $(filter $(OUT)/tests/property/worker/%,$(UNIT))

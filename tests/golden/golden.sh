@@ -2,6 +2,7 @@
 # Golden virtual times: predictions of every baseline, and of sharded parameters, for some models and clusters, exactly as
 # they were. A change that moves one shows here, in review. `tests/golden/golden.sh --write` accepts the new ones.
 # Computes: it waits for nothing and times nothing.
+# Once: a sanitizer sees the same predictions in other tests.
 # Plan: 353
 set -u
 cd "$(dirname "$0")/../.."
