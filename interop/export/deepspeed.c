@@ -214,6 +214,6 @@ enum status export_deepspeed(struct form *f, struct error *err) {
     add_file(f, zero, zero && add_settings(zero, &settings));
     form_note_made(f, &made);
     strategy_release(&made);
-    form_note_rest(f, CAN_ALL_REDUCE | CAN_MAKE);
+    form_note_rest(f, CAN_ALL_REDUCE | CAN_BE_COMPARED);
     return ST_OK;
 }

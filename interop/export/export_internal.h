@@ -69,10 +69,11 @@ enum ability {
     CAN_CAST = 256,
     CAN_REDUCE_LOCALLY = 512, /* always does */
     CAN_PREEMPT = 1024,
-    CAN_GATHER = 2048,       /* sparse gradients by all-gather */
-    CAN_SHARE = 4096,        /* several served variables in one push */
-    CAN_MAKE = 8192,         /* form_note_made has compared groups, their largest message, and what is sharded */
-    CAN_KEEP_SHARDS = 16384, /* notes itself what it cannot say of "sharded" */
+    CAN_GATHER = 2048,     /* sparse gradients by all-gather */
+    CAN_SHARE = 4096,      /* several served variables in one push */
+    CAN_KEEP_PARTS = 8192, /* says "sharded", or notes itself what it cannot say of it */
+    /* form_note_made has compared both */
+    CAN_BE_COMPARED = CAN_PARTITION | CAN_KEEP_PARTS,
 };
 void form_note_rest(struct form *f, unsigned can);
 

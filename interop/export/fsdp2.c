@@ -191,6 +191,6 @@ enum status export_fsdp2(struct form *f, struct error *err) {
         cJSON_Delete(groups);
     form_add_json(f, "fsdp2.json", json, whole && added);
     note_unsharded(f);
-    form_note_rest(f, CAN_ALL_REDUCE | CAN_KEEP_SHARDS);
+    form_note_rest(f, CAN_ALL_REDUCE | CAN_KEEP_PARTS);
     return ST_OK;
 }
