@@ -123,6 +123,7 @@ struct probe {
     uint64_t credit_bytes, partition_bytes;
     enum algorithm algorithm;
     enum encoding encoding;
+    enum sharded sharded;
 };
 
 /* Returns what it cut, or NULL. */
@@ -157,6 +158,7 @@ static void set_groups(const struct probe *probe, struct strategy *s) {
         s->groups[g].id = g;
         s->groups[g].algorithm = gathers && g < DTYPE_COUNT ? ALGORITHM_auto : probe->algorithm;
         s->groups[g].partition_bytes = probe->partition_bytes;
+        s->groups[g].sharded = probe->sharded;
     }
 }
 
@@ -268,6 +270,9 @@ static void narrow_kinds(struct probing *p, struct space_options *o) {
     for (uint32_t e = ENCODING_none + 1; e < ENCODING_COUNT; e++)
         if (o->encodings >> e & 1 && !can(p, EXPORT_LOSS_ENCODING, (struct probe){.encoding = (enum encoding)e}))
             o->encodings &= ~(1u << e);
+    for (uint32_t k = SHARDED_none + 1; k < SHARDED_COUNT; k++)
+        if (o->sharded >> k & 1 && !can(p, EXPORT_LOSS_SHARDED, (struct probe){.sharded = (enum sharded)k}))
+            o->sharded &= ~(1u << k);
 }
 
 enum status export_limits_narrow(const struct export_limits *limits, const struct model *model,

@@ -168,6 +168,17 @@ bool space_allows_schedule(const struct space *space, const struct strategy *str
            credit_allowed(o, strategy->credit_bytes);
 }
 
+bool space_permits(const struct space *space, const struct strategy *strategy) {
+    const struct space_options *o = &space->options;
+    bool ok = true;
+    for (uint32_t g = 0; g < strategy->n_groups && ok; g++)
+        ok = o->sharded >> strategy->groups[g].sharded & 1;
+    for (uint32_t v = 0; v < strategy->n_variables && ok; v++)
+        for (uint32_t k = 0; k < sync_parts(&strategy->variables[v]) && ok; k++)
+            ok = o->encodings >> sync_part(&strategy->variables[v], k)->encoding & 1;
+    return ok;
+}
+
 bool space_contains(const struct space *space, const struct strategy *strategy) {
     bool ok = space_allows_schedule(space, strategy);
     for (uint32_t v = 0; v < strategy->n_variables && ok; v++)

@@ -81,6 +81,9 @@ void space_release(struct space *space);
 /* Whether the strategy keeps to the space's options. */
 bool space_contains(const struct space *space, const struct strategy *strategy);
 
+/* Whether the options allow what it does to gradients and what it shards: what changes training, and is asked for. */
+bool space_permits(const struct space *space, const struct strategy *strategy);
+
 /* Every variable on its own: architecture, cut, servers, group; then the schedule. Reaches every strategy of the space
  * (sizes in steps of 4 KiB). */
 enum status space_sample_uniform(const struct space *space, struct rng *rng, struct strategy *out, struct error *err);

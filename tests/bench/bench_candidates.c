@@ -78,7 +78,7 @@ int main(int argc, char **argv) {
     bench_check(model_read_file(argv[1], &model, &err), &err);
     read_cluster(&cluster);
     bench_check(predictor_init(&predictor, &model, &cluster, &err), &err);
-    bench_check(starts_list(&predictor, &starts, &err), &err);
+    bench_check(starts_list(&predictor, &space, &starts, &err), &err);
     for (int servers_alone = 1; servers_alone >= 0; servers_alone--) {
         options.all_reduce = !servers_alone;
         bench_check(space_init(&space, &model, &cluster, &options, &err), &err);

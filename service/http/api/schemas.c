@@ -292,6 +292,8 @@ static const struct schema schemas[] = {
      "'trial_us':{'type':'number','minimum':1000,'maximum':3600000000},"
      "'least_gain':{'type':'number','minimum':0,'maximum':1},'earlier':{'type':'integer','minimum':0,'maximum':10000},"
      "'allow_lossy':{'type':'boolean','description':'try gradients that lose precision on their way too'},"
+     "'allow_sharded':{'enum':['none','optimizer','gradients','parameters'],'description':'the most that devices may "
+     "keep a part of alone; what is sharded is tried too, up to that'},"
      "'allow_stale':{'type':'integer','minimum':1,'maximum':1000,'description':'try strategies of updates too, after "
      "the "
      "search: models are stale by at most so many versions, or iterations where workers wait for the slowest'},"
