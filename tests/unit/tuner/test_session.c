@@ -500,10 +500,11 @@ static void what_is_sharded_is_tried_as_far_as_it_is_allowed(void **state) {
     struct outcome t;
     struct session *s;
     enum sharded least, most;
-    struct tune_options o = options_of(24);
+    struct tune_options o = options_of(14);
     char file[4096];
     snprintf(file, sizeof file, "%s/sharded.db", test_dir());
-    o.kept.memory_bytes = w->model.bytes * 3 / 2;
+    o.evaluations = 60;
+    o.kept.memory_bytes = w->model.bytes * 2 - 1;
     for (enum sharded k = SHARDED_none; k < SHARDED_parameters; k++) {
         o.kept.allow_sharded = k;
         assert_fails(session_prepare(&w->model, &w->cluster, &o, &s, &err), ST_INFEASIBLE,
@@ -511,7 +512,7 @@ static void what_is_sharded_is_tried_as_far_as_it_is_allowed(void **state) {
     }
     o.kept.allow_sharded = SHARDED_parameters;
     assert_ok(tune(w, file, &o, NULL, &t, &err));
-    assert_int_equal(t.ended, 24);
+    assert_int_equal(t.ended, 14);
     assert_int_equal(over_memory(w, file, &t, o.kept.memory_bytes), 0);
     sharded_in(w, file, &t, &least, &most);
     assert_int_equal(least, SHARDED_parameters);
