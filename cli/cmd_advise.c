@@ -1,5 +1,7 @@
-/* syncopate advise: which way of data-parallel training at which memory. Every way is predicted once on the cluster as
- * it is, then the wrapping of FSDP once for each memory, and all of it again at other rates of the NICs. */
+/* syncopate advise: which way of data-parallel training at which memory. Every way is predicted on the cluster as it
+ * is, and FSDP as it is wrapped for each memory, and for some between the smallest and the largest that it can use:
+ * these fill the front of time against memory. At other rates of the NICs only what was asked for is predicted again.
+ */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,6 +12,7 @@
 #include "base/text.h"
 #include "base/units.h"
 #include "cli/commands.h"
+#include "cli/front.h"
 #include "cli/inputs.h"
 #include "cli/memory_output.h"
 #include "cli/options.h"
@@ -35,7 +38,8 @@ static const struct way {
     {"FSDP", "fsdp-per-block"},
     {"FSDP", "fsdp-whole"},
 };
-enum { WAYS = sizeof ways / sizeof ways[0], MOST_BUDGETS = 8, MOST_CANDIDATES = WAYS + MOST_BUDGETS + 1 };
+enum { WAYS = sizeof ways / sizeof ways[0], MOST_BUDGETS = 8, STEPS = 8, MOST_WRAPPINGS = MOST_BUDGETS + STEPS };
+enum { MOST_CANDIDATES = WAYS + MOST_WRAPPINGS + 1 };
 
 static const double rate_factors[] = {0.25, 0.5, 1, 2, 4};
 enum { RATES = sizeof rate_factors / sizeof rate_factors[0] };
@@ -47,6 +51,7 @@ struct budgets {
 
 struct candidate {
     const char *kind;
+    bool between; /* wrapped for a memory that nobody asked about */
     struct strategy strategy;
     struct row row;
 };
@@ -60,7 +65,8 @@ struct advice {
 
 /* ---- candidates ---- */
 
-static enum status add(struct advice *a, const char *kind, struct strategy *strategy, struct error *err) {
+/* Predict it, unless it is there already; takes the strategy. */
+static enum status add(struct advice *a, const char *kind, bool between, struct strategy *strategy, struct error *err) {
     struct candidate *c = &a->candidates[a->n];
     for (size_t i = 0; i < a->n; i++)
         if (!strcmp(a->candidates[i].strategy.id.hex, strategy->id.hex)) {
@@ -74,6 +80,7 @@ static enum status add(struct advice *a, const char *kind, struct strategy *stra
         return st;
     }
     c->kind = kind;
+    c->between = between;
     c->strategy = *strategy;
     a->n++;
     return ST_OK;
@@ -85,26 +92,33 @@ static enum status add_ways(struct advice *a, struct error *err) {
         struct strategy s;
         st = baselines_build(baselines_find(ways[i].baseline), a->simulation.model, a->simulation.cluster, &s, err);
         if (!st)
-            st = add(a, ways[i].kind, &s, err);
+            st = add(a, ways[i].kind, false, &s, err);
     }
     return st;
 }
 
-/* FSDP wrapped for a memory; what does not fit is no candidate. */
-static enum status add_wrapping(struct advice *a, uint64_t bytes, struct error *err) {
-    struct strategy s;
-    struct error infeasible;
-    enum status st =
-        fsdp_optimal_within(a->simulation.model, &a->simulation.cost, bytes == UINT64_MAX ? 0 : bytes, &s, &infeasible);
-    if (st == ST_INFEASIBLE)
-        return ST_OK;
-    return st ? error_pass(err, &infeasible) : add(a, "FSDP", &s, err);
+/* FSDP wrapped for each memory; what does not fit is no candidate. */
+static enum status add_wrappings(struct advice *a, size_t n, const uint64_t *bytes, bool between, struct error *err) {
+    uint64_t budgets[MOST_WRAPPINGS] = {0};
+    struct strategy wrapped[MOST_WRAPPINGS];
+    bool fits[MOST_WRAPPINGS];
+    for (size_t i = 0; i < n; i++)
+        budgets[i] = bytes[i] == UINT64_MAX ? 0 : bytes[i];
+    enum status st = fsdp_optimal_for_each(a->simulation.model, &a->simulation.cost, n, budgets, wrapped, fits, err);
+    if (st)
+        return st;
+    for (size_t i = n; i-- > 0;)
+        if (fits[i] && !st)
+            st = add(a, "FSDP", between, &wrapped[i], err);
+        else if (fits[i])
+            strategy_release(&wrapped[i]);
+    return st;
 }
 
 static enum status add_least(struct advice *a, struct error *err) {
     struct strategy s;
     enum status st = fsdp_least_memory(a->simulation.model, &a->simulation.cost, &s, err);
-    return st ? st : add(a, "FSDP", &s, err);
+    return st ? st : add(a, "FSDP", false, &s, err);
 }
 
 static void advice_release(struct advice *a) {
@@ -120,8 +134,8 @@ static enum status advice_init(struct advice *a, const struct model *model, cons
     if (st)
         return st;
     st = add_ways(a, err);
-    for (size_t i = budgets->n; i-- > 0 && !st;)
-        st = add_wrapping(a, budgets->bytes[i], err);
+    if (!st)
+        st = add_wrappings(a, budgets->n, budgets->bytes, false, err);
     if (!st)
         st = add_least(a, err);
     if (st)
@@ -154,6 +168,18 @@ static const struct candidate *smallest(const struct advice *a) {
     return least;
 }
 
+/* Wrap FSDP for memories between the least that anything needs and the most, each larger than the last by one factor.
+ */
+static enum status add_steps(struct advice *a, struct error *err) {
+    uint64_t bytes[STEPS], most = 0;
+    const double least = (double)needs(smallest(a));
+    for (size_t i = 0; i < a->n; i++)
+        most = needs(&a->candidates[i]) > most ? needs(&a->candidates[i]) : most;
+    for (int i = 0; i < STEPS; i++)
+        bytes[i] = (uint64_t)(least * pow((double)most / least, (i + 1.0) / (STEPS + 1)));
+    return add_wrappings(a, STEPS, bytes, true, err);
+}
+
 /* Computing, or messages that computing does not hide. */
 static const char *limit_of(const struct candidate *c, char *out, size_t room) {
     const struct prediction *p = &c->row.prediction;
@@ -182,6 +208,8 @@ static void print_candidates(const struct advice *a) {
     for (size_t i = 0; i < a->n; i++) {
         const struct candidate *c = &a->candidates[i];
         const double us = c->row.prediction.iteration_us;
+        if (c->between)
+            continue;
         table_cell(&table, "%s", c->kind);
         table_cell(&table, "%s", c->strategy.name);
         table_cell(&table, "%s", units_format_time(us, text, sizeof text));
@@ -217,6 +245,29 @@ static void print_answers(const struct advice *a, const struct budgets *budgets)
         text_print(stdout, "Memory is without activations: the model's operators have no \"activation_bytes\".\n");
 }
 
+/* ---- time against memory ---- */
+
+static void find_front(const struct advice *a, struct front_point points[MOST_CANDIDATES]) {
+    for (size_t i = 0; i < a->n; i++) {
+        const struct candidate *c = &a->candidates[i];
+        points[i] = (struct front_point){.way = c->kind,
+                                         .name = c->strategy.name,
+                                         .id = c->strategy.id.hex,
+                                         .groups = c->strategy.n_groups,
+                                         .us = c->row.prediction.iteration_us,
+                                         .bytes = needs(c)};
+    }
+    front_find(a->n, points);
+}
+
+static enum status draw_front(const struct advice *a, const struct front_point *points, const char *folder,
+                              struct error *err) {
+    char path[4096], title[256];
+    snprintf(path, sizeof path, "%s/front.svg", folder);
+    snprintf(title, sizeof title, "%s on %s", a->simulation.model->name, a->simulation.cluster->name);
+    return front_write_plot(title, a->n, points, path, err);
+}
+
 /* ---- other rates ---- */
 
 /* The fastest NIC of a node with devices. */
@@ -234,6 +285,15 @@ struct change {
     double us[MOST_BUDGETS]; /* INFINITY: nothing fits */
 };
 
+static void note_change(const struct advice *a, const struct budgets *budgets, double gbit_per_s, struct change *out) {
+    *out = (struct change){.gbit_per_s = gbit_per_s};
+    for (size_t i = 0; i < budgets->n; i++) {
+        const struct candidate *best = best_within(a, budgets->bytes[i]);
+        out->us[i] = best ? best->row.prediction.iteration_us : INFINITY;
+        snprintf(out->kind[i], sizeof out->kind[i], "%s", best ? best->kind : "nothing fits");
+    }
+}
+
 static enum status change_at(const struct inputs *inputs, const struct budgets *budgets, double gbit_per_s,
                              struct change *out, struct error *err) {
     const struct sweep sweep = {.axis = SWEEP_BANDWIDTH, .n = 1, .values = {gbit_per_s}};
@@ -243,14 +303,10 @@ static enum status change_at(const struct inputs *inputs, const struct budgets *
     if (st)
         return st;
     st = advice_init(&a, &point.model, &point.cluster, budgets, err);
-    *out = (struct change){.gbit_per_s = gbit_per_s};
-    for (size_t i = 0; i < budgets->n && !st; i++) {
-        const struct candidate *best = best_within(&a, budgets->bytes[i]);
-        out->us[i] = best ? best->row.prediction.iteration_us : INFINITY;
-        snprintf(out->kind[i], sizeof out->kind[i], "%s", best ? best->kind : "nothing fits");
-    }
-    if (!st)
+    if (!st) {
+        note_change(&a, budgets, gbit_per_s, out);
         advice_release(&a);
+    }
     sweep_point_release(&point);
     return st;
 }
@@ -317,8 +373,20 @@ static bool add_change(const struct change *change, const struct budgets *budget
     return ok;
 }
 
-static enum status print_json(const struct advice *a, const struct budgets *budgets, const struct change *changes,
-                              struct error *err) {
+static bool add_front(size_t n, const struct front_point *points, cJSON *array) {
+    bool ok = true;
+    for (size_t i = 0; i < n && ok; i++) {
+        cJSON *object = points[i].on_front ? cJSON_CreateObject() : NULL;
+        ok = !points[i].on_front ||
+             (object && cJSON_AddItemToArray(array, object) && cJSON_AddStringToObject(object, "id", points[i].id) &&
+              cJSON_AddNumberToObject(object, "peak_bytes", (double)points[i].bytes) &&
+              cJSON_AddNumberToObject(object, "iteration_us", points[i].us));
+    }
+    return ok;
+}
+
+static enum status print_json(const struct advice *a, const struct budgets *budgets, const struct front_point *points,
+                              const struct change *changes, struct error *err) {
     cJSON *root = cJSON_CreateObject(), *list;
     bool ok = root && cJSON_AddStringToObject(root, "schema", "syncopate.advice/1") &&
               cJSON_AddStringToObject(root, "model", a->simulation.model->name) &&
@@ -330,6 +398,7 @@ static enum status print_json(const struct advice *a, const struct budgets *budg
     for (size_t i = 0; i < budgets->n && ok; i++)
         ok = add_answer(best_within(a, budgets->bytes[i]), budgets->bytes[i], list);
     ok = ok && cJSON_AddNumberToObject(root, "smallest_memory_bytes", (double)needs(smallest(a))) &&
+         (list = cJSON_AddArrayToObject(root, "front")) && add_front(a->n, points, list) &&
          (list = cJSON_AddArrayToObject(root, "at_other_rates"));
     for (size_t r = 0; r < RATES && ok; r++)
         ok = add_change(&changes[r], budgets, list);
@@ -353,12 +422,15 @@ static enum status write_candidate(struct advice *a, const struct candidate *c, 
                                    &row, err);
 }
 
-static enum status write_all(struct advice *a, const char *folder, struct error *err) {
+static enum status write_all(struct advice *a, const struct front_point *points, const char *folder,
+                             struct error *err) {
     enum status st = paths_make_folder(folder, err);
     for (size_t i = 0; i < a->n && !st; i++)
         st = write_candidate(a, &a->candidates[i], folder, err);
     if (!st)
-        text_print(stderr, "%zu strategies, each with its timeline, in %s\n", a->n, folder);
+        st = draw_front(a, points, folder, err);
+    if (!st)
+        text_print(stderr, "%zu strategies, each with its timeline, and front.svg in %s\n", a->n, folder);
     return st;
 }
 
@@ -398,19 +470,25 @@ struct request {
 static enum status answer(const struct inputs *inputs, const struct budgets *budgets, const struct request *r,
                           struct advice *a, struct error *err) {
     struct change changes[RATES];
+    struct front_point points[MOST_CANDIDATES];
     const double rate = rate_of(&inputs->cluster);
     enum status st = ST_OK;
     for (size_t i = 0; i < RATES && !st; i++)
-        st = change_at(inputs, budgets, rate * rate_factors[i], &changes[i], err);
+        if (rate_factors[i] == 1) /* the cluster as it is */
+            note_change(a, budgets, rate, &changes[i]);
+        else
+            st = change_at(inputs, budgets, rate * rate_factors[i], &changes[i], err);
+    find_front(a, points);
     if (!st && r->out)
-        st = write_all(a, r->out, err);
+        st = write_all(a, points, r->out, err);
     if (st)
         return st;
     if (r->json)
-        return print_json(a, budgets, changes, err);
+        return print_json(a, budgets, points, changes, err);
     text_print(stdout, "%s on %s: %u devices\n\n", inputs->model.name, inputs->cluster.name, inputs->cluster.n_devices);
     print_candidates(a);
     print_answers(a, budgets);
+    front_print(a->n, points);
     print_changes(budgets, changes);
     return ST_OK;
 }
@@ -425,6 +503,8 @@ static enum status advise(const char *model, const char *cluster, const struct r
     st = read_budgets(r->memory, &inputs.cluster, &budgets, err);
     if (!st)
         st = advice_init(&a, &inputs.model, &inputs.cluster, &budgets, err);
+    if (!st && (st = add_steps(&a, err)))
+        advice_release(&a);
     if (!st) {
         qsort(a.candidates, a.n, sizeof *a.candidates, compare_candidates);
         st = answer(&inputs, &budgets, r, &a, err);
@@ -439,7 +519,8 @@ enum status cmd_advise(int argc, char **argv, struct error *err) {
     const struct option options[] = {
         {"memory", OPTION_TEXT, &r.memory, "SIZE[,SIZE]",
          "what a device may hold; default: what the cluster's description says, and any"},
-        {"out", OPTION_TEXT, &r.out, "FOLDER", "write each strategy, and a Chrome trace of its iteration, there"},
+        {"out", OPTION_TEXT, &r.out, "FOLDER",
+         "write each strategy and a Chrome trace of its iteration there, and front.svg: time against memory"},
         {"json", OPTION_FLAG, &r.json, NULL, "print one JSON object"},
         {0}};
     const struct command_line line = {
@@ -449,8 +530,8 @@ enum status cmd_advise(int argc, char **argv, struct error *err) {
             "predicted:\n"
             "its time, how far that is above the bound, the most memory that a device holds at once, and what limits\n"
             "it. FSDP is wrapped for each memory by itself, so that the iteration is shortest. Then the answer for\n"
-            "each memory, the smallest memory at which anything fits, and what changes where NICs are slower or\n"
-            "faster; measured curves hold for one rate and are left out there.",
+            "each memory, the smallest memory at which anything fits, the front of time against memory, and what\n"
+            "changes where NICs are slower or faster; measured curves hold for one rate and are left out there.",
         .examples = "  syncopate advise bert-large v100-16x10g --memory 1GB,2GB,16GB\n"
                     "  syncopate advise gpt2-small lab-4x1g --memory 400MB --out advice",
         .options = options,
