@@ -229,7 +229,7 @@ $(OUT)/tests/accuracy/accuracy: $(OUT)/obj/tests/accuracy/accuracy.o $$(foreach 
 	$(Q)$(CC) $(LDFLAGS_ALL) -o $@ $< $(call link,cli)
 accuracy-sharded: all $(OUT)/tests/accuracy/accuracy  ## the same of all-reduces in halves and sharded parameters
 	@OUT=$(OUT) tests/accuracy.sh --sharded
-accuracy-nccl: all  ## sums of the NCCL worker and predicted against measured, on one GPU: four minutes, and root
+accuracy-nccl: all  ## sums of the NCCL worker and predicted against measured, on one GPU: five minutes, and root
 	@OUT=$(OUT) tests/accuracy-nccl.sh
 accuracy-weather: all  ## predicted against measured while NICs and workers vary, in the lab: a quarter of an hour, and root
 	@OUT=$(OUT) tests/accuracy/weather.py

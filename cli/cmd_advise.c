@@ -37,6 +37,7 @@ static const struct way {
     {"ZeRO-3", "zero-3"},
     {"FSDP", "fsdp-per-block"},
     {"FSDP", "fsdp-whole"},
+    {"HSDP", "hsdp"},
 };
 enum { WAYS = sizeof ways / sizeof ways[0], MOST_BUDGETS = 8, STEPS = 8, MOST_WRAPPINGS = MOST_BUDGETS + STEPS };
 enum { MOST_CANDIDATES = WAYS + MOST_WRAPPINGS + 1 };

@@ -192,9 +192,9 @@ static void print_weather(const struct row *row) {
 static void print_figures(const struct cluster *cluster) {
     char typical[TRANSPORT_FIGURES_TEXT];
     const struct transport_error error = transport_known_error(cluster);
-    const char *transport = transport_name(transport_of(cluster));
+    const char *transport = transport_name(cluster_transport(cluster));
     transport_typical_figures(cluster, typical);
-    if (transport_of(cluster) == TRANSPORT_ideal)
+    if (cluster_transport(cluster) == TRANSPORT_ideal)
         text_print(stdout, "\nFigures: the description's; what it leaves out is free (transport ideal).");
     else if (*typical)
         text_print(stdout, "\nFigures: typical of %s, not measured here: %s.", transport, typical);

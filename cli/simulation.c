@@ -9,7 +9,6 @@
 #include "base/log.h"
 #include "base/stream.h"
 #include "cli/output.h"
-#include "simulator/bound.h"
 #include "simulator/closed_form.h"
 #include "simulator/trace.h"
 #include "simulator/tuned.h"
@@ -18,22 +17,18 @@
 enum status simulation_init(struct simulation *out, const struct model *model, const struct cluster *cluster,
                             bool autosync, struct error *err) {
     struct simulation s = {.model = model, .cluster = cluster, .autosync = autosync};
-    struct bound bound;
     *out = (struct simulation){0};
     enum status st = cost_init(&s.cost, cluster, err);
     if (st)
         return st;
-    for (uint32_t lossy = 0; lossy < LOSSINESS_COUNT && !st; lossy++) {
-        st = bound_iteration(model, &s.cost, (enum lossiness)lossy, &bound, err);
-        s.lossy_bound_us[lossy] = st ? 0 : bound.iteration_us;
-    }
+    st = bounds_find(model, &s.cost, &s.bounds, err);
     if (!st && !(s.timeline = timeline_new()))
         st = error_no_memory(err);
     if (st) {
         simulation_release(&s);
         return st;
     }
-    s.bound_us = s.lossy_bound_us[LOSSY_none];
+    s.bound_us = s.bounds.us[false][LOSSY_none];
     *out = s;
     return ST_OK;
 }
@@ -142,7 +137,7 @@ static enum status predict_strategy(struct simulation *s, const struct strategy 
     if (!st)
         st = predict_memory(s, &plan, out, err);
     plan_release(&plan);
-    out->bound_us = s->lossy_bound_us[out->prediction.lossy];
+    out->bound_us = bounds_of(&s->bounds, &out->prediction);
     snprintf(out->name, sizeof out->name, "%s", strategy->name);
     return st;
 }

@@ -9,6 +9,7 @@
 
 #include "base/error.h"
 #include "base/id.h"
+#include "simulator/bound.h"
 #include "simulator/expectation.h"
 #include "simulator/timeline.h"
 #include "strategy/baselines/baselines.h"
@@ -22,8 +23,9 @@ struct simulation {
     struct cost cost;
     struct timeline *timeline;
     struct expectation_options weather;
-    double bound_us, lossy_bound_us[LOSSINESS_COUNT]; /* bound_iteration; by what strategies may lose */
-    uint64_t memory_bytes;                            /* that a device may have; 0: no budget */
+    double bound_us;       /* bound_iteration, of strategies without encodings and replicas */
+    struct bounds bounds;  /* by what strategies may do */
+    uint64_t memory_bytes; /* that a device may have; 0: no budget */
 };
 
 enum { MAX_CONTENDERS = 48 };

@@ -5,6 +5,7 @@
 #include <math.h>
 #include <stdbool.h>
 
+#include "simulator/timeline.h"
 #include "strategy/exact/gradients.h"
 #include "strategy/exact/one_machine.h"
 
@@ -343,4 +344,37 @@ enum status bound_iteration(const struct model *model, const struct cost *cost, 
     }
     arena_release(&arena);
     return status;
+}
+
+enum status bound_with_replicas(const struct model *model, const struct cost *cost, enum lossiness lossy,
+                                struct bound *out, struct error *err) {
+    struct cost with = *cost;
+    with.limit_all_reduce_wire = cost->limit_replicas_wire;
+    with.limit_all_reduce_per_byte_us = cost->limit_replicas_per_byte_us;
+    with.limit_all_reduce_startup_us = cost->limit_replicas_startup_us;
+    return bound_iteration(model, &with, lossy, out, err);
+}
+
+enum status bounds_find(const struct model *model, const struct cost *cost, struct bounds *out, struct error *err) {
+    struct bounds bounds;
+    struct bound bound;
+    enum status st = ST_OK;
+    for (uint32_t lossy = 0; lossy < LOSSINESS_COUNT && !st; lossy++) {
+        st = bound_iteration(model, cost, (enum lossiness)lossy, &bound, err);
+        bounds.us[false][lossy] = st ? 0 : bound.iteration_us;
+        if (!st)
+            st = bound_with_replicas(model, cost, (enum lossiness)lossy, &bound, err);
+        bounds.us[true][lossy] = st ? 0 : bound.iteration_us;
+    }
+    if (!st)
+        *out = bounds;
+    return st;
+}
+
+double bounds_of(const struct bounds *bounds, const struct prediction *prediction) {
+    return bounds->us[prediction->replicas][prediction->lossy];
+}
+
+bool bounds_is_plain(const struct prediction *prediction) {
+    return !prediction->replicas && prediction->lossy == LOSSY_none;
 }

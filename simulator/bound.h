@@ -25,6 +25,10 @@
  * hold for them. What holds for all strategies holds for them too: of each all-reduce they move one half after the
  * gradient, and the other half before the forward operator that reads the variable.
  *
+ * Replicas ("shard_ranks") may move less through NICs than any all-reduce among all devices that was measured: within a
+ * node nothing, and then a part for each device. bound_with_replicas takes the least of every size of shard groups, and
+ * holds for strategies with and without them; bound_iteration for those without.
+ *
  * Coordination, copy and summing costs count as zero. Overridden links, and device links of several nodes, count only
  * where they slow all-reduces down. If one node works and spare ones may serve, only compute counts. */
 #ifndef SIMULATOR_BOUND_H
@@ -38,6 +42,8 @@
 #include "strategy/model.h"
 #include "strategy/strategy.h"
 
+struct prediction; /* simulator/timeline.h */
+
 struct bound {
     double compute_us, volume_us;
     double windows_us, barrier_windows_us; /* for every strategy; for those of barrier_us */
@@ -48,5 +54,18 @@ struct bound {
 /* O((operators + variables) log variables + nodes). `cost` is the cluster's. Fails: ST_NO_MEMORY. */
 enum status bound_iteration(const struct model *model, const struct cost *cost, enum lossiness lossy, struct bound *out,
                             struct error *err);
+enum status bound_with_replicas(const struct model *model, const struct cost *cost, enum lossiness lossy,
+                                struct bound *out, struct error *err);
+
+/* iteration_us by what a strategy may do: without and with replicas, and what it may lose. Fails: ST_NO_MEMORY. */
+struct bounds {
+    double us[2][LOSSINESS_COUNT];
+};
+enum status bounds_find(const struct model *model, const struct cost *cost, struct bounds *out, struct error *err);
+
+/* The bound that holds for the strategy of a prediction, and whether it is that of strategies which do no more than
+ * all-reduces and servers do. */
+double bounds_of(const struct bounds *bounds, const struct prediction *prediction);
+bool bounds_is_plain(const struct prediction *prediction);
 
 #endif

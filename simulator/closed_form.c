@@ -66,6 +66,7 @@ enum status closed_form_run(const struct plan *plan, const struct cost *cost, st
                                .comm_busy_us = sync,
                                .messages = plan->n_messages,
                                .lossy = plan->lossy,
+                               .replicas = plan->n_replicas > 0,
                                .converged = true};
     if (iteration > 0)
         out->samples_per_s = plan->model->batch_per_device * cost->cluster->n_devices / iteration * 1e6;

@@ -35,6 +35,15 @@ const char *transport_name(enum transport transport) {
     return transport_words[transport];
 }
 
+enum transport cluster_transport(const struct cluster *cluster) {
+    if (cluster->transport != TRANSPORT_by_device)
+        return cluster->transport;
+    for (uint32_t i = 0; i < cluster->n_nodes; i++)
+        if (cluster->nodes[i].devices > 0 && strcmp(cluster->nodes[i].device, "cpu") != 0)
+            return TRANSPORT_nccl;
+    return TRANSPORT_mpi;
+}
+
 static enum status read_node(const struct json_at *at, struct arena *arena, struct node *out, uint64_t *count,
                              struct error *err) {
     static const char *const known[] = {"name",

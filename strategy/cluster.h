@@ -114,7 +114,7 @@ enum transport {
     TRANSPORT_TABLE(X)
 #undef X
         TRANSPORT_COUNT,
-    TRANSPORT_by_device = TRANSPORT_COUNT /* the description names none: strategy/cost/transport.h has the default */
+    TRANSPORT_by_device = TRANSPORT_COUNT /* the description names none: cluster_transport has the default */
 };
 
 enum { CLUSTER_MAX_NODES = 16384, CLUSTER_MAX_DEVICES_PER_NODE = 64 };
@@ -224,6 +224,9 @@ struct cluster {
 const char *algorithm_name(enum algorithm algorithm);
 const char *operation_name(enum operation operation);
 const char *transport_name(enum transport transport); /* not of TRANSPORT_by_device */
+
+/* The transport that the description names, else `mpi` where every device is a "cpu", else `nccl`. */
+enum transport cluster_transport(const struct cluster *cluster);
 
 enum status cluster_read(const cJSON *json, const char *name, struct cluster *out, struct error *err);
 enum status cluster_read_file(const char *path, struct cluster *out, struct error *err);

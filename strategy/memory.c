@@ -46,6 +46,7 @@ struct ledger {
     struct run *runs;         /* [n_messages] */
     uint64_t largest_fused, largest_slice;
     uint32_t most_in_node; /* devices */
+    bool equal_parts;      /* of halves and sharded parameters (NCCL) */
 };
 
 const char *memory_part_name(enum memory_part part) {
@@ -95,7 +96,7 @@ static uint64_t elements_of(const struct message *m) {
 }
 
 static uint64_t largest_part(const struct ledger *l, const struct message *m) {
-    return ceil_divide(elements_of(m), l->plan->cluster->n_devices);
+    return ceil_divide(elements_of(m), m->ranks ? m->ranks : l->plan->cluster->n_devices);
 }
 
 static bool is_fused(const struct message *m) {
@@ -197,6 +198,12 @@ static void keep_encoder(struct ledger *l, const struct message *m) {
     keep(l, MEMORY_encoding, m->bytes + times(encoder_part_bytes(m->encoder, m->figure, elements, n), n), from, until);
 }
 
+/* Replicas add to a device's part, which lies there as a gradient, a part of that part at a time. */
+static void keep_replicas(struct ledger *l, const struct message *m) {
+    const uint64_t part = ceil_divide(elements_of(m), m->stride);
+    keep(l, MEMORY_buffers, ceil_divide(part, m->ranks) * dtype_bytes(m->dtype), after(m->ready), at(m->gate));
+}
+
 /* What comes in to be added. */
 static void keep_incoming(struct ledger *l, const struct message *m) {
     if (m->half == HALF_scatter)
@@ -231,19 +238,30 @@ static uint32_t last_read(const struct ledger *l, const struct message *m) {
     return last;
 }
 
+/* Between the passes a device keeps its part among the fewer devices that gather for the backward pass. */
+static void keep_between(struct ledger *l, const struct message *forward, const struct message *backward) {
+    if (forward->ranks != backward->ranks)
+        keep(l, MEMORY_gathered, largest_part(l, backward) * dtype_bytes(backward->dtype), after(last_read(l, forward)),
+             at(backward->gate));
+}
+
 /* The same bytes, gathered once or twice and summed once. */
 static void keep_run(struct ledger *l, const struct run *runs, size_t n) {
     uint32_t backward_end = 0;
-    bool again = false;
+    const struct message *again = NULL;
     for (size_t i = 0; i < n; i++) {
-        again |= is_for_backward(l, runs[i].message);
+        if (is_for_backward(l, runs[i].message))
+            again = runs[i].message;
         if (runs[i].message->half == HALF_scatter)
             backward_end = runs[i].message->ready;
     }
     for (size_t i = 0; i < n; i++) {
         const struct message *m = runs[i].message;
-        if (m->half == HALF_gather)
-            keep_gathered(l, m, again && !is_for_backward(l, m) ? last_read(l, m) : backward_end);
+        if (m->half != HALF_gather)
+            continue;
+        keep_gathered(l, m, again && m != again ? last_read(l, m) : backward_end);
+        if (again && m != again)
+            keep_between(l, m, again);
     }
 }
 
@@ -270,11 +288,26 @@ static void put_gathered(struct ledger *l) {
     }
 }
 
+/* Where parts are equal, what the devices do not divide is copied into a padded run, be it one variable's. */
+static void keep_padding(struct ledger *l, const struct message *m) {
+    const uint64_t padded = times(largest_part(l, m) * dtype_bytes(m->dtype), l->plan->cluster->n_devices);
+    const uint64_t more = padded - (is_fused(m) ? m->bytes : 0);
+    if (!l->equal_parts || padded == m->bytes || m->half == HALF_none || message_is_second_half(m))
+        return;
+    const bool gathers = m->half == HALF_gather;
+    keep(l, MEMORY_buffers, more, gathers ? after(m->ready) : start_of(m), gathers ? after(m->gate) : end_of(l, m));
+}
+
 static void put_messages(struct ledger *l) {
     for (uint32_t i = 0; i < l->plan->n_messages; i++) {
         const struct message *m = &l->plan->messages[i];
+        keep_padding(l, m);
         if (m->bytes == 0 || m->half == HALF_gather)
             continue;
+        if (message_is_of_replicas(m)) {
+            keep_replicas(l, m);
+            continue;
+        }
         if (m->half == HALF_scatter)
             share_out(l, m);
         note_gradients(l, m);
@@ -417,7 +450,8 @@ static void name_place(const struct plan *plan, struct memory *m) {
 
 static bool begin(struct ledger *l, const struct plan *plan) {
     const uint32_t n = plan->model->n_variables;
-    *l = (struct ledger){.plan = plan, .places = 2 * plan->n_steps};
+    *l = (struct ledger){
+        .plan = plan, .places = 2 * plan->n_steps, .equal_parts = cluster_transport(plan->cluster) == TRANSPORT_nccl};
     for (uint32_t node = 0; node < plan->cluster->n_nodes; node++)
         if (l->most_in_node < plan->cluster->nodes[node].devices)
             l->most_in_node = plan->cluster->nodes[node].devices;

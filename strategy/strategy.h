@@ -16,6 +16,9 @@
  *                        theorem 1). A schedule without a limit or without servers has nothing to order: at_once
  *     "forward_prefetch", "backward_prefetch"  how many groups ahead sharded parameters are gathered in that pass;
  *                        default 1, and at most as many as there are such groups. 0: when the pass comes to the group
+ *     "shard_ranks"      how many consecutive devices share sharded parameters (HSDP): each such shard group has them
+ *                        all, and its sums are added to those of the other groups, its replicas. At least 2, and it
+ *                        divides the number of devices; default all. Beside "sharded" parameters alone
  *     "slices"           of policy preemptive alone, which requires it: the messages in the order in which they go:
  *       "group"            id of a group
  *       "bytes"            the next so many bytes of the group's gradients, its members in the order of readiness
@@ -35,7 +38,9 @@
  *                        before the forward and the backward pass of the group bring the rest, which is freed after
  *                        them. Under policy fifo, with the barrier
  *     "reshard_after_forward"  of sharded parameters alone: true (default), or false: what is gathered before the
- *                        forward pass stays for the backward pass
+ *                        forward pass stays for the backward pass. Or a number of devices: after the forward pass
+ *                        each device keeps the part that it has among so many consecutive ones, and the backward pass
+ *                        gathers among these. It divides the shard group; 1 is false, all of the group is true
  *   "variables"        an array, each variable of the model once, in any order:
  *     "name"             the variable's
  *     "partition"        default: not cut
@@ -130,6 +135,8 @@ struct group {
     uint64_t partition_bytes; /* largest message; 0 = whole */
     enum sharded sharded;
     bool keeps_gathered; /* SHARDED_parameters: from the forward to the backward pass ("reshard_after_forward" false) */
+    uint32_t reshard_ranks; /* SHARDED_parameters: among how many devices parts are kept between the passes; 0: among
+                             * those that share the shards, or keeps_gathered */
 };
 
 /* How a variable is synchronized: mostly in one way for all of its shards. A shard with a way of its own has the same
@@ -160,6 +167,7 @@ struct strategy {
     bool cross_iteration;
     bool pulls_by_priority;                       /* "pulls"; sealed: only where it makes a difference */
     uint32_t forward_prefetch, backward_prefetch; /* sealed: 1 where no parameters are sharded */
+    uint32_t shard_ranks;                         /* devices that share sharded parameters; 0: all */
     struct consistency consistency;
     uint32_t n_groups, n_variables, n_slices; /* n_variables = the model's; n_slices: POLICY_preemptive only */
     struct group *groups;
@@ -198,6 +206,9 @@ bool strategy_moves_rows(const struct strategy *strategy, const struct variable 
 
 /* How many groups have sharded parameters. O(groups). */
 uint32_t strategy_sharded_parameters(const struct strategy *strategy);
+
+/* How many devices share sharded parameters: shard_ranks, or all. */
+uint32_t strategy_shard_group(const struct strategy *strategy, const struct cluster *cluster);
 
 /* How far ahead parameters can be gathered: over so many groups, or 1. */
 uint32_t strategy_deepest_prefetch(const struct strategy *strategy);
@@ -238,16 +249,16 @@ bool strategy_own_sync(struct strategy *strategy, struct variable_sync *sync);
  * numbered 0, 1, ... in the order of their first variable, pushes 1, 2, ... likewise, a push of one variable is 0, axis
  * is 0 where shards is 1, fields of the other kind are cleared; pulls_by_priority is false where it changes nothing
  * (without policy priority, a credit and servers); prefetch is at most the number of groups with sharded parameters, or
- * 1 without any; slices follow their groups and keep their order; shards that all
- * do what one entry can say have no entries of their own. Then strategy_check. The name is not part of the id: the id
- * says what is done, not what it is called. */
+ * 1 without any; shard_ranks of all devices is 0, and so is reshard_ranks of all that share the shards; slices follow
+ * their groups and keep their order; shards that all do what one entry can say have no entries of their own. Then
+ * strategy_check. The name is not part of the id: the id says what is done, not what it is called. */
 enum status strategy_seal(struct strategy *strategy, const struct model *model, const struct cluster *cluster,
                           struct error *err);
 
 /* Every rule: axis < rank, shards <= the axis, servers exist and are distinct and no more than shards, one dtype and
  * encoding a merge group, only sparse ones where it is gathered, groups exist, at least one device, what shares a push
- * is whole and alike, and those of strategy/slices.h. The message says which rule is broken, for which variable, group
- * or slice. Fails: ST_INVALID, ST_NO_MEMORY. */
+ * is whole and alike, shard groups divide the devices, and those of strategy/slices.h. The message says which rule is
+ * broken, for which variable, group or slice. Fails: ST_INVALID, ST_NO_MEMORY. */
 enum status strategy_check(const struct strategy *strategy, const struct model *model, const struct cluster *cluster,
                            struct error *err);
 

@@ -254,6 +254,39 @@ static enum status check_prefetch(const struct strategy *strategy, struct error 
                      n == 1 ? " has" : "s have");
 }
 
+/* Replicas are of parameters: of the other ways to shard, none is known that leaves a part with several devices. */
+static enum status check_replicas(const struct strategy *strategy, const struct cluster *cluster, struct error *err) {
+    const uint32_t ranks = strategy->shard_ranks;
+    if (ranks == 0)
+        return ST_OK;
+    if (ranks < 2 || cluster->n_devices % ranks > 0)
+        return error_set(err, ST_INVALID,
+                         "\"shard_ranks\" is %u, and cluster \"%s\" has %u devices: it must divide them and be at "
+                         "least 2",
+                         ranks, cluster->name, cluster->n_devices);
+    for (uint32_t g = 0; g < strategy->n_groups; g++) {
+        const enum sharded sharded = strategy->groups[g].sharded;
+        if (sharded != SHARDED_none && sharded != SHARDED_parameters)
+            return error_set(err, ST_INVALID,
+                             "\"shard_ranks\" is of \"sharded\" parameters, but group %lu has %s: leave one of them "
+                             "away",
+                             (unsigned long)strategy->groups[g].id, sharded_name(sharded));
+    }
+    if (strategy_sharded_parameters(strategy) == 0)
+        return error_set(err, ST_INVALID, "\"shard_ranks\" is %u, and no group has \"sharded\" parameters", ranks);
+    return ST_OK;
+}
+
+static enum status check_reshard(const struct strategy *strategy, const struct group *group,
+                                 const struct cluster *cluster, struct error *err) {
+    const uint32_t n = strategy_shard_group(strategy, cluster), ranks = group->reshard_ranks;
+    if (group->sharded != SHARDED_parameters || ranks == 0 || (ranks <= n && n % ranks == 0))
+        return ST_OK;
+    return error_set(err, ST_INVALID,
+                     "group %lu has \"reshard_after_forward\" %u, and %u devices share the shards: it must divide them",
+                     (unsigned long)group->id, ranks, n);
+}
+
 enum status strategy_check(const struct strategy *strategy, const struct model *model, const struct cluster *cluster,
                            struct error *err) {
     if (strategy->n_variables != model->n_variables)
@@ -263,10 +296,14 @@ enum status strategy_check(const struct strategy *strategy, const struct model *
         return error_set(err, ST_INVALID, "a credit of %lu bytes; at most %lu, or no limit",
                          (unsigned long)strategy->credit_bytes, (unsigned long)STRATEGY_MAX_BYTES);
     enum status st = check_prefetch(strategy, err);
+    if (!st)
+        st = check_replicas(strategy, cluster, err);
     for (uint32_t i = 0; i < strategy->n_groups && !st; i++) {
         st = check_partition_bytes(strategy->groups[i].partition_bytes, err);
         if (!st)
             st = strategy_check_group(strategy, &strategy->groups[i], err);
+        if (!st)
+            st = check_reshard(strategy, &strategy->groups[i], cluster, err);
     }
     if (st)
         return st;

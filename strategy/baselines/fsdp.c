@@ -24,7 +24,6 @@
 #include "strategy/baselines/baselines.h"
 #include "strategy/baselines/blocks.h"
 #include "strategy/baselines/builder.h"
-#include "strategy/cost/transport.h"
 #include "strategy/space/ready_order.h"
 
 enum { ROOT = 0 };
@@ -72,7 +71,7 @@ static uint32_t least(uint32_t a, uint32_t b) {
 
 static void set_schedule(const struct cluster *cluster, struct strategy *s) {
     const uint32_t n = strategy_sharded_parameters(s);
-    const bool waits = transport_of(cluster) == TRANSPORT_gloo;
+    const bool waits = cluster_transport(cluster) == TRANSPORT_gloo;
     s->credit_bytes = 0;
     s->forward_prefetch = waits ? 0 : least(2, n);
     s->backward_prefetch = waits ? 0 : 1;

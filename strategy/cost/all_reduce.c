@@ -138,7 +138,7 @@ struct all_reduce_line all_reduce_line(const struct cluster *cluster, enum algor
 
 static struct all_reduce_lines lines_of(const struct cluster *cluster, enum algorithm algorithm) {
     const struct shape s = shape_of(cluster);
-    const enum transport transport = transport_of(cluster);
+    const enum transport transport = cluster_transport(cluster);
     struct all_reduce_lines lines = {0};
     if (transport == TRANSPORT_nccl) {
         const double startup = cluster->startup > 0 ? cluster->startup : 1; /* of NCCL's own costs too */
@@ -159,7 +159,7 @@ static struct all_reduce_lines lines_of(const struct cluster *cluster, enum algo
 
 /* How long a device takes to add a byte. */
 static double adding_us(const struct cluster *cluster) {
-    const enum transport transport = transport_of(cluster);
+    const enum transport transport = cluster_transport(cluster);
     const struct runtime runtime = transport_runtime(cluster);
     const bool gpu = transport == TRANSPORT_nccl || transport == TRANSPORT_ps_lite;
     if (gpu && cluster->runtime.sum_gbyte_per_s <= 0) /* the profile's figure is of a server's processor */
@@ -171,7 +171,7 @@ static double adding_us(const struct cluster *cluster) {
  * device. */
 static struct gather gather_of(const struct cluster *cluster) {
     const struct shape s = shape_of(cluster);
-    const bool linear = transport_of(cluster) == TRANSPORT_mpi;
+    const bool linear = cluster_transport(cluster) == TRANSPORT_mpi;
     if (s.n < 2)
         return (struct gather){.devices = s.n};
     return (struct gather){s.n, (linear ? s.widest * (s.n - s.widest) : s.n - 1) * s.beta, s.n * adding_us(cluster)};
@@ -181,7 +181,7 @@ static struct gather gather_of(const struct cluster *cluster) {
 enum { MPI_RING_BYTES = 65536, MPI_RING_RANKS = 4 };
 
 static void set_choice(struct all_reduce_table *table, const struct cluster *cluster) {
-    const enum transport transport = transport_of(cluster);
+    const enum transport transport = cluster_transport(cluster);
     table->choice[ALGORITHM_ring] = true;
     if (cluster->fixed_all_reduce || cluster->n_devices < 2)
         return; /* all lines are one */
@@ -354,7 +354,7 @@ enum status all_reduce_init_limits(struct all_reduce_table *table, const struct 
     struct cluster bare = *cluster;
     bare.transport = TRANSPORT_ideal;
     enum status st = all_reduce_init(table, &bare, burst_us, arena, err);
-    if (!st && transport_of(cluster) == TRANSPORT_nccl && cluster->n_devices > 1 && !cluster->fixed_all_reduce) {
+    if (!st && cluster_transport(cluster) == TRANSPORT_nccl && cluster->n_devices > 1 && !cluster->fixed_all_reduce) {
         const struct shape s = shape_of(&bare);
         table->lines[ALGORITHM_double_tree].line[0].per_byte_us = 2 * fmax(s.beta, s.beta_link);
     }

@@ -9,7 +9,6 @@
 #include <math.h>
 
 #include "strategy/cost/cost.h"
-#include "strategy/cost/transport.h"
 #include "strategy/plan.h"
 
 double cost_direct_per_byte_us(const struct cost *cost) {
@@ -62,7 +61,7 @@ struct all_reduce_cost cost_encoded(const struct cost *cost, const struct messag
     const double n = cost->cluster->n_devices, bytes = (double)message->bytes;
     if (n < 2)
         return (struct all_reduce_cost){0};
-    const bool by_ring = transport_of(cost->cluster) == TRANSPORT_nccl;
+    const bool by_ring = cluster_transport(cost->cluster) == TRANSPORT_nccl;
     if (message->encoder == ENCODING_topk)
         return parts_to_all(cost, n * bytes, by_ring);
     const struct all_reduce_cost there = parts_to_all(cost, bytes, false), back = parts_to_all(cost, bytes, by_ring);

@@ -26,7 +26,6 @@
 
 #include <math.h>
 #include <stdio.h>
-#include <string.h>
 
 #include "base/units.h"
 
@@ -96,25 +95,16 @@ static const struct figures profiles[TRANSPORT_COUNT] = {
                            .nvlink = 0.8},
 };
 
-enum transport transport_of(const struct cluster *cluster) {
-    if (cluster->transport != TRANSPORT_by_device)
-        return cluster->transport;
-    for (uint32_t i = 0; i < cluster->n_nodes; i++)
-        if (cluster->nodes[i].devices > 0 && strcmp(cluster->nodes[i].device, "cpu") != 0)
-            return TRANSPORT_nccl;
-    return TRANSPORT_mpi;
-}
-
 bool transport_is_in_order(const struct cluster *cluster) {
-    return transport_of(cluster) == TRANSPORT_nccl;
+    return cluster_transport(cluster) == TRANSPORT_nccl;
 }
 
 bool transport_workers_serve(const struct cluster *cluster) {
-    return transport_of(cluster) == TRANSPORT_gloo;
+    return cluster_transport(cluster) == TRANSPORT_gloo;
 }
 
 static const struct figures *figures_of(const struct cluster *cluster) {
-    return &profiles[transport_of(cluster)];
+    return &profiles[cluster_transport(cluster)];
 }
 
 static bool is_measured(const struct cluster *cluster, enum operation operation) {
@@ -133,7 +123,7 @@ static double measured_or(double measured, double typical) {
 }
 
 struct runtime transport_runtime(const struct cluster *cluster) {
-    const enum transport transport = cluster->n_devices > 1 ? transport_of(cluster) : TRANSPORT_ideal;
+    const enum transport transport = cluster->n_devices > 1 ? cluster_transport(cluster) : TRANSPORT_ideal;
     const struct runtime *measured = &cluster->runtime, *typical = &profiles[transport].runtime;
     const double startup = factor(cluster->startup);
     return (struct runtime){
@@ -162,7 +152,7 @@ static bool is_rdma(const struct node *node) {
 
 static double bytes_per_us(const struct cluster *cluster, bool rdma, double gbit_per_s) {
     double measured = cluster->runtime.goodput;
-    if (measured < 1 || transport_of(cluster) == TRANSPORT_ideal)
+    if (measured < 1 || cluster_transport(cluster) == TRANSPORT_ideal)
         return units_gbit_per_s(gbit_per_s) * measured;
     if (rdma)
         return units_gbit_per_s(gbit_per_s) * RDMA_GOODPUT;
@@ -182,7 +172,7 @@ double transport_link_bytes_per_us(const struct cluster *cluster, const struct l
 
 double transport_nic_latency_us(const struct cluster *cluster, uint32_t node) {
     const struct node *at = &cluster->nodes[node];
-    if (at->nic_latency_us > 0 || transport_of(cluster) == TRANSPORT_ideal)
+    if (at->nic_latency_us > 0 || cluster_transport(cluster) == TRANSPORT_ideal)
         return factor(cluster->startup) * at->nic_latency_us;
     return factor(cluster->startup) * (is_rdma(at) ? TYPICAL_RDMA_LATENCY_US : TYPICAL_TCP_LATENCY_US);
 }
@@ -219,13 +209,13 @@ const char *transport_typical_figures(const struct cluster *cluster, char out[TR
     size_t n = 0;
     out[0] = '\0';
     for (size_t i = 0; i < sizeof figures / sizeof *figures; i++)
-        if (!figures[i].measured && transport_of(cluster) != TRANSPORT_ideal)
+        if (!figures[i].measured && cluster_transport(cluster) != TRANSPORT_ideal)
             n += (size_t)snprintf(out + n, TRANSPORT_FIGURES_TEXT - n, "%s%s", n > 0 ? ", " : "", figures[i].name);
     return out;
 }
 
 struct transport_error transport_known_error(const struct cluster *cluster) {
-    const enum transport transport = transport_of(cluster);
+    const enum transport transport = cluster_transport(cluster);
     if (transport == TRANSPORT_mpi && is_measured(cluster, OPERATION_all_reduce) && cluster->runtime.message_us > 0)
         return MEASURED_MPI;
     return figures_of(cluster)->error;
@@ -234,7 +224,7 @@ struct transport_error transport_known_error(const struct cluster *cluster) {
 /* ---- encodings ---- */
 
 uint32_t transport_encodings(const struct cluster *cluster) {
-    const enum transport transport = transport_of(cluster);
+    const enum transport transport = cluster_transport(cluster);
     const bool encoders = transport == TRANSPORT_mpi || transport == TRANSPORT_ideal;
     return (1u << (encoders ? ENCODING_COUNT : ENCODING_int8)) - 1;
 }

@@ -18,6 +18,7 @@ static void shard_group(const struct draft *d, uint32_t g, enum sharded sharded)
     if (group->algorithm == ALGORITHM_all_gather)
         return;
     group->sharded = sharded;
+    group->reshard_ranks = 0;
     if (sharded && !(RINGS >> group->algorithm & 1))
         group->algorithm = (enum algorithm)draw_bit(d->rng, space_rings(&d->space->options));
 }
@@ -93,8 +94,11 @@ bool move_kept(struct draft *d, const struct group_view *view) {
     if (!strategy_sharded_parameters(&d->strategy) || !pick_groups(d, view, &picked))
         return false;
     const bool kept = draw_chance(d->rng, 0.5);
-    for (uint32_t i = 0; i < picked.n; i++)
-        d->strategy.groups[picked_at(&picked, i)].keeps_gathered = kept;
+    for (uint32_t i = 0; i < picked.n; i++) {
+        struct group *group = &d->strategy.groups[picked_at(&picked, i)];
+        group->keeps_gathered = kept;
+        group->reshard_ranks = 0;
+    }
     return true;
 }
 
@@ -107,6 +111,17 @@ bool move_prefetch(struct draft *d, const struct group_view *view) {
     *ahead = draw_chance(d->rng, 0.3)                 ? draw_prefetch(d)
              : draw_chance(d->rng, 0.5) && before > 0 ? before - 1
                                                       : before + 1; /* sharded_settle knows the most */
+    return true;
+}
+
+/* Another size of shard groups (HSDP), or all devices. */
+bool move_shard_ranks(struct draft *d, const struct group_view *view) {
+    (void)view;
+    const uint32_t n = d->space->cluster->n_devices;
+    const uint32_t ranks = 1 + (uint32_t)rng_below(d->rng, n);
+    if (!strategy_sharded_parameters(&d->strategy) || ranks < 2 || n % ranks > 0)
+        return false;
+    d->strategy.shard_ranks = ranks;
     return true;
 }
 
@@ -130,6 +145,19 @@ static uint32_t at_most(uint32_t prefetch, uint32_t n) {
     return prefetch < n ? prefetch : n;
 }
 
+/* Groups of a parent without replicas, or with others, have come: what does not agree any more goes. */
+static void settle_replicas(const struct space *space, struct strategy *s) {
+    bool others = strategy_sharded_parameters(s) == 0;
+    for (uint32_t g = 0; g < s->n_groups; g++)
+        others |= s->groups[g].sharded == SHARDED_optimizer || s->groups[g].sharded == SHARDED_gradients;
+    if (others)
+        s->shard_ranks = 0;
+    const uint32_t n = strategy_shard_group(s, space->cluster);
+    for (uint32_t g = 0; g < s->n_groups; g++)
+        if (s->groups[g].reshard_ranks > 0 && n % s->groups[g].reshard_ranks > 0)
+            s->groups[g].reshard_ranks = 0;
+}
+
 bool sharded_settle(const struct space *space, struct strategy *s) {
     bool *has_members;
     if (s->n_groups > 0 && !find_members(s, &has_members))
@@ -139,6 +167,7 @@ bool sharded_settle(const struct space *space, struct strategy *s) {
             s->groups[g].sharded = SHARDED_none;
             s->groups[g].keeps_gathered = false;
         }
+    settle_replicas(space, s);
     s->forward_prefetch = at_most(s->forward_prefetch, strategy_deepest_prefetch(s));
     s->backward_prefetch = at_most(s->backward_prefetch, strategy_deepest_prefetch(s));
     if (strategy_sharded_parameters(s) > 0) {

@@ -1,10 +1,12 @@
 #!/bin/bash
-# Sharded parameters ("sharded": "parameters"): refused where they cannot be, gathered and summed right over MPI, and in the
-# lab as fast as predicted. Needs OUT and, for labs, root; prints ok, not ok and skip lines (tests/README.md).
+# Sharded parameters ("sharded": "parameters"): refused where they cannot be, gathered and summed right over MPI and by
+# NCCL, and in the lab as fast as predicted. Needs OUT and, for labs, root; prints ok, not ok and skip lines
+# (tests/README.md).
 # Alone: real trials are timed.
-# Plan: 25
+# Plan: 27
 set -u
 cd "$(dirname "$0")/../.."
+double=$PWD/${OUT:-build/release}/tests/support/syncopate-worker-nccl
 source tests/cli/trials.bash sharded
 
 cat >model.json <<'END'
@@ -64,6 +66,17 @@ for name in layers pairs whole kept late early cut mixed; do
     here $name --iterations 4 --warmup 1
     [ $? = 0 ] && grep -q '"event":"done"' out
     verdict "${name}_are_gathered_and_summed" $? "$(head -c 300 out)"
+    grep -o '"checked":[0-9]*' out >$name.checked
+done
+# The NCCL worker on its stand-ins finds as many samples right.
+for name in early mixed; do
+    if [ -x "$double" ]; then
+        worker=$double here $name --iterations 4 --warmup 1
+        [ $? = 0 ] && [ "$(grep -o '"checked":[0-9]*' out)" = "$(cat $name.checked)" ]
+        verdict "${name}_by_nccl_are_the_same" $? "$(head -c 300 out) $(cat $name.checked)"
+    else
+        echo "skip ${name}_by_nccl_are_the_same: needs the NCCL worker, which CUDA and NCCL are for"
+    fi
 done
 ! here layers --iterations 4 --warmup 1 --fault sum && grep -qE '"event":"error".*(sum|gathered)' out
 verdict a_wrong_part_is_noticed $? "$(head -c 300 out)"

@@ -574,8 +574,7 @@ void session_close(struct session *s) {
 
 static enum status lower_bound(struct session *s, struct error *err) {
     struct bound bound;
-    const enum lossiness lossy = s->options.kept.allow_lossy ? transport_lossiness(s->cluster) : LOSSY_none;
-    enum status st = bound_iteration(s->model, &s->predictor.cost, lossy, &bound, err);
+    enum status st = outcome_bound(&s->options.kept, s->model, &s->predictor.cost, &bound, err);
     if (!st)
         s->lower_bound_us = bound.iteration_us;
     return st;

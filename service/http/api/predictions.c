@@ -289,8 +289,8 @@ static int compare_items(const void *a, const void *b) {
 
 /* A round of updates has no iteration that the bound could hold for. */
 static bool add_bound(cJSON *row, const struct prediction *p, const struct prepared_domain *d) {
-    const double bound_us = d->lossy_bound_us[p->lossy];
-    return (!p->lossy || cJSON_AddNumberToObject(row, "lower_bound_us", bound_us)) &&
+    const double bound_us = bounds_of(&d->bounds, p);
+    return (bounds_is_plain(p) || cJSON_AddNumberToObject(row, "lower_bound_us", bound_us)) &&
            cJSON_AddNumberToObject(row, "gap", bound_us > 0 ? p->iteration_us / bound_us - 1 : 0);
 }
 

@@ -294,7 +294,7 @@ static void plans_of_sharded_variables_meet_a_plain_simulation(void **state) {
     (void)state;
     struct ref *r = malloc(sizeof *r);
     struct fixture f;
-    int compared = 0, sharded = 0;
+    int compared = 0, sharded = 0, within = 0, replicas = 0;
     assert_non_null(r);
     for (int i = 0; i < PLANS; i++) {
         struct rng rng;
@@ -314,14 +314,19 @@ static void plans_of_sharded_variables_meet_a_plain_simulation(void **state) {
             compare(&f, r, (uint64_t)i);
             compared++;
             sharded += plan.ends_in_update;
+            replicas += plan.n_replicas > 0;
+            for (uint32_t m = 0; m < plan.n_messages; m++)
+                within += plan.messages[m].ranks > 0 && !message_is_of_replicas(&plan.messages[m]);
         }
         plan_release(&plan);
         strategy_release(&strategy);
         model_release(&model);
     }
     free(r);
-    printf("%d of %d plans, %d with sharded parameters\n", compared, PLANS, sharded);
-    assert_true(compared > PLANS / 40 && sharded > 0);
+    printf(
+        "%d of %d plans, %d with sharded parameters, %d of them with replicas; %d messages within groups of devices\n",
+        compared, PLANS, sharded, replicas, within);
+    assert_true(compared > PLANS / 40 && sharded > 0 && replicas > 0 && within > 0);
 }
 
 static void plans_whose_pulls_wait_for_their_turn_meet_a_plain_simulation(void **state) {

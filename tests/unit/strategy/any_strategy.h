@@ -153,12 +153,32 @@ static inline bool may_shard(const struct strategy *s, uint32_t g) {
     return any && all;
 }
 
+static inline uint32_t any_divisor(struct rng *rng, uint32_t n) {
+    uint32_t divisor = n > 1 ? 1 + (uint32_t)rng_below(rng, n) : 1;
+    while (n % divisor > 0)
+        divisor--;
+    return divisor;
+}
+
+/* Replicas and parts among fewer devices, where they may be. */
+static inline void any_replicas(struct rng *rng, const struct cluster *cluster, struct strategy *s) {
+    bool others = strategy_sharded_parameters(s) == 0;
+    for (uint32_t g = 0; g < s->n_groups; g++)
+        others |= s->groups[g].sharded == SHARDED_optimizer || s->groups[g].sharded == SHARDED_gradients;
+    const uint32_t ranks = any_divisor(rng, cluster->n_devices);
+    s->shard_ranks = !others && ranks > 1 && coin(rng, 0.7) ? ranks : 0;
+    for (uint32_t g = 0; g < s->n_groups; g++)
+        if (s->groups[g].sharded == SHARDED_parameters && coin(rng, 0.3))
+            s->groups[g].reshard_ranks = any_divisor(rng, strategy_shard_group(s, cluster));
+}
+
 /* Some groups sharded, of those that may be. */
-static inline void any_sharded(struct rng *rng, struct strategy *s, bool parameters) {
+static inline void any_sharded(struct rng *rng, const struct cluster *cluster, struct strategy *s, bool parameters) {
+    const bool alone = parameters && coin(rng, 0.5);
     for (uint32_t g = 0; g < s->n_groups; g++) {
         if (!may_shard(s, g) || coin(rng, 0.4))
             continue;
-        s->groups[g].sharded = coin(rng, 0.5) ? SHARDED_optimizer : SHARDED_gradients;
+        s->groups[g].sharded = alone ? SHARDED_none : coin(rng, 0.5) ? SHARDED_optimizer : SHARDED_gradients;
         if (parameters && coin(rng, 0.7))
             s->groups[g].sharded = SHARDED_parameters;
         s->groups[g].keeps_gathered = coin(rng, 0.3);
@@ -166,6 +186,7 @@ static inline void any_sharded(struct rng *rng, struct strategy *s, bool paramet
     const uint32_t n = strategy_sharded_parameters(s), deepest = n > 1 ? n : 1;
     s->forward_prefetch = (uint32_t)rng_below(rng, deepest + 1);
     s->backward_prefetch = (uint32_t)rng_below(rng, deepest + 1);
+    any_replicas(rng, cluster, s);
 }
 
 /* Not sealed. */
@@ -206,7 +227,7 @@ static inline enum status any_strategy(struct rng *rng, const struct model *mode
     if (!st && !parameters && coin(rng, 0.2))
         return random_slices(rng, model, out, err);
     any_encoders(rng, model, out);
-    any_sharded(rng, out, parameters);
+    any_sharded(rng, cluster, out, parameters);
     return st;
 }
 

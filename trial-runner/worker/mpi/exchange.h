@@ -7,7 +7,8 @@
  *   topk            gather -> take the largest -> those to all -> add -> scatter
  *   halves          gather -> a ring that adds; the other half: a ring that passes on -> scatter
  *   sharded parameters  an all-gather: this device's part -> a ring that passes on -> scatter. A reduce-scatter:
- *                   gather -> a ring that adds; each device keeps its part where it lies
+ *                   gather -> a ring that adds; each device keeps its part where it lies, and with replicas -> a
+ *                   ring of those that have it
  *   hierarchical    gather -> sum at the node's leader -> MPI_Iallreduce between leaders -> back -> scatter
  *   parameter server gather -> [sum at the leader] -> push -> pull -> [back] -> scatter
  *

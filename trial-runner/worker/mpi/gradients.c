@@ -7,6 +7,7 @@
 
 #include "trial-runner/worker/elements.h"
 #include "trial-runner/worker/mpi/convert.h"
+#include "trial-runner/worker/parts.h"
 #include "trial-runner/worker/report.h"
 
 _Static_assert((int)KERNEL_f16 == (int)DTYPE_f16 && (int)KERNEL_bf16 == (int)DTYPE_bf16 &&
@@ -41,9 +42,7 @@ static uint32_t first_sample(const struct gradients *gradients, uint32_t m) {
     const struct message *message = &gradients->plan->messages[m];
     const uint32_t n = layout_sample_count(message);
     uint32_t k = 0;
-    while (k < n && m == gradients->reserved_message &&
-           layout_sample_element(message_piece_bytes(message) / dtype_bytes(message->dtype), n, k) <
-               gradients->reserved)
+    while (k < n && m == gradients->reserved_message && layout_element(message, k) < gradients->reserved)
         k++;
     return k;
 }
@@ -52,10 +51,19 @@ static enum dtype sample_type(const struct gradients *gradients, uint32_t messag
     return gradients->layout.types[(size_t)message * LAYOUT_SAMPLES + k];
 }
 
+uint32_t gradients_sum(const struct gradients *gradients, struct kernel_devices devices, uint32_t iteration, uint32_t m,
+                       uint32_t k) {
+    const struct plan *plan = gradients->plan;
+    return kernel_sum_over(devices, plan->cluster->n_devices, iteration, m, k, plan->messages[m].dtype);
+}
+
 uint32_t gradients_value(const struct gradients *gradients, uint32_t device, uint32_t iteration, uint32_t m,
                          uint32_t k) {
-    const struct plan *plan = gradients->plan;
-    return kernel_value(device, plan->cluster->n_devices, iteration, m, k, plan->messages[m].dtype);
+    return gradients_sum(gradients, (struct kernel_devices){device, 1, 1}, iteration, m, k);
+}
+
+static struct kernel_devices all_devices(const struct gradients *gradients) {
+    return (struct kernel_devices){0, 1, gradients->plan->cluster->n_devices};
 }
 
 static void store(void *place, enum dtype dtype, uint32_t value) {
@@ -68,13 +76,6 @@ bool gradients_is(const void *place, enum dtype dtype, uint32_t value) {
     char wanted[8];
     store(wanted, dtype, value);
     return memcmp(place, wanted, dtype_bytes(dtype)) == 0;
-}
-
-uint32_t gradients_sum(const struct gradients *gradients, uint32_t iteration, uint32_t m, uint32_t k) {
-    uint32_t sum = 0;
-    for (uint32_t device = 0; device < gradients->plan->cluster->n_devices; device++)
-        sum += gradients_value(gradients, device, iteration, m, k);
-    return sum;
 }
 
 bool gradients_sample_is(const struct gradients *gradients, uint32_t m, uint32_t k, uint32_t value) {
@@ -152,13 +153,6 @@ static bool holds_float(const char *place, enum dtype dtype, float value) {
     return dtype == DTYPE_f64 ? memcmp(place, &wide, sizeof wide) == 0 : memcmp(place, &value, sizeof value) == 0;
 }
 
-static enum status wrong_sum(const struct gradients *gradients, uint32_t m, uint32_t k, uint32_t iteration,
-                             struct error *err) {
-    const struct message *message = &gradients->plan->messages[m];
-    return error_set(err, ST_TRIAL, "wrong sum: message %u (%llu bytes), sample %u of %u, iteration %u", m,
-                     (unsigned long long)message->bytes, k, layout_sample_count(message), iteration);
-}
-
 static enum status check_encoded(struct gradients *gradients, uint32_t m, uint32_t iteration, struct error *err) {
     const struct message *message = &gradients->plan->messages[m];
     const uint32_t n = layout_sample_count(message);
@@ -166,7 +160,7 @@ static enum status check_encoded(struct gradients *gradients, uint32_t m, uint32
     proof_next(&gradients->proof, gradients->plan, m, iteration, wanted);
     for (uint32_t k = 0; k < n; k++)
         if (!holds_float(gradients->data + samples_of(gradients, m)[k], message->dtype, wanted[k]))
-            return wrong_sum(gradients, m, k, iteration, err);
+            return part_wrong(gradients->plan, m, k, all_devices(gradients), iteration, err);
     gradients->checked += n;
     return ST_OK;
 }
@@ -176,8 +170,8 @@ enum status gradients_check(struct gradients *gradients, uint32_t m, uint32_t it
     if (gradients->plan->messages[m].encoder)
         return check_encoded(gradients, m, iteration, err);
     for (uint32_t k = first; k < n; k++) {
-        if (!gradients_sample_is(gradients, m, k, gradients_sum(gradients, iteration, m, k)))
-            return wrong_sum(gradients, m, k, iteration, err);
+        if (!gradients_sample_is(gradients, m, k, gradients_sum(gradients, all_devices(gradients), iteration, m, k)))
+            return part_wrong(gradients->plan, m, k, all_devices(gradients), iteration, err);
     }
     gradients->checked += n - first;
     return ST_OK;

@@ -12,9 +12,8 @@
 #include "trial-runner/worker/mpi/blocks.h"
 #include "trial-runner/worker/report.h"
 
-static uint64_t block_of(const struct message *message, uint32_t n, uint32_t k) {
-    const uint64_t elements = message_piece_bytes(message) / dtype_bytes(message->dtype);
-    return layout_sample_element(elements, n, k) / (uint64_t)message->figure;
+static uint64_t block_of(const struct message *message, uint32_t k) {
+    return layout_element(message, k) / (uint64_t)message->figure;
 }
 
 /* What is left of value k of those of samples first .. end - 1, which lie in one block. */
@@ -44,9 +43,9 @@ static float of_blocks(const struct plan *plan, uint32_t m, uint32_t iteration, 
     const uint32_t n = layout_sample_count(message), n_devices = plan->cluster->n_devices;
     float values[LAYOUT_SAMPLES], sums[LAYOUT_SAMPLES] = {0};
     uint32_t first = k, end = k + 1;
-    while (first > 0 && block_of(message, n, first - 1) == block_of(message, n, k))
+    while (first > 0 && block_of(message, first - 1) == block_of(message, k))
         first--;
-    while (end < n && block_of(message, n, end) == block_of(message, n, k))
+    while (end < n && block_of(message, end) == block_of(message, k))
         end++;
     for (uint32_t device = 0; device < n_devices; device++) {
         for (uint32_t j = first; j < end; j++)
