@@ -64,14 +64,14 @@ static int compare_pieces(const void *a, const void *b) {
     return (x->offset_bytes > y->offset_bytes) - (x->offset_bytes < y->offset_bytes);
 }
 
-/* Sorted by variable and offset, the pieces of what is not gathered must be gapless and end where each gradient ends.
+/* Sorted by variable and offset, the pieces of what sums gradients must be gapless and end where each gradient ends.
  */
 static void check_cover(const struct plan *plan, const struct strategy *s) {
     struct piece *pieces = malloc((plan->n_pieces + 1) * sizeof *pieces);
     uint32_t n = 0, p = 0;
     assert_non_null(pieces);
     for (uint32_t m = 0; m < plan->n_messages; m++)
-        for (uint32_t i = 0; i < plan->messages[m].n_pieces && plan->messages[m].half != HALF_gather; i++)
+        for (uint32_t i = 0; i < plan->messages[m].n_pieces && message_brings_gradients(&plan->messages[m]); i++)
             pieces[n++] = plan->pieces[plan->messages[m].first_piece + i];
     qsort(pieces, n, sizeof *pieces, compare_pieces);
     for (uint32_t v = 0; v < s->n_variables; v++) {
