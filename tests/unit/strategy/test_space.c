@@ -243,7 +243,7 @@ static void neighbour_steps_connect_all_ways_to_shard(void **state) {
     o.whole_messages = o.usual_credit = true;
     o.sharded = space_sharded_up_to(SHARDED_parameters);
     fixture_open(&f, two_variables, two_nodes, &o);
-    assert_int_equal(count_by_walking(&f.space, 40000),
+    assert_int_equal(count_by_walking(&f.space, 100000),
                      (3 + 2 * 2 * 2) + (3 * 3) + 2 * (2 * 3) * (2 * 2) + (2 * 2) * (3 * 3));
     fixture_close(&f);
     o.sharded = space_sharded_up_to(SHARDED_gradients);
