@@ -90,6 +90,7 @@ static void describe_schedule(const struct survey *s, struct features *out) {
     GLOBAL(out, log2_slices) = feature_log2(strategy->n_slices);
     GLOBAL(out, cross_iteration) = strategy->cross_iteration;
     if (strategy_sharded_parameters(strategy) > 0) {
+        GLOBAL(out, log2_shard_group) = feature_log2(strategy_shard_group(strategy, s->cost->cluster));
         GLOBAL(out, log2_forward_prefetch) = feature_log2(strategy->forward_prefetch);
         GLOBAL(out, log2_backward_prefetch) = feature_log2(strategy->backward_prefetch);
     }

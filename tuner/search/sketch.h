@@ -52,6 +52,7 @@
     X(sharded_optimizer_share, SHARDING)                                                                               \
     X(sharded_gradients_share, SHARDING)                                                                               \
     X(sharded_parameters_share, SHARDING)                                                                              \
+    X(log2_shard_group, SHARDING)                                                                                      \
     X(kept_share, SHARDING)                                                                                            \
     X(log2_forward_prefetch, SHARDING)                                                                                 \
     X(log2_backward_prefetch, SHARDING)                                                                                \

@@ -326,6 +326,7 @@ static void what_is_sharded_kept_gathered_ahead_and_encoded(void **state) {
     GLOBAL_COUNTS(&in, log2_gathers, 2);
     GLOBAL_COUNTS(&in, log2_forward_prefetch, 0);
     GLOBAL_COUNTS(&in, log2_backward_prefetch, 1);
+    GLOBAL_COUNTS(&in, log2_shard_group, 3);
     static const double halves[] = {0, 0, 1}, shards[] = {0, 1, 0}, int8[] = {1, 0, 0};
     for (size_t row = ROW_C; row <= ROW_A; row++) {
         SHARD_IS(&in, row, sharded_optimizer, halves[row]);
