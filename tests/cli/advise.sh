@@ -10,7 +10,7 @@ trap 'rm -rf "$dir"' EXIT
 cd "$dir"
 
 check advise_answers_for_each_memory 0 "With 762.9 MiB: FSDP" "$syncopate" advise bert-large v100-16x10g --memory 16GB,800MB
-check and_where_all_fits_it_is_the_fastest 0 "With 14.9 GiB: FSDP" "$syncopate" advise bert-large v100-16x10g --memory 16GB
+check and_where_all_fits_it_is_the_fastest 0 "With 14.9 GiB: HSDP" "$syncopate" advise bert-large v100-16x10g --memory 16GB
 check advise_says_what_memory_leaves_out 0 'the model has no "optimizer"' "$syncopate" advise mlp-small lab-4x1g
 check advise_says_the_smallest 0 "The smallest memory at which anything fits" "$syncopate" advise mlp-small lab-4x1g
 check what_fits_nowhere_is_said 0 ": nothing fits" "$syncopate" advise mlp-small lab-4x1g --memory 1KiB
