@@ -18,11 +18,11 @@
 #include "cli/paths.h"
 #include "cli/remote.h"
 #include "cli/remote_predict.h"
-#include "cli/simulation.h"
-#include "cli/sweep.h"
 #include "cli/table.h"
 #include "strategy/baselines/pytorch_ddp.h"
 #include "strategy/cost/transport.h"
+#include "tuner/predict/simulation.h"
+#include "tuner/predict/sweep.h"
 
 struct request {
     const char *paths, *baselines, *buckets, *trace, *kind, *sweep, *all_reduce, *csv, *plot, *measure;

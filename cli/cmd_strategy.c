@@ -104,6 +104,8 @@ static const char *sharded_text(const struct group *group) {
         [SHARDED_gradients] = ", in halves, sharded gradients",
         [SHARDED_parameters] = ", sharded parameters",
     };
+    if (group->reshard_ranks > 0)
+        return ", sharded parameters, kept in parts";
     return group->keeps_gathered ? ", sharded parameters, kept" : words[group->sharded];
 }
 
@@ -182,6 +184,13 @@ static void show_schedule(const struct strategy *s) {
     if (strategy_sharded_parameters(s))
         text_print(stdout, "groups gathered ahead: %u in the forward pass, %u in the backward pass\n",
                    s->forward_prefetch, s->backward_prefetch);
+    if (s->shard_ranks)
+        text_print(stdout, "shards: among %u devices each, whose sums their replicas add up\n", s->shard_ranks);
+    for (uint32_t g = 0; g < s->n_groups; g++)
+        if (s->groups[g].reshard_ranks) {
+            text_print(stdout, "kept in parts between the passes: among %u devices\n", s->groups[g].reshard_ranks);
+            break;
+        }
 }
 
 static void show_consistency(const struct looked_at *l) {
@@ -323,7 +332,7 @@ static void diff_consistency(const struct strategy *a, const struct strategy *b,
     free(y);
 }
 
-static void diff_prefetch(const char *what, uint32_t a, uint32_t b, struct table *table) {
+static void diff_number(const char *what, uint32_t a, uint32_t b, struct table *table) {
     if (a == b)
         return;
     table_cell(table, "%s", what);
@@ -354,8 +363,9 @@ static void diff_schedule(const struct strategy *a, const struct strategy *b, st
         table_cell(table, "%s", a->cross_iteration ? "yes" : "no");
         table_cell(table, "%s", b->cross_iteration ? "yes" : "no");
     }
-    diff_prefetch("forward_prefetch", a->forward_prefetch, b->forward_prefetch, table);
-    diff_prefetch("backward_prefetch", a->backward_prefetch, b->backward_prefetch, table);
+    diff_number("forward_prefetch", a->forward_prefetch, b->forward_prefetch, table);
+    diff_number("backward_prefetch", a->backward_prefetch, b->backward_prefetch, table);
+    diff_number("shard_ranks", a->shard_ranks, b->shard_ranks, table);
     if (a->n_groups != b->n_groups) {
         table_cell(table, "groups");
         table_cell(table, "%u", a->n_groups);

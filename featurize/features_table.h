@@ -81,6 +81,7 @@
     X(encoded_share, "share", knob, "encoded, of bytes")                                                               \
     X(int8_share, "share", knob, "encoded as int8 in blocks, of bytes")                                                \
     X(topk_share, "share", knob, "encoded as their largest elements, of bytes")                                        \
+    X(powersgd_share, "share", knob, "encoded as products of thin matrices, of bytes")                                 \
     X(sharded_optimizer_share, "share", knob, "all-reduced in halves, the optimizer sharded, of bytes")                \
     X(sharded_gradients_share, "share", knob, "the same, gradients sharded too, of bytes")                             \
     X(sharded_parameters_share, "share", knob, "parameters sharded, of bytes")                                         \
@@ -154,6 +155,7 @@
     X(encoding_bf16, "flag", "travels as bf16")                                                                        \
     X(encoding_int8, "flag", "travels as int8 in blocks")                                                              \
     X(encoding_topk, "flag", "its largest elements travel")                                                            \
+    X(encoding_powersgd, "flag", "a product of thin matrices travels")                                                 \
     X(sharded_optimizer, "flag", "cc: in halves, the optimizer sharded")                                               \
     X(sharded_gradients, "flag", "cc: the same, gradients sharded too")                                                \
     X(sharded_parameters, "flag", "cc: parameters sharded")                                                            \

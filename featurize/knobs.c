@@ -63,6 +63,7 @@ static void describe_variables(const struct survey *s, struct features *out) {
     GLOBAL(out, encoded_share) = feature_share(c.encoded, c.bytes);
     GLOBAL(out, int8_share) = feature_share(c.encoded_as[ENCODING_int8], c.bytes);
     GLOBAL(out, topk_share) = feature_share(c.encoded_as[ENCODING_topk], c.bytes);
+    GLOBAL(out, powersgd_share) = feature_share(c.encoded_as[ENCODING_powersgd], c.bytes);
     for (int k = SHARDED_optimizer; k < SHARDED_COUNT; k++)
         out->global[FEATURE_GLOBAL_sharded_optimizer_share + k - SHARDED_optimizer] =
             feature_share(c.sharded[k], c.bytes);

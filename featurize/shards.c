@@ -169,17 +169,14 @@ static double partition_bytes(const struct survey *s, const struct variable_sync
     return bytes ? fmin((double)bytes, all) : all;
 }
 
-/* 0, of an encoding without a flag: its bytes tell. */
-static const enum feature_shard encoding_features[ENCODING_COUNT] = {[ENCODING_none] = FEATURE_SHARD_encoding_none,
-                                                                     [ENCODING_f16] = FEATURE_SHARD_encoding_f16,
-                                                                     [ENCODING_bf16] = FEATURE_SHARD_encoding_bf16,
-                                                                     [ENCODING_int8] = FEATURE_SHARD_encoding_int8,
-                                                                     [ENCODING_topk] = FEATURE_SHARD_encoding_topk};
+static const enum feature_shard encoding_features[ENCODING_COUNT] = {
+    [ENCODING_none] = FEATURE_SHARD_encoding_none, [ENCODING_f16] = FEATURE_SHARD_encoding_f16,
+    [ENCODING_bf16] = FEATURE_SHARD_encoding_bf16, [ENCODING_int8] = FEATURE_SHARD_encoding_int8,
+    [ENCODING_topk] = FEATURE_SHARD_encoding_topk, [ENCODING_powersgd] = FEATURE_SHARD_encoding_powersgd};
 
 static void write_sync(const struct survey *s, const struct variable_sync *sync, double *row) {
     SET(row, server, sync->kind == SYNC_PARAMETER_SERVER);
-    if (encoding_features[sync->encoding])
-        row[encoding_features[sync->encoding]] = 1;
+    row[encoding_features[sync->encoding]] = 1;
     SET(row, log2_partition, feature_log2(partition_bytes(s, sync)));
     SET(row, log2_shards, log2(sync->shards));
     SET(row, cut_axis, sync->shards > 1 ? sync->axis + 1 : 0);

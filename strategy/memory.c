@@ -148,31 +148,27 @@ static void share_out(struct ledger *l, const struct message *m) {
     if (!message_is_of_shards(m))
         return;
     keep_always(l, MEMORY_parameters, part * width);
-    keep(l, MEMORY_gradients, part * width, after(m->ready), after(l->plan->n_steps - 1));
+    keep(l, MEMORY_gradients, part * width, end_of(l, m),
+         after(l->plan->n_steps - 1)); /* until then it is what comes in */
 }
 
-/* Until when the message needs the gradients in it, and how large they are. */
+/* Until when the message needs the gradients in it, and how large they are. Those of sharded parameters go as they are
+ * packed, which is after the step: what was gathered for it is free by then, as in FSDP2. */
 static void note_gradients(struct ledger *l, const struct message *m) {
     for (uint32_t i = 0; i < m->n_pieces; i++) {
         const struct piece *piece = &pieces_of(l, m)[i];
         const uint32_t v = piece->variable, made = at(l->plan->step_of[l->plan->model->variables[v].producer]);
-        const uint32_t until = message_is_of_shards(m) && is_fused(m) ? after(m->ready) : end_of(l, m);
+        const uint32_t until = message_is_of_shards(m) && is_fused(m) ? after(m->ready) + 1 : end_of(l, m);
         if (l->grads[v] == 0 || is_later(l, until, l->grads_until[v], made + 1))
             l->grads_until[v] = until;
         l->grads[v] += own_bytes(l, m, piece);
     }
 }
 
-/* Packing needs the gradients and the buffer for a moment. Those of sharded parameters go with that moment, so it
- * counts to the step that made the last of them. */
-static uint32_t start_of(const struct message *m) {
-    return message_is_of_shards(m) ? at(m->ready) : after(m->ready);
-}
-
 /* The run of bytes that a message is gathered into, where it has one. */
 static void keep_buffer(struct ledger *l, const struct message *m) {
     const bool capped = is_whole_all_reduce(m) && !sums_in_node(l, m);
-    const uint32_t from = start_of(m);
+    const uint32_t from = after(m->ready);
     if (m->encoder || !is_fused(m))
         return;
     keep(l, capped ? LANE_fused : MEMORY_buffers, m->bytes - m->encoded_bytes, from, end_of(l, m));
@@ -184,7 +180,7 @@ static void keep_buffer(struct ledger *l, const struct message *m) {
 /* An encoder reads one run of f32, which the sum comes back to. What is encoded lies beside that, with the parts that
  * come in. The credit counts other bytes, so it limits none of this. */
 static void keep_encoder(struct ledger *l, const struct message *m) {
-    const uint32_t n = l->plan->cluster->n_devices, from = start_of(m), until = end_of(l, m);
+    const uint32_t n = l->plan->cluster->n_devices, from = after(m->ready), until = end_of(l, m);
     const uint64_t elements = elements_of(m);
     if (!m->encoder)
         return;
@@ -193,6 +189,13 @@ static void keep_encoder(struct ledger *l, const struct message *m) {
     if (m->encoder == ENCODING_topk) {
         keep(l, MEMORY_encoding, times(m->bytes, n), from, until);
         keep_always(l, MEMORY_encoding, elements * sizeof(float)); /* what did not travel yet */
+        return;
+    }
+    if (m->encoder == ENCODING_powersgd) {
+        const uint64_t first = m->bytes - m->second_bytes, largest = first > m->second_bytes ? first : m->second_bytes;
+        const uint64_t part = (largest / sizeof(float) + n - 1) / n * sizeof(float);
+        keep(l, MEMORY_encoding, m->bytes + times(part, n), from, until);
+        keep_always(l, MEMORY_encoding, elements * sizeof(float) + m->second_bytes); /* with Q of the last iteration */
         return;
     }
     keep(l, MEMORY_encoding, m->bytes + times(encoder_part_bytes(m->encoder, m->figure, elements, n), n), from, until);
@@ -207,7 +210,7 @@ static void keep_replicas(struct ledger *l, const struct message *m) {
 /* What comes in to be added. */
 static void keep_incoming(struct ledger *l, const struct message *m) {
     if (m->half == HALF_scatter)
-        keep(l, MEMORY_buffers, largest_part(l, m) * dtype_bytes(m->dtype), start_of(m), end_of(l, m));
+        keep(l, MEMORY_buffers, largest_part(l, m) * dtype_bytes(m->dtype), after(m->ready), end_of(l, m));
     if (sums_in_node(l, m))
         keep(l, MEMORY_buffers, times(m->bytes, l->most_in_node - 1), after(m->ready), end_of(l, m));
     if (m->kind == SYNC_ALL_REDUCE && m->algorithm == ALGORITHM_all_gather) {
@@ -290,12 +293,15 @@ static void put_gathered(struct ledger *l) {
 
 /* Where parts are equal, what the devices do not divide is copied into a padded run, be it one variable's. */
 static void keep_padding(struct ledger *l, const struct message *m) {
-    const uint64_t padded = times(largest_part(l, m) * dtype_bytes(m->dtype), l->plan->cluster->n_devices);
+    const uint64_t parts = m->ranks ? m->ranks : l->plan->cluster->n_devices;
+    const uint64_t padded = times(largest_part(l, m) * dtype_bytes(m->dtype), parts);
     const uint64_t more = padded - (is_fused(m) ? m->bytes : 0);
-    if (!l->equal_parts || padded == m->bytes || m->half == HALF_none || message_is_second_half(m))
+    const bool has_run =
+        m->half == HALF_scatter || message_gathers_parameters(m); /* of second halves the first has it */
+    if (!l->equal_parts || padded == m->bytes || !has_run)
         return;
     const bool gathers = m->half == HALF_gather;
-    keep(l, MEMORY_buffers, more, gathers ? after(m->ready) : start_of(m), gathers ? after(m->gate) : end_of(l, m));
+    keep(l, MEMORY_buffers, more, after(m->ready), gathers ? after(m->gate) : end_of(l, m));
 }
 
 static void put_messages(struct ledger *l) {

@@ -11,8 +11,9 @@
  *   parameters   the variables; of sharded ones the device's part
  *   gradients    of a variable from the step that makes it until all of its messages have ended: frameworks free it
  *                with the update (torch: zero_grad(set_to_none=True)). Of a sparse one that moves rows these rows.
- *                Where parameters are sharded the gradient goes as its message is packed, at the step that makes the
- *                last gradient of the group. The device's part of the sum stays from there through the update
+ *                Where parameters are sharded the gradient goes as its message is packed, after the step that makes the
+ *                last gradient of the group, when what was gathered for the group is free again (so does FSDP2). The
+ *                device's part of the sum stays from the message's gate through the update
  *   optimizer    its states and master copies (strategy/optimizer.h); of messages in halves the device's part
  *   gathered     what all-gathers bring of sharded parameters: from its message on, or from when it is unpacked. Until
  *                the last forward step that reads one of its variables if it is gathered again, else until the group's
@@ -22,19 +23,22 @@
  *                gathered, until it is unpacked as the gate opens. And what comes in to be added: a device's part in a
  *                reduce-scatter, a part of that part among replicas (until the update), whole messages of the other
  *                devices at the first of a node, rows of all devices under all_gather. Of whole all-reduces no more
- * than the credit lets go at once. Under NCCL halves and messages of sharded parameters are padded to equal parts, and
- * that run is there for one variable too where the devices do not divide its elements encoding     such a run where
- * gradients travel in f16 or bf16, within the same credit. With an encoder (strategy/encoder.h) what is encoded, and
- * the parts of all devices that come in to be added, whatever the credit, which counts other bytes. Of topk what all
- * devices sent, and always an f32 for each element, of what did not travel yet. What an encoder reads is a run of f32
- * among the buffers, unless it is one gradient of f32 activations  of a forward operator from its step until that of
- * the backward operator which uses them last
+ *                than the credit lets go at once. Under NCCL halves and messages of sharded parameters are padded to
+ *                equal parts, and that run is there for one variable too where the devices do not divide its elements
+ *   encoding     such a run where gradients travel in f16 or bf16, within the same credit. With an encoder
+ *                (strategy/encoder.h) what is encoded, and the parts of all devices that come in to be added, whatever
+ *                the credit, which counts other bytes. Of topk what all devices sent. Of topk and powersgd always an
+ *                f32 for each element, of what did not travel yet, and of powersgd all Q. What an encoder reads is a
+ *                run of f32 among the buffers, unless it is one gradient of f32
+ *   activations  of a forward operator from its step until that of the backward operator which uses them last
  *
  * A device's part of a message is the largest: its elements, or blocks of an encoder, divided by the devices that
  * share it, rounded up. In a node of several devices the first one is meant, of the node that has most; all others need
- * less. On a server: the sums of its messages, and the pushes that come in to be added: each worker's at once, unless
- * the credit lets fewer go. Not counted: the sample batch, what operators need while they run, the library's own
- * buffers, the CUDA context (some hundred MB), and what an allocator loses between blocks. */
+ * less.
+ * On a server: the sums of its messages, and the pushes that come in to be added: each worker's at once, unless the
+ * credit lets fewer go.
+ * Not counted: the sample batch, what operators need while they run, the library's own buffers, the CUDA context (some
+ * hundred MB), and what an allocator loses between blocks. */
 #ifndef STRATEGY_MEMORY_H
 #define STRATEGY_MEMORY_H
 

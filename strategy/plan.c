@@ -190,8 +190,9 @@ static void encode_message(struct message *open) {
     if (!open->encoder)
         return;
     open->unencoded_bytes = open->bytes;
-    open->bytes = open->encoded_bytes =
-        encoder_bytes(open->encoder, open->figure, open->bytes / dtype_bytes(open->dtype));
+    if (open->encoder != ENCODING_powersgd)
+        open->encoded_bytes = encoder_bytes(open->encoder, open->figure, open->bytes / dtype_bytes(open->dtype));
+    open->bytes = open->encoded_bytes;
 }
 
 /* Whether a second half or an all-reduce among replicas follows it. */
@@ -211,9 +212,18 @@ static void close_message(struct lowering *low) {
     low->open.bytes = 0;
 }
 
+/* The open message has all of this variable, by powersgd. */
+static void count_thin(struct message *open, const struct variable *v) {
+    const uint64_t second = encoder_second_elements(v, open->figure) * sizeof(float);
+    open->encoded_bytes += encoder_first_elements(v, open->figure) * sizeof(float) + second;
+    open->second_bytes += second;
+}
+
 /* `bytes` of the open message are of this variable. */
 static void count_encoded(struct lowering *low, uint32_t variable, uint64_t bytes) {
     enum dtype own = low->plan->model->variables[variable].dtype;
+    if (low->open.encoder == ENCODING_powersgd)
+        count_thin(&low->open, &low->plan->model->variables[variable]);
     if (own == low->open.dtype)
         return;
     low->open.encoded_bytes += bytes;
@@ -225,7 +235,7 @@ static void append_piece(struct lowering *low, const struct message *like, uint3
     struct message *open = &low->open;
     if (!open->bytes) {
         *open = *like;
-        open->bytes = open->encoded_bytes = open->unencoded_bytes = 0;
+        open->bytes = open->encoded_bytes = open->unencoded_bytes = open->second_bytes = 0;
         open->first_piece = (uint32_t)low->n_pieces;
         open->ready = low->times ? low->times->ready : 0;
         open->gate = low->times ? low->times->gate : UINT32_MAX;

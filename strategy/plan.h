@@ -119,7 +119,8 @@ struct message {
     double figure;         /* of the encoder */
     /* Of the gradients in it that are encoded: bytes on the wire, a part of `bytes`, and bytes before encoding. */
     uint64_t encoded_bytes, unencoded_bytes;
-    uint32_t fifo_rank; /* its place in the order of readiness: 0 is ready first */
+    uint64_t second_bytes; /* powersgd: of `bytes`, those of the second all-reduce; else 0 */
+    uint32_t fifo_rank;    /* its place in the order of readiness: 0 is ready first */
     uint32_t first_piece, n_pieces;
 };
 

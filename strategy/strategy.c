@@ -20,11 +20,9 @@ const char *encoding_name(enum encoding encoding) {
 }
 
 enum lossiness encoding_lossiness(enum encoding encoding) {
-    static const enum lossiness lossiness[] = {[ENCODING_none] = LOSSY_none,
-                                               [ENCODING_f16] = LOSSY_half,
-                                               [ENCODING_bf16] = LOSSY_half,
-                                               [ENCODING_int8] = LOSSY_byte,
-                                               [ENCODING_topk] = LOSSY_any};
+    static const enum lossiness lossiness[] = {
+        [ENCODING_none] = LOSSY_none, [ENCODING_f16] = LOSSY_half, [ENCODING_bf16] = LOSSY_half,
+        [ENCODING_int8] = LOSSY_byte, [ENCODING_topk] = LOSSY_any, [ENCODING_powersgd] = LOSSY_any};
     return lossiness[encoding];
 }
 

@@ -49,9 +49,13 @@
  *     "encoding"         in which its gradient travels: none (default), f16 or bf16; or an object of an encoder
  *                        (strategy/encoder.h), whose groups have no "algorithm" and no "sharded":
  *       "kind"             int8: 8-bit integers in blocks that share a scale. topk: the elements of largest size
- *                          alone; what does not travel is added to the next iteration's gradient
+ *                          alone; what does not travel is added to the next iteration's gradient. powersgd: as the
+ *                          product of two thin matrices; likewise. Its variables are whole, in a group without
+ *                          "partition_bytes"
  *       "block_size"       of int8: how many elements share a scale, 8 to 65536; default 256
  *       "part"             of topk: the part of a message's elements that travels, 1e-6 to 0.5; default 0.01
+ *       "rank"             of powersgd: columns of the thin matrices, 1 to 256, no more than a variable has rows or
+ *                          columns; default 1
  *     "sync"             "kind" is all_reduce, with "group" id of its group, or parameter_server, with
  *       "servers"          names of nodes; shard k lives on server k mod their number
  *       "local_reduction"  whether devices of a node sum first, so that one push a node is sent; default true
@@ -96,7 +100,7 @@ enum policy {
         POLICY_COUNT
 };
 
-#define ENCODING_TABLE(X) X(none) X(f16) X(bf16) X(int8) X(topk)
+#define ENCODING_TABLE(X) X(none) X(f16) X(bf16) X(int8) X(topk) X(powersgd)
 enum encoding {
 #define X(name) ENCODING_##name,
     ENCODING_TABLE(X)

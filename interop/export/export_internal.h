@@ -36,7 +36,7 @@ struct form {
 typedef enum status export_function(struct form *f, struct error *err);
 export_function export_pytorch_ddp, export_pytorch_hook, export_fsdp2, export_horovod, export_deepspeed,
     export_tensorflow, export_xla, export_byteps, export_bytescheduler, export_nccl, export_autodist, export_megatron,
-    export_torchtitan, export_accelerate;
+    export_torchtitan, export_accelerate, export_fsdp2_code;
 
 /* ---- files ---- */
 
@@ -72,6 +72,8 @@ enum ability {
     CAN_GATHER = 2048,     /* sparse gradients by all-gather */
     CAN_SHARE = 4096,      /* several served variables in one push */
     CAN_KEEP_PARTS = 8192, /* says "sharded", or notes itself what it cannot say of it */
+    CAN_REPLICATE = 16384, /* "shard_ranks" */
+    CAN_RESHARD = 32768,   /* "reshard_after_forward" of so many devices */
     /* form_note_made has compared both */
     CAN_BE_COMPARED = CAN_PARTITION | CAN_KEEP_PARTS,
 };
@@ -89,6 +91,10 @@ bool form_same_groups(struct form *f, const struct strategy *made);
 
 /* What the group with the most parts kept apart has sharded. */
 enum sharded form_sharded(const struct form *f);
+
+/* Among how many devices each group that is gathered twice keeps its parts between the passes; 0: all that share the
+ * shards, UINT32_MAX: groups differ. */
+uint32_t form_reshard_ranks(const struct form *f);
 
 /* The algorithm that all groups share, and the encoding that all variables share, served ones too; -1: they differ. */
 int form_algorithm(const struct form *f);

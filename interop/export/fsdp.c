@@ -5,7 +5,7 @@
  * nothing shards parameters, both train by DistributedDataParallel, with buckets that nobody can set: torchtitan's have
  * 100 MiB, Accelerate's those of PyTorch.
  *
- * torchtitan: the table [parallelism] of its configuration.
+ * torchtitan: the table [parallelism] of its configuration, with replicas as data_parallel_replicate_degree.
  * Accelerate: the file of `accelerate launch --config_file`. Which class a block is, it takes from the model
  * (_no_split_modules, as models of transformers have it), unless fsdp_transformer_layer_cls_to_wrap is added. Without
  * classes nothing but the embedding and the tail is wrapped; NO_WRAP does the same, so it has no use here.
@@ -38,7 +38,8 @@ static enum status distance_to(struct form *f, const struct way *way, uint64_t *
 }
 
 /* The nearest of the ways, the first of equals; what it would make is noted. */
-static enum status choose(struct form *f, size_t n, const struct way *ways, const struct way **out, struct error *err) {
+static enum status choose(struct form *f, size_t n, const struct way *ways, unsigned can, const struct way **out,
+                          struct error *err) {
     uint64_t best = UINT64_MAX;
     struct strategy made;
     for (size_t i = 0; i < n; i++) {
@@ -54,7 +55,7 @@ static enum status choose(struct form *f, size_t n, const struct way *ways, cons
         return st;
     form_note_made(f, &made);
     strategy_release(&made);
-    form_note_rest(f, CAN_ALL_REDUCE | CAN_BE_COMPARED);
+    form_note_rest(f, CAN_ALL_REDUCE | CAN_BE_COMPARED | can);
     return ST_OK;
 }
 
@@ -88,9 +89,10 @@ enum status export_torchtitan(struct form *f, struct error *err) {
     const struct way *way = NULL;
     struct strategy made;
     if (form_sharded(f) == SHARDED_parameters) {
-        enum status st = choose(f, sizeof ways / sizeof ways[0], ways, &way, err);
+        const uint32_t ranks = f->strategy->shard_ranks;
+        enum status st = choose(f, sizeof ways / sizeof ways[0], ways, CAN_REPLICATE, &way, err);
         if (!st)
-            write_torchtitan(f, 1, -1, way->words);
+            write_torchtitan(f, ranks ? f->cluster->n_devices / ranks : 1, ranks ? (int)ranks : -1, way->words);
         return st;
     }
     write_torchtitan(f, f->cluster->n_devices, 1, NULL);
@@ -119,7 +121,7 @@ enum status export_accelerate(struct form *f, struct error *err) {
     const struct way *way = NULL;
     struct strategy made;
     if (form_sharded(f) == SHARDED_parameters) {
-        enum status st = choose(f, sizeof ways / sizeof ways[0], ways, &way, err);
+        enum status st = choose(f, sizeof ways / sizeof ways[0], ways, 0, &way, err);
         if (!st)
             write_accelerate(f, "FSDP", way);
         return st;

@@ -98,6 +98,12 @@ void form_note_rest(struct form *f, unsigned can) {
         else
             form_note(f, EXPORT_LOSS_CREDIT, "one message may be in flight");
     }
+    if (s->shard_ranks && !(can & CAN_REPLICATE))
+        form_note(f, EXPORT_LOSS_REPLICAS, "%u devices share the parameters, which have %u replicas", s->shard_ranks,
+                  f->cluster->n_devices / s->shard_ranks);
+    if (form_reshard_ranks(f) && !(can & CAN_RESHARD))
+        form_note(f, EXPORT_LOSS_RESHARD,
+                  "between the passes fewer devices keep the parts of some groups, and gather them again");
     if (s->cross_iteration && !(can & CAN_CROSS))
         form_note(f, EXPORT_LOSS_CROSS_ITERATION,
                   "messages run on into the next forward pass, where this framework waits for all");

@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/work.h"
 #include "strategy/baselines/baselines.h"
 #include "strategy/baselines/builder.h"
 #include "strategy/baselines/layers.h"
@@ -85,7 +86,9 @@ static enum status build(struct site *site, struct wrapped *out, struct error *e
     struct plan plan;
     struct memory memory;
     site->layers.chain.budget = out->rule_budget;
-    enum status st = wrapping_best(&site->layers.chain, &site->costs, LABELS, &site->arena, &wrapping, err);
+    enum status st = work_check(err);
+    if (!st)
+        st = wrapping_best(&site->layers.chain, &site->costs, LABELS, &site->arena, &wrapping, err);
     if (!st)
         st = strategy_init(&s, "fsdp-optimal", site->model, site->model->n_variables, err);
     if (st)

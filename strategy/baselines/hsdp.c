@@ -24,15 +24,6 @@ static uint32_t devices_within_nodes(const struct cluster *cluster) {
 
 enum status baseline_hsdp(const struct model *model, const struct cost *cost, struct strategy *out, struct error *err) {
     const uint32_t ranks = devices_within_nodes(cost->cluster);
-    struct strategy s;
-    enum status st = fsdp_build(model, cost->cluster, FSDP_WRAP_blocks, FSDP_KEEP_last, "hsdp", &s, err);
-    if (st)
-        return st;
-    s.shard_ranks = ranks > 1 ? ranks : 0;
-    st = strategy_seal(&s, model, cost->cluster, err);
-    if (st)
-        strategy_release(&s);
-    else
-        *out = s;
-    return st;
+    return fsdp_build_replicas(model, cost->cluster, FSDP_WRAP_blocks, FSDP_KEEP_last, ranks > 1 ? ranks : 0, "hsdp",
+                               out, err);
 }

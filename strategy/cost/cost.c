@@ -181,6 +181,7 @@ static void find_figures(struct cost *cost) {
     cost->encode_bytes_per_us = rate_or_free(units_gbyte_per_s(cost->runtime.encode_gbyte_per_s));
     cost->int8_bytes_per_us = rate_or_free(units_gbyte_per_s(cost->runtime.int8_gbyte_per_s));
     cost->topk_bytes_per_us = rate_or_free(units_gbyte_per_s(cost->runtime.topk_gbyte_per_s));
+    cost->powersgd_bytes_per_us = rate_or_free(units_gbyte_per_s(cost->runtime.powersgd_gbyte_per_s));
     cost->direct_per_byte_us = cost_direct_per_byte_us(cost);
     cost->push_us = measured_latency(cluster, OPERATION_push);
     cost->pull_us = measured_latency(cluster, OPERATION_pull);
@@ -260,6 +261,6 @@ struct all_reduce_cost cost_all_reduce(const struct cost *cost, const struct mes
     if (message->ranks > 0)
         return rank_groups_cost(&cost->groups, &cost->all_reduce, message);
     if (message->half)
-        return all_reduce_half_cost(&cost->all_reduce, message->bytes);
+        return all_reduce_half_cost(&cost->all_reduce, message->half, message->bytes);
     return all_reduce_cost(&cost->all_reduce, message->algorithm, message->bytes);
 }

@@ -45,7 +45,8 @@ struct cost {
     const uint32_t *workers;       /* their positions, rising */
     const double *nic_bytes_per_us;
     const double *device_link_bytes_per_us;
-    double copy_bytes_per_us, sum_bytes_per_us, encode_bytes_per_us, int8_bytes_per_us, topk_bytes_per_us;
+    double copy_bytes_per_us, sum_bytes_per_us, encode_bytes_per_us, int8_bytes_per_us, topk_bytes_per_us,
+        powersgd_bytes_per_us;
     /* Where every device sends a part of its bytes to each other device: through the NIC that takes longest. */
     double direct_per_byte_us;
     double push_us, pull_us; /* between nodes, NIC latency aside */

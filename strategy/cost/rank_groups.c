@@ -88,7 +88,7 @@ static bool is_known(const struct builder *b, uint32_t ranks, uint32_t stride) {
 }
 
 static bool is_measured(const struct all_reduce_table *table) {
-    return table->fixed || table->any_curve;
+    return table->fixed || table->any_curve || table->any_half;
 }
 
 /* What a measured step of the ring of all devices takes before its bytes, without the NIC's latency. */
@@ -97,7 +97,8 @@ static double step_within_us(const struct builder *b) {
     for (uint32_t i = 0; i < b->cluster->n_nodes; i++)
         if (b->cluster->nodes[i].devices > 0)
             latency = fmax(latency, transport_nic_latency_us(b->cluster, i));
-    return fmax(all_reduce_half_cost(b->whole, 1).startup_us / (b->cluster->n_devices - 1.0) - latency, 0);
+    return fmax(all_reduce_half_cost(b->whole, HALF_scatter, 1).startup_us / (b->cluster->n_devices - 1.0) - latency,
+                0);
 }
 
 static enum status make_room(struct builder *b, struct error *err) {
@@ -160,8 +161,8 @@ static enum status add_group(struct builder *b, uint32_t ranks, uint32_t stride,
                    : all_reduce_init(&g->table, &cluster, 0, b->arena, err);
     if (st)
         return st;
-    g->scaled = is_measured(b->whole) && !g->table.any_curve && !g->stays;
-    if (is_measured(b->whole) && !g->table.any_curve && g->stays)
+    g->scaled = is_measured(b->whole) && !is_measured(&g->table) && !g->stays;
+    if (is_measured(b->whole) && !is_measured(&g->table) && g->stays)
         g->step_us = step_within_us(b);
     b->n++;
     return ST_OK;
@@ -229,14 +230,20 @@ static struct all_reduce_cost times(struct all_reduce_cost c, double startup, do
                                     transfer * c.back_us, transfer * c.rest_us};
 }
 
+static struct all_reduce_cost plus(struct all_reduce_cost a, struct all_reduce_cost b) {
+    return (struct all_reduce_cost){a.startup_us + b.startup_us, a.transfer_us + b.transfer_us, a.hold_us + b.hold_us,
+                                    a.back_us + b.back_us, a.rest_us + b.rest_us};
+}
+
 /* Of one group, among the others. */
-static struct all_reduce_cost half_us(const struct rank_group *g, const struct all_reduce_table *whole, double bytes) {
+static struct all_reduce_cost half_us(const struct rank_group *g, const struct all_reduce_table *whole, enum half half,
+                                      double bytes) {
     const double steps = (g->ranks - 1.0) / (g->devices - 1);
     if (g->scaled)
-        return times(all_reduce_half_cost(whole, (uint64_t)llround(bytes * g->devices / g->ranks)), steps,
+        return times(all_reduce_half_cost(whole, half, (uint64_t)llround(bytes * g->devices / g->ranks)), steps,
                      steps * g->crossing);
-    struct all_reduce_cost c = all_reduce_half_cost(&g->table, (uint64_t)llround(bytes));
-    if (g->table.any_curve)
+    struct all_reduce_cost c = all_reduce_half_cost(&g->table, half, (uint64_t)llround(bytes));
+    if (is_measured(&g->table))
         c = times(c, 1, g->crossing);
     c.startup_us += (g->ranks - 1.0) * g->step_us;
     return c;
@@ -245,7 +252,7 @@ static struct all_reduce_cost half_us(const struct rank_group *g, const struct a
 static struct all_reduce_cost replicas_us(const struct rank_group *g, const struct all_reduce_table *whole,
                                           enum algorithm algorithm, double part) {
     if (g->scaled)
-        return times(half_us(g, whole, part), 2, 2);
+        return plus(half_us(g, whole, HALF_scatter, part), half_us(g, whole, HALF_gather, part));
     return all_reduce_cost(&g->table, g->rings ? ALGORITHM_ring : algorithm, (uint64_t)llround(part));
 }
 
@@ -267,7 +274,7 @@ struct all_reduce_cost rank_groups_cost(const struct rank_groups *groups, const 
             continue;
         const struct all_reduce_cost c = message_is_of_replicas(m)
                                              ? replicas_us(g, whole, m->algorithm, ceil(bytes / m->stride))
-                                             : half_us(g, whole, bytes);
+                                             : half_us(g, whole, m->half, bytes);
         if (lone_us(c) > lone_us(slowest))
             slowest = c;
     }
@@ -291,7 +298,7 @@ static double ring_per_byte_us(const struct all_reduce_table *table) {
     double least = INFINITY;
     for (uint32_t i = 0; i < ring->n; i++)
         least = fmin(least, ring->line[i].per_byte_us);
-    return table->any_curve ? all_reduce_least_per_byte_us(table) : least;
+    return is_measured(table) ? all_reduce_least_per_byte_us(table) : least;
 }
 
 /* For how long a byte of half a ring holds NICs at least. */
@@ -301,7 +308,7 @@ static double half_hold_us(const struct rank_group *g, const struct all_reduce_t
         return 0;
     if (g->scaled)
         return g->crossing * (r - 1) / (n - 1) * n / r * all_reduce_least_per_byte_us(whole) / 2;
-    return ring_per_byte_us(&g->table) / 2 * (g->table.any_curve ? g->crossing : 1);
+    return ring_per_byte_us(&g->table) / 2 * (is_measured(&g->table) ? g->crossing : 1);
 }
 
 static double replicas_hold_us(const struct rank_group *g, const struct all_reduce_table *whole) {

@@ -12,16 +12,19 @@
  *   [HBM]     NVIDIA V100 datasheet: 900 GB/s; a copy reads and writes, and reaches about three quarters of it. To
  *             encode is to read 4 bytes and write 2, to decode the reverse: 6 bytes where a copy moves 8. With int8 it
  *             is 5 bytes, the scales aside, where a block is read once; topk reads an element four times and keeps the
- *             rest: 24 bytes
+ *             rest: 24 bytes; powersgd reads or writes it seven times: 28 bytes
  *   [BPS]     BytePS (OSDI 2020) §4.2: summing on a server's processor is faster than its NIC; 20 GB/s is a memory
  *             channel of DDR4
  *   [LAB]     `syncopate bench` of lab-4x1g, a network of namespaces on 2 cores: typical of loaded CPU machines only
  *   [F16C]    a processor's conversions between f32 and f16 are limited by memory too: 6 bytes where a copy moves 8, so
  *             4/3 of the copy's rate. The worker's conversions were 1.3 to 2.1 times as fast as copies beside them
  *   [TOPK]    `syncopate bench` in a lab of 3 nodes on 2 loaded cores: 0.30 to 0.40. The worker's radix select of 2
- * million elements takes 4 ns an element where it has a core for itself [INT8]    the same: 24 beside 26 of conversions
- * to f16, so nine tenths of those [GLOO]    `python3 -m syncopate_torch.bench` on the same, PyTorch 1.13: ranks share
- *             processors there, and gloo's threads wait for each other */
+ *             million elements takes 4 ns an element where it has a core for itself
+ *   [INT8]    the same: 24 beside 26 of conversions to f16, so nine tenths of those
+ *   [POWER]   the same in a lab of 4 nodes, on 2 cores with much other work: 1.8. All passes of rank 2 over 2 million
+ *             elements take 0.6 ns an element, 6.7 GB/s, where they have a core for themselves
+ *   [GLOO]    `python3 -m syncopate_torch.bench` on the same, PyTorch 1.13: ranks share processors there, and gloo's
+ *             threads wait for each other */
 #include "strategy/cost/transport.h"
 
 #include <math.h>
@@ -47,27 +50,29 @@ static const struct transport_error MEASURED_MPI = {0.074, 0.21, "60 trials on m
 
 static const struct figures profiles[TRANSPORT_COUNT] = {
     [TRANSPORT_ideal] = {.tcp_gbit_per_s = INFINITY, .pcie = 1, .nvlink = 1},
-    [TRANSPORT_nccl] = {.runtime = {.message_us = 300,         /* [BS] */
-                                    .coordination_us = 500,    /* [HVD] */
-                                    .push_us = 100,            /* [BS] */
-                                    .copy_gbyte_per_s = 340,   /* [HBM] */
-                                    .sum_gbyte_per_s = 20,     /* [BPS] */
-                                    .encode_gbyte_per_s = 450, /* [HBM] */
-                                    .int8_gbyte_per_s = 540,   /* [HBM] */
-                                    .topk_gbyte_per_s = 110},  /* [HBM] */
-                        .tcp_gbit_per_s = 20,                  /* [N209], [N450] */
-                        .pcie = 5.0 / 6,                       /* [NCCL] */
-                        .nvlink = 0.8,                         /* [NCCL] */
+    [TRANSPORT_nccl] = {.runtime = {.message_us = 300,           /* [BS] */
+                                    .coordination_us = 500,      /* [HVD] */
+                                    .push_us = 100,              /* [BS] */
+                                    .copy_gbyte_per_s = 340,     /* [HBM] */
+                                    .sum_gbyte_per_s = 20,       /* [BPS] */
+                                    .encode_gbyte_per_s = 450,   /* [HBM] */
+                                    .int8_gbyte_per_s = 540,     /* [HBM] */
+                                    .topk_gbyte_per_s = 110,     /* [HBM] */
+                                    .powersgd_gbyte_per_s = 95}, /* [HBM] */
+                        .tcp_gbit_per_s = 20,                    /* [N209], [N450] */
+                        .pcie = 5.0 / 6,                         /* [NCCL] */
+                        .nvlink = 0.8,                           /* [NCCL] */
                         .error = {0.024, 0.53, "76 published throughputs of ResNet-50 on up to 32 V100"}},
     [TRANSPORT_mpi] = {.runtime = {.message_us = 60, /* [LAB], as the next four */
                                    .coordination_us = 200,
                                    .push_us = 150,
                                    .copy_gbyte_per_s = 7,
                                    .sum_gbyte_per_s = 6.5,
-                                   .encode_gbyte_per_s = 9,   /* [F16C] */
-                                   .int8_gbyte_per_s = 8,     /* [INT8] */
-                                   .topk_gbyte_per_s = 0.35}, /* [TOPK] */
-                       .tcp_gbit_per_s = 20,                  /* [N450] */
+                                   .encode_gbyte_per_s = 9,      /* [F16C] */
+                                   .int8_gbyte_per_s = 8,        /* [INT8] */
+                                   .topk_gbyte_per_s = 0.35,     /* [TOPK] */
+                                   .powersgd_gbyte_per_s = 1.8}, /* [POWER] */
+                       .tcp_gbit_per_s = 20,                     /* [N450] */
                        .pcie = 1,
                        .nvlink = 1,
                        .error = {0.083, 0.23, "48 trials in the lab that the figures are from"}},
@@ -76,10 +81,11 @@ static const struct figures profiles[TRANSPORT_COUNT] = {
                                     .push_us = 150, /* [LAB] */
                                     .copy_gbyte_per_s = 4.5,
                                     .sum_gbyte_per_s = 6.5,
-                                    .encode_gbyte_per_s = 6,   /* [F16C] */
-                                    .int8_gbyte_per_s = 5.5,   /* [INT8] */
-                                    .topk_gbyte_per_s = 0.35}, /* [TOPK] */
-                        .tcp_gbit_per_s = 20,                  /* [N450] */
+                                    .encode_gbyte_per_s = 6,      /* [F16C] */
+                                    .int8_gbyte_per_s = 5.5,      /* [INT8] */
+                                    .topk_gbyte_per_s = 0.35,     /* [TOPK] */
+                                    .powersgd_gbyte_per_s = 1.8}, /* [POWER] */
+                        .tcp_gbit_per_s = 20,                     /* [N450] */
                         .pcie = 1,
                         .nvlink = 1},
     [TRANSPORT_ps_lite] = {.runtime = {.message_us = 300, /* all as nccl's */
@@ -89,7 +95,8 @@ static const struct figures profiles[TRANSPORT_COUNT] = {
                                        .sum_gbyte_per_s = 20,
                                        .encode_gbyte_per_s = 450,
                                        .int8_gbyte_per_s = 540,
-                                       .topk_gbyte_per_s = 110},
+                                       .topk_gbyte_per_s = 110,
+                                       .powersgd_gbyte_per_s = 95},
                            .tcp_gbit_per_s = 20,
                            .pcie = 5.0 / 6,
                            .nvlink = 0.8},
@@ -137,6 +144,7 @@ struct runtime transport_runtime(const struct cluster *cluster) {
         .encode_gbyte_per_s = measured_or(measured->encode_gbyte_per_s, typical->encode_gbyte_per_s),
         .int8_gbyte_per_s = measured_or(measured->int8_gbyte_per_s, typical->int8_gbyte_per_s),
         .topk_gbyte_per_s = measured_or(measured->topk_gbyte_per_s, typical->topk_gbyte_per_s),
+        .powersgd_gbyte_per_s = measured_or(measured->powersgd_gbyte_per_s, typical->powersgd_gbyte_per_s),
         .goodput = measured->goodput,
         .eager_bytes = measured->eager_bytes,
     };

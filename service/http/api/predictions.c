@@ -301,6 +301,7 @@ static bool add_memory(cJSON *row, const struct item *item, const struct batch *
         memory_write(&item->memory, batch->domain->cluster, row) ? cJSON_GetObjectItem(row, "memory") : NULL;
     return memory &&
            (!batch->memory_bytes || cJSON_AddNumberToObject(memory, "budget_bytes", (double)batch->memory_bytes)) &&
+           (!batch->domain->model->activations_estimated || cJSON_AddTrueToObject(memory, "activations_estimated")) &&
            cJSON_AddBoolToObject(memory, "fits", !item->over);
 }
 

@@ -339,6 +339,10 @@ static inline void ref_rates(struct ref *r) {
 static inline double ref_pack_us(const struct ref *r, int m, bool back) {
     const struct message *message = &r->plan->messages[m];
     double us = 0;
+    if (message->encoder == ENCODING_powersgd) { /* each a third of the rank's products and half of what is beside */
+        us = (double)message->unencoded_bytes / r->cost->powersgd_bytes_per_us * (message->figure / 3 + 0.75) / 3.5;
+        return message->n_pieces > 1 ? us + (double)message->unencoded_bytes / r->cost->copy_bytes_per_us : us;
+    }
     if (message->encoder) {
         us = (double)message->unencoded_bytes /
              (message->encoder == ENCODING_int8 ? r->cost->int8_bytes_per_us : r->cost->topk_bytes_per_us);
@@ -500,7 +504,7 @@ static inline struct all_reduce_cost ref_cost(const struct ref *r, int m) {
     const struct message *message = &r->plan->messages[m];
     if (message->encoder || message->ranks > 0) /* test_encoder.c and test_rank_groups.c have these by hand */
         return cost_all_reduce(r->cost, message);
-    return message->half ? all_reduce_half_cost(&r->cost->all_reduce, message->bytes)
+    return message->half ? all_reduce_half_cost(&r->cost->all_reduce, message->half, message->bytes)
                          : all_reduce_cost(&r->cost->all_reduce, message->algorithm, message->bytes);
 }
 

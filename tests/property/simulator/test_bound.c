@@ -211,6 +211,25 @@ static void make_slow_to_start(cJSON *cluster, struct rng *rng) {
         replace_number(node, "nic_latency_us", rng_log_between(rng, 1, 1e4));
 }
 
+/* Curves of one half of a ring or of both, faster than all-reduces or slower. */
+static void measure_halves(struct cluster *cluster, struct rng *rng) {
+    const uint32_t n = cluster->n_measurements, halves = 1 + (uint32_t)rng_below(rng, 2);
+    struct measurement *all = arena_alloc(&cluster->arena, n + 4, sizeof *all);
+    assert_non_null(all);
+    for (uint32_t i = 0; i < n; i++)
+        all[i] = cluster->measurements[i];
+    cluster->measurements = all;
+    for (uint32_t h = 0; h < halves; h++) {
+        const double startup_us = rng_log_between(rng, 1, 1e3), per_byte_us = rng_log_between(rng, 1e-6, 1e-2);
+        for (double bytes = 1000; bytes <= 1e6; bytes *= 1000)
+            all[cluster->n_measurements++] =
+                (struct measurement){.operation = h ? OPERATION_all_gather : OPERATION_reduce_scatter,
+                                     .devices = cluster->n_devices,
+                                     .bytes = (uint64_t)bytes,
+                                     .time_us = startup_us + per_byte_us * bytes};
+    }
+}
+
 static void draw_cluster(struct rng *rng, struct cluster *out) {
     struct error err;
     cJSON *json = random_cluster_json(rng);
@@ -226,6 +245,8 @@ static void draw_cluster(struct rng *rng, struct cluster *out) {
         make_slow_to_start(json, rng);
     assert_ok(cluster_read(json, "random cluster", out, &err));
     cJSON_Delete(json);
+    if (out->n_devices > 1 && rng_below(rng, 4) == 0)
+        measure_halves(out, rng);
 }
 
 static void check_baselines(struct instance *in) {

@@ -109,7 +109,7 @@ static bool is_copied(const struct message *m) {
 /* The run that a message is copied into, without what an encoder makes. NCCL's parts are equal. */
 static uint64_t copy_of(const struct instance *i, const struct message *m) {
     const uint64_t width = dtype_bytes(m->dtype), elements = message_piece_bytes(m) / width,
-                   equal = divide_up(elements, i->cluster.n_devices) * i->cluster.n_devices;
+                   parts = m->ranks > 0 ? m->ranks : i->cluster.n_devices, equal = divide_up(elements, parts) * parts;
     if (m->half && equal > elements && cluster_transport(&i->cluster) == TRANSPORT_nccl)
         return equal * width;
     return !is_copied(m) ? 0 : m->encoder ? elements * sizeof(float) : m->bytes;
@@ -120,6 +120,11 @@ static uint64_t copy_of(const struct instance *i, const struct message *m) {
 static uint64_t encoded_of(const struct instance *i, const struct message *m) {
     if (m->encoder == ENCODING_topk)
         return i->cluster.n_devices * m->bytes;
+    if (m->encoder == ENCODING_powersgd) {
+        const uint64_t first = m->bytes - m->second_bytes, devices = i->cluster.n_devices;
+        const uint64_t own = divide_up(first, 4 * devices), other = divide_up(m->second_bytes, 4 * devices);
+        return m->bytes + devices * 4 * (own > other ? own : other);
+    }
     const uint64_t elements = message_piece_bytes(m) / dtype_bytes(m->dtype), n = i->cluster.n_devices,
                    block = m->encoder ? (uint64_t)m->figure : 1, blocks = divide_up(elements, block);
     uint64_t most = 0;
@@ -219,7 +224,7 @@ static bool needs(const struct instance *i, const struct message *m, uint32_t ma
     if (is_of_parameters(i, m, HALF_gather) || m->half == HALF_replicas)
         return false;
     const bool goes_as_packed = is_of_parameters(i, m, HALF_scatter) && is_copied(m);
-    return !over(2 * made, place, goes_as_packed ? 2 * m->ready + 1 : 2 * m->gate, places_of(i));
+    return !over(2 * made, place, goes_as_packed ? 2 * m->ready + 2 : 2 * m->gate, places_of(i));
 }
 
 static uint64_t gradients_at(const struct instance *i, uint32_t place) {
@@ -233,7 +238,7 @@ static uint64_t gradients_at(const struct instance *i, uint32_t place) {
     }
     for (uint32_t m = 0; m < i->plan.n_messages; m++) {
         const struct message *message = &i->plan.messages[m];
-        if (is_of_parameters(i, message, HALF_scatter) && place > 2 * message->ready && place + 1 < places_of(i))
+        if (is_of_parameters(i, message, HALF_scatter) && place >= 2 * message->gate && place + 1 < places_of(i))
             sum += part_of(i, message) * dtype_bytes(message->dtype);
     }
     return sum;
@@ -346,11 +351,8 @@ static uint64_t activations_at(const struct instance *i, uint32_t place) {
     return sum;
 }
 
-/* Whether the message may be on its way at the place; where parameters are sharded its buffers count as the last
- * gradients are made. */
+/* Whether the message may be on its way at the place. */
 static bool may_go(const struct instance *i, const struct message *m, uint32_t place) {
-    if (place == 2 * m->ready)
-        return is_of_parameters(i, m, HALF_scatter);
     return !over(2 * m->ready + 1, place, 2 * m->gate, places_of(i));
 }
 
@@ -368,6 +370,8 @@ static void messages_at(const struct instance *i, uint32_t place, uint64_t part[
             largest_rows = m->bytes > largest_rows ? m->bytes : largest_rows;
         if (m->encoder == ENCODING_topk) /* what was never sent stays */
             part[MEMORY_encoding] += message_piece_bytes(m) / dtype_bytes(m->dtype) * sizeof(float);
+        if (m->encoder == ENCODING_powersgd)
+            part[MEMORY_encoding] += message_piece_bytes(m) / dtype_bytes(m->dtype) * sizeof(float) + m->second_bytes;
         if (m->half == HALF_gather || !may_go(i, m, place))
             continue;
         const uint64_t cast = m->encoder ? 0 : m->encoded_bytes;

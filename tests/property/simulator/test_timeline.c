@@ -39,7 +39,21 @@ static void random_transport_into(struct rng *rng, struct fixture *f, bool burst
         handmade_burst(&f->site, rng_between(rng, 1, 60), 2 + (uint64_t)rng_log_between(rng, 1, 3e5));
 }
 
-/* A ring and a tree, measured at two sizes, and what was measured before. */
+/* Both halves of a ring, at the sizes of random_curves_into. */
+static void random_halves_into(struct rng *rng, struct fixture *f, uint32_t devices, double slope) {
+    struct cluster *cluster = &f->site.cluster;
+    for (int i = 0; i < 4; i++) {
+        uint64_t bytes = i % 2 ? 1000000 : 1000;
+        double time = rng_between(rng, 10, 100) + rng_between(rng, 0.2, 1) * slope * (double)bytes;
+        f->site.curves[cluster->n_measurements++] =
+            (struct measurement){.operation = i < 2 ? OPERATION_reduce_scatter : OPERATION_all_gather,
+                                 .devices = devices,
+                                 .bytes = bytes,
+                                 .time_us = time};
+    }
+}
+
+/* A ring and a tree, measured at two sizes, what was measured before, and perhaps halves. */
 static void random_curves_into(struct rng *rng, struct fixture *f) {
     struct cluster *cluster = &f->site.cluster;
     double slope = rng_log_between(rng, 1e-4, 0.01);
@@ -59,6 +73,8 @@ static void random_curves_into(struct rng *rng, struct fixture *f) {
         f->site.curves[n++] = cluster->measurements[i];
     cluster->measurements = f->site.curves;
     cluster->n_measurements = n;
+    if (rng_below(rng, 2))
+        random_halves_into(rng, f, devices, slope);
 }
 
 static void random_cluster_into(struct rng *rng, struct fixture *f, bool bursts) {
@@ -88,6 +104,7 @@ static void random_cluster_into(struct rng *rng, struct fixture *f, bool bursts)
                                                .encode_gbyte_per_s = maybe(rng, 1, 4),
                                                .int8_gbyte_per_s = maybe(rng, 1, 4),
                                                .topk_gbyte_per_s = maybe(rng, 1, 4),
+                                               .powersgd_gbyte_per_s = maybe(rng, 1, 4),
                                                .goodput = rng_between(rng, 0.5, 1)};
     if (rng_below(rng, 2))
         random_transport_into(rng, f, bursts && !alike);
@@ -113,8 +130,11 @@ static void random_encoding_into(struct rng *rng, struct message *m) {
 }
 
 static void random_encoder_into(struct rng *rng, struct message *m) {
-    m->encoder = rng_below(rng, 2) ? ENCODING_int8 : ENCODING_topk;
+    static const enum encoding all[] = {ENCODING_int8, ENCODING_topk, ENCODING_powersgd};
+    m->encoder = all[rng_below(rng, 3)];
     m->encoded_bytes = m->bytes;
+    m->figure = 1 + (double)rng_below(rng, 4);
+    m->second_bytes = m->encoder == ENCODING_powersgd ? rng_below(rng, m->bytes + 1) : 0;
     m->unencoded_bytes = m->bytes * (rng_below(rng, 2) ? 4 : 8);
     m->algorithm = ALGORITHM_auto;
 }

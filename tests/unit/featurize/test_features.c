@@ -253,12 +253,14 @@ static void an_encoded_message_is_shared_out_by_the_bytes_before(void **state) {
     instance_open(
         &in, MODEL, CLUSTER,
         STRATEGY("'policy':'fifo'", "{'id':0},{'id':1}",
-                 "{'name':'a','sync':{'kind':'all_reduce','group':1}},"
-                 "{'name':'b','encoding':{'kind':'int8','block_size':1600},'sync':{'kind':'all_reduce','group':0}},"
-                 "{'name':'c','encoding':{'kind':'int8','block_size':1600},'sync':{'kind':'all_reduce','group':0}}"));
-    SHARD_COUNTS(&in, ROW_C, log2_bytes, 3008 / 3.0);
-    SHARD_COUNTS(&in, ROW_B, log2_bytes, 3008 * 2 / 3.0);
-    SHARD_IS(&in, ROW_B, encoding_none, 0.0);
+                 "{'name':'a','encoding':{'kind':'powersgd','rank':2},'sync':{'kind':'all_reduce','group':1}},"
+                 "{'name':'b','sync':{'kind':'all_reduce','group':0}},"
+                 "{'name':'c','sync':{'kind':'all_reduce','group':0}}"));
+    GLOBAL_IS(&in, encoded_share, 0.25);
+    GLOBAL_IS(&in, powersgd_share, 0.25);
+    SHARD_IS(&in, ROW_A, encoding_powersgd, 1);
+    SHARD_IS(&in, ROW_A, encoding_none, 0);
+    SHARD_IS(&in, ROW_C, encoding_powersgd, 0);
     instance_close(&in);
 }
 
@@ -347,6 +349,18 @@ static void what_is_sharded_kept_gathered_ahead_and_encoded(void **state) {
     GLOBAL_COUNTS(&in, log2_backward_prefetch, 0);
     SHARD_IS(&in, ROW_A, sharded_gradients, 1);
     SHARD_IS(&in, ROW_C, encoding_topk, 1);
+    instance_close(&in);
+    instance_open(
+        &in, MODEL, CLUSTER,
+        STRATEGY("'policy':'fifo'", "{'id':0},{'id':1}",
+                 "{'name':'a','sync':{'kind':'all_reduce','group':0}},"
+                 "{'name':'b','encoding':{'kind':'powersgd','rank':2},'sync':{'kind':'all_reduce','group':1}},"
+                 "{'name':'c','sync':{'kind':'all_reduce','group':0}}"));
+    GLOBAL_IS(&in, encoded_share, 0.5);
+    GLOBAL_IS(&in, powersgd_share, 0.5);
+    SHARD_IS(&in, ROW_B, encoding_powersgd, 1);
+    SHARD_IS(&in, ROW_B, encoding_none, 0);
+    SHARD_IS(&in, ROW_C, encoding_powersgd, 0);
     instance_close(&in);
 }
 

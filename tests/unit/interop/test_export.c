@@ -79,6 +79,7 @@ static const char *words_of(const struct export *export) {
 #define EACH       "'partition':{'shards':2},'each_shard':[{" IN("0") "},{" ON("'n2'") "}]"
 #define PARAMETERS "{'id':0,'sharded':'parameters'}"
 #define KEPT       "{'id':0,'sharded':'parameters','reshard_after_forward':false}"
+#define FEWER      "{'id':0,'sharded':'parameters','reshard_after_forward':2}"
 #define APART      "{'id':0,'algorithm':'auto'},{'id':1,'algorithm':'auto'}"
 
 static void what_a_form_cannot_say_is_in_the_words_of_its_notes(void **state) {
@@ -139,6 +140,8 @@ static void what_a_form_cannot_say_is_in_the_words_of_its_notes(void **state) {
          A(IN("0")) B(IN("1")) C(IN("0")), "groups"},
         {"fsdp2", FIFO, "{'id':0,'sharded':'parameters'}", A(IN("0")) B(ON("'n1'")) C(IN("0")),
          "groups parameter-server"},
+        {"fsdp2-code", FIFO, "{'id':0,'sharded':'parameters'}", TOGETHER, ""},
+        {"fsdp2-code", FIFO, GROUP, TOGETHER, "all-reduce"},
         {"horovod", FIFO, "{'id':0,'algorithm':'hierarchical'}", TOGETHER, ""},
         {"autodist", FIFO, "{'id':0,'algorithm':'ring'}", TOGETHER, ""},
         {"autodist", FIFO, "{'id':0,'algorithm':'tree'}", TOGETHER, "algorithm"},
@@ -172,6 +175,14 @@ static void what_a_form_cannot_say_is_in_the_words_of_its_notes(void **state) {
         {"accelerate", FIFO, PARAMETERS, TOGETHER, "reshard"},
         {"accelerate", FIFO, "{'id':0,'sharded':'optimizer'}", TOGETHER, "sharded"},
         {"horovod", FIFO, PARAMETERS, TOGETHER, "sharded"},
+        {"fsdp2", FIFO ",'shard_ranks':2", PARAMETERS, TOGETHER, ""},
+        {"fsdp2", FIFO, FEWER, TOGETHER, ""},
+        {"deepspeed", FIFO ",'shard_ranks':2", PARAMETERS, TOGETHER, ""},
+        {"deepspeed", FIFO, FEWER, TOGETHER, ""},
+        {"torchtitan", FIFO ",'shard_ranks':2", PARAMETERS, TOGETHER, ""},
+        {"torchtitan", FIFO, FEWER, TOGETHER, "reshard"},
+        {"accelerate", FIFO ",'shard_ranks':2", KEPT, TOGETHER, "replicas"},
+        {"horovod", FIFO ",'shard_ranks':2", PARAMETERS, TOGETHER, "sharded replicas"},
         {"nccl", FIFO, "{'id':0,'algorithm':'tree'}", TOGETHER, "algorithm"},
         {"nccl", FIFO, "{'id':0,'algorithm':'halving_doubling'}", TOGETHER, "algorithm"},
         {"byteps", FIFO, GROUP, TOGETHER, "all-reduce order"},

@@ -114,6 +114,36 @@ static inline bool is_reduced_in(const struct variable_sync *part, uint32_t g) {
     return part->kind == SYNC_ALL_REDUCE && part->group == g;
 }
 
+/* The highest rank that a variable may have by powersgd; 0: it may not be encoded so. */
+static inline uint64_t most_rank(const struct variable *v, const struct variable_sync *part) {
+    uint64_t columns = 1;
+    for (uint32_t axis = 1; axis < v->rank; axis++)
+        columns *= v->shape[axis];
+    if (v->sparse_rows || part->shards > 1)
+        return 0;
+    return v->rank < 2 ? 256 : v->shape[0] < columns ? v->shape[0] : columns;
+}
+
+/* Give a group powersgd, if its members may have that, or leave it. */
+static inline void any_powersgd(struct rng *rng, const struct model *model, struct strategy *s, uint32_t g) {
+    uint64_t most = 256;
+    for (uint32_t v = 0; v < s->n_variables; v++)
+        for (uint32_t k = 0; k < sync_parts(&s->variables[v]); k++) {
+            const struct variable_sync *part = sync_part(&s->variables[v], k);
+            const uint64_t own = most_rank(&model->variables[v], part);
+            most = is_reduced_in(part, g) && own < most ? own : most;
+        }
+    if (!most)
+        return;
+    const double rank = 1 + (double)rng_below(rng, most < 5 ? most : 5);
+    s->groups[g].partition_bytes = 0;
+    for (uint32_t v = 0; v < s->n_variables; v++)
+        if (is_reduced_in(&s->variables[v], g) && !s->variables[v].each) {
+            s->variables[v].encoding = ENCODING_powersgd;
+            s->variables[v].figure = rank;
+        }
+}
+
 /* Some groups by an encoder, of those without an algorithm whose members are floats that are not cast. */
 static inline void any_encoders(struct rng *rng, const struct model *model, struct strategy *s) {
     for (uint32_t g = 0; g < s->n_groups; g++) {
@@ -127,6 +157,10 @@ static inline void any_encoders(struct rng *rng, const struct model *model, stru
                 may &= !is_reduced_in(part, g) ||
                        (part->encoding == ENCODING_none && (own == DTYPE_f32 || own == DTYPE_f64));
             }
+        if (may && coin(rng, 0.3)) {
+            any_powersgd(rng, model, s, g);
+            continue;
+        }
         for (uint32_t v = 0; v < s->n_variables && may; v++)
             for (uint32_t k = 0; k < sync_parts(&s->variables[v]); k++) {
                 struct variable_sync *part = sync_edit_part(&s->variables[v], k);

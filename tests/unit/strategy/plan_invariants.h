@@ -244,20 +244,42 @@ static inline uint64_t expected_topk(uint64_t elements, double part) {
     return 8 * kept;
 }
 
+/* Vectors, `rank` columns for each matrix and its transpose: f32, of which *second belong to the transposes. */
+static inline uint64_t expected_powersgd(const struct plan *p, const struct message *m, uint64_t *second) {
+    uint64_t first = 0;
+    *second = 0;
+    for (uint32_t i = 0; i < m->n_pieces; i++) {
+        const struct variable *v = &p->model->variables[p->pieces[m->first_piece + i].variable];
+        uint64_t columns = 1;
+        for (uint32_t axis = 1; axis < v->rank; axis++)
+            columns *= v->shape[axis];
+        first += 4 * (v->rank < 2 ? v->elements : v->shape[0] * (uint64_t)m->figure);
+        *second += v->rank < 2 ? 0 : 4 * columns * (uint64_t)m->figure;
+    }
+    return first + *second;
+}
+
+static inline bool has_expected_bytes(const struct plan *p, const struct message *m, uint64_t elements) {
+    uint64_t second = 0;
+    const uint64_t bytes = m->encoder == ENCODING_topk       ? expected_topk(elements, m->figure)
+                           : m->encoder == ENCODING_powersgd ? expected_powersgd(p, m, &second)
+                                                             : expected_int8(elements, (uint64_t)m->figure);
+    return m->bytes == bytes && m->second_bytes == second;
+}
+
 /* The bytes of an encoded message, which come from those of its pieces. */
-static inline const char *broken_encoder(const struct message *m, const struct variable_sync *sync, uint64_t bytes) {
+static inline const char *broken_encoder(const struct plan *p, const struct message *m,
+                                         const struct variable_sync *sync, uint64_t bytes) {
     const uint64_t elements = bytes / dtype_bytes(m->dtype);
-    const bool encoded = sync->encoding == ENCODING_int8 || sync->encoding == ENCODING_topk;
+    const bool encoded =
+        sync->encoding == ENCODING_int8 || sync->encoding == ENCODING_topk || sync->encoding == ENCODING_powersgd;
     if (m->encoder != (encoded ? sync->encoding : ENCODING_none))
         return "a message has the encoder of its variables";
     if (!m->encoder)
         return m->bytes == bytes ? NULL : "the bytes of a message are those of its pieces";
     if (m->figure != sync->figure || m->unencoded_bytes != bytes || m->encoded_bytes != m->bytes)
         return "all of a message is encoded alike";
-    return m->bytes == (m->encoder == ENCODING_topk ? expected_topk(elements, m->figure)
-                                                    : expected_int8(elements, (uint64_t)m->figure))
-               ? NULL
-               : "an encoded message has these bytes";
+    return has_expected_bytes(p, m, elements) ? NULL : "an encoded message has these bytes";
 }
 
 /* When a message is ready and what waits for it, by the variables in it. */
@@ -320,7 +342,7 @@ static inline const char *broken_message(const struct plan *p, const struct stra
         partition = m->kind == SYNC_ALL_REDUCE ? s->groups[sync->group].partition_bytes : sync->partition_bytes;
         bytes += piece->bytes;
     }
-    const char *broken = broken_encoder(m, way_of_piece(p, s, &p->pieces[m->first_piece], &unused), bytes);
+    const char *broken = broken_encoder(p, m, way_of_piece(p, s, &p->pieces[m->first_piece], &unused), bytes);
     if (broken)
         return broken;
     if (partition && bytes > partition)

@@ -330,6 +330,15 @@ static void an_algorithm_that_nccl_lacks_is_infeasible(void **state) {
     trial_result_release(&result);
 }
 
+static void shards_within_groups_of_devices_are_infeasible(void **state) {
+    NEED_DOUBLE(state);
+    struct trial_result result;
+    run(CLUSTER("4", "1"), SHARDED(FIFO ",\"shard_ranks\":2", "parameters", ""), NULL, &result);
+    assert_int_equal(result.ending, TRIAL_INFEASIBLE);
+    assert_contains(result.reason, "moves within groups of 2 devices; the MPI worker does that");
+    trial_result_release(&result);
+}
+
 static void workers_need_a_gpu_each_unless_they_are_to_share(void **state) {
     NEED_DOUBLE(state);
     setenv("SYNCOPATE_DOUBLE_GPUS", "2", 1);
@@ -419,6 +428,7 @@ int main(void) {
         cmocka_unit_test(a_hung_rank_fails_the_trial_when_its_time_is_up),
         cmocka_unit_test(an_asynchronous_error_of_nccl_is_reported_and_ends_every_rank),
         cmocka_unit_test(an_algorithm_that_nccl_lacks_is_infeasible),
+        cmocka_unit_test(shards_within_groups_of_devices_are_infeasible),
         cmocka_unit_test(workers_need_a_gpu_each_unless_they_are_to_share),
         cmocka_unit_test(no_gpu_is_one_clear_line),
         cmocka_unit_test(a_measured_cluster_has_nccl_s_algorithms),

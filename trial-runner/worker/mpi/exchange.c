@@ -292,16 +292,16 @@ static void add_slices(struct exchange *x, uint32_t m, char *slices) {
 
 static void encoded_moved(struct exchange *x, uint32_t m) {
     struct transfer *transfer = &x->transfers[m];
-    if (encoded_goes_on(&transfer->encoded, (float *)(void *)transfer->buffer, x->world, x->plan, m, &x->pool,
-                        &x->requests))
+    if (encoded_goes_on(&transfer->encoded, (float *)(void *)transfer->buffer, x->residuals[m], x->world, x->plan, m,
+                        &x->pool, &x->requests))
         sum_arrived(x, m);
 }
 
 static void start_encoded(struct exchange *x, uint32_t m) {
     struct transfer *transfer = &x->transfers[m];
-    const uint64_t bytes = gradients_gathered_bytes(&x->plan->messages[m]);
-    if (x->plan->messages[m].encoder == ENCODING_topk && !x->residuals[m])
-        x->residuals[m] = report_alloc(bytes, 1);
+    const uint64_t kept = encoded_kept_bytes(&x->plan->messages[m]);
+    if (kept && !x->residuals[m])
+        x->residuals[m] = memset(pool_take(&x->pool, kept), 0, kept);
     encoded_begin(&transfer->encoded, (const float *)(const void *)transfer->buffer, x->residuals[m], x->world, x->plan,
                   m, x->eager_bytes, &x->pool);
     encoded_moved(x, m);
@@ -319,7 +319,7 @@ static void go_round(struct exchange *x, uint32_t m) {
 
 static void start_half(struct exchange *x, uint32_t m) {
     struct transfer *transfer = &x->transfers[m];
-    ring_begin(&transfer->ring, x->world, &x->plan->messages[m], transfer->buffer);
+    ring_begin(&transfer->ring, x->world, &x->plan->messages[m], transfer->buffer, x->eager_bytes);
     go_round(x, m);
 }
 
@@ -501,13 +501,13 @@ void exchange_release(struct exchange *x) {
     gradients_release(&x->gradients);
     if (x->plan->ends_in_update)
         gradients_release(&x->variables);
+    for (uint32_t m = 0; m < x->plan->n_messages; m++)
+        pool_give(&x->pool, x->residuals[m]);
+    free(x->residuals);
     pool_release(&x->pool);
     free(x->opened_us);
     free(x->closed);
     free(x->between);
-    for (uint32_t m = 0; m < x->plan->n_messages; m++)
-        free(x->residuals[m]);
-    free(x->residuals);
     free(x->transfers);
     *x = (struct exchange){0};
 }

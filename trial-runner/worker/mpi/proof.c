@@ -10,6 +10,7 @@
 #include "strategy/encoder.h"
 #include "trial-runner/worker/elements.h"
 #include "trial-runner/worker/mpi/blocks.h"
+#include "trial-runner/worker/mpi/proof_matrices.h"
 #include "trial-runner/worker/report.h"
 
 static uint64_t block_of(const struct message *message, uint32_t k) {
@@ -29,11 +30,15 @@ static float encoded_once(const float *values, uint32_t first, uint32_t end, uin
 
 void proof_init(struct proof *proof, const struct plan *plan) {
     proof->kept = report_alloc(plan->n_messages, sizeof *proof->kept);
+    proof->matrices = report_alloc(plan->n_messages, sizeof *proof->matrices);
 }
 
 void proof_release(struct proof *proof, const struct plan *plan) {
-    for (uint32_t m = 0; m < plan->n_messages; m++)
+    for (uint32_t m = 0; m < plan->n_messages; m++) {
         free(proof->kept[m]);
+        proof_matrices_free(proof->matrices[m]);
+    }
+    free(proof->matrices);
     free(proof->kept);
 }
 
@@ -89,4 +94,11 @@ void proof_next(struct proof *proof, const struct plan *plan, uint32_t m, uint32
     else
         for (uint32_t k = 0; k < layout_sample_count(message); k++)
             samples[k] = of_blocks(plan, m, iteration, k);
+}
+
+uint32_t proof_find_wrong(struct proof *proof, const struct plan *plan, uint32_t m, uint32_t iteration,
+                          double back[LAYOUT_SAMPLES][LAYOUT_SAMPLES]) {
+    if (!proof->matrices[m])
+        proof->matrices[m] = proof_matrices_new(plan, m);
+    return proof_matrices_find_wrong(proof->matrices[m], iteration, back);
 }

@@ -1,6 +1,7 @@
 /* Steps of a ring; each waits for the one before, since it sends on what came. */
 #include "trial-runner/worker/mpi/ring.h"
 
+#include "trial-runner/worker/mpi/chunks.h"
 #include "trial-runner/worker/mpi/collective.h"
 
 /* Part k modulo n of what the ring moves, where k may be as low as -n. */
@@ -9,12 +10,14 @@ static struct part part_at(const struct ring *ring, int64_t k) {
     return part_of(ring->whole, (uint32_t)((k + n) % n), ring->members.n);
 }
 
-void ring_begin(struct ring *ring, const struct world *world, const struct message *message, char *data) {
+void ring_begin(struct ring *ring, const struct world *world, const struct message *message, char *data,
+                uint64_t eager_bytes) {
     const uint32_t n = world->cluster->n_devices;
     *ring = (struct ring){.members = part_group(message, world->device, n),
                           .whole = message_is_of_replicas(message) ? part_of_device(message, world->device, n)
                                                                    : part_whole(message),
                           .data = data,
+                          .chunk = chunks_bytes(eager_bytes),
                           .adds = message->half != HALF_gather};
 }
 
@@ -58,13 +61,12 @@ void ring_post(struct ring *ring, const struct world *world, const struct plan *
     const struct message *message = &plan->messages[m];
     const struct part in = part_in(ring, world), out = part_out(ring, world);
     const struct completion done = {.kind = DONE_RING, .message = m};
-    const MPI_Datatype type = collective_type(message->dtype);
+    const struct chunks_peer before = {neighbour(ring, world, ring->members.n - 1), (int)m, world->workers, done};
+    const struct chunks_peer next = {neighbour(ring, world, 1), (int)m, world->workers, done};
     ring->incoming = ring->adds ? pool_take(pool, bytes_of(in, message)) : NULL;
-    ring->pending = 2;
-    MPI_Irecv(ring->adds ? ring->incoming : place_of(ring, in, message), (int)(in.end - in.begin), type,
-              neighbour(ring, world, ring->members.n - 1), (int)m, world->workers, requests_add(requests, done));
-    MPI_Isend(place_of(ring, out, message), (int)(out.end - out.begin), type, neighbour(ring, world, 1), (int)m,
-              world->workers, requests_add(requests, done));
+    ring->pending = chunks_receive(ring->adds ? ring->incoming : place_of(ring, in, message), bytes_of(in, message),
+                                   ring->chunk, &before, requests);
+    ring->pending += chunks_send(place_of(ring, out, message), bytes_of(out, message), ring->chunk, &next, requests);
 }
 
 bool ring_came(struct ring *ring, const struct world *world, const struct plan *plan, uint32_t m, struct pool *pool) {

@@ -25,24 +25,26 @@ struct ring {
     struct kernel_devices members;
     struct part whole; /* what the ring moves, in as many parts as it has devices */
     char *data;        /* the elements of `whole` */
+    uint64_t chunk;    /* how many bytes go at once, at most (chunks_bytes) */
     void *incoming;    /* while it adds: the part that is being received */
     bool adds;         /* first half */
     uint32_t step;     /* 0 .. devices - 1; that many are done */
     uint32_t pending;
 };
 
-/* Ready for the first step, with the elements that it moves at `data`: the message's or, among replicas, of the part.
- */
-void ring_begin(struct ring *ring, const struct world *world, const struct message *message, char *data);
+/* Ready for the first step, with what it moves at `data`: the message's elements or, among replicas, those of the part.
+ * A message of `eager_bytes` needs no answer; 0: that is not known. */
+void ring_begin(struct ring *ring, const struct world *world, const struct message *message, char *data,
+                uint64_t eager_bytes);
 
 /* Whether steps are left. Among replicas the second half begins here when the first is over. */
 bool ring_goes_on(struct ring *ring, const struct message *message);
 
-/* Post step ring->step of message m: a send and a receive, DONE_RING each. */
+/* Post step ring->step of message m: sends and receives, DONE_RING each. */
 void ring_post(struct ring *ring, const struct world *world, const struct plan *plan, uint32_t m, struct pool *pool,
                struct requests *requests);
 
-/* One of the two has completed. True when the step is done, what came is added, and `step` is the next. */
+/* One of them has completed. True when the step is done, what came is added, and `step` is the next. */
 bool ring_came(struct ring *ring, const struct world *world, const struct plan *plan, uint32_t m, struct pool *pool);
 
 #endif

@@ -33,14 +33,14 @@ enum status sharded_check(struct gradients *place, uint32_t m, const char *buffe
                           struct error *err) {
     const struct plan *plan = place->plan;
     const struct message *message = &plan->messages[m];
-    const struct part own = part_of_device(message, device, plan->cluster->n_devices);
-    const uint64_t first = message_is_of_replicas(message) ? own.begin : 0; /* in the buffer */
-    const uint32_t made = message_is_of_replicas(message) ? message->other : m;
+    const bool replicas = message_is_of_replicas(message);
+    const uint64_t first =
+        replicas ? part_of_device(message, device, plan->cluster->n_devices).begin : 0; /* in buffer */
     for (uint32_t k = 0; k < layout_sample_count(message); k++) {
         const struct kernel_devices wanted = part_wanted(message, k, device, plan->cluster->n_devices);
         if (wanted.n == 0)
             continue;
-        const uint32_t value = gradients_sum(place, wanted, iteration, made, k);
+        const uint32_t value = gradients_sum(place, wanted, iteration, replicas ? message->other : m, k);
         const char *in_buffer = buffer + (layout_element(message, k) - first) * dtype_bytes(message->dtype);
         if (message_gathers_parameters(message) ? !gradients_sample_is(place, m, k, value)
                                                 : !gradients_is(in_buffer, message->dtype, value))

@@ -15,9 +15,8 @@ void sharded_produce(struct gradients *variables, uint32_t m, uint32_t device, u
 /* Copy that part into a buffer of the whole message, where it belongs. */
 void sharded_pack(const struct gradients *variables, uint32_t m, uint32_t device, char *buffer);
 
-/* After message m of sharded parameters: compare the samples in `place` or, after a reduce-scatter or an all-reduce
- * among replicas, those of this device's part in `buffer`,
- * which among replicas has that part alone. Fails: ST_TRIAL. */
+/* After message m of sharded parameters: compare the samples in `place` or, after a reduce-scatter, those of this
+ * device's part in `buffer`, where an all-reduce among replicas has that part alone. Fails: ST_TRIAL. */
 enum status sharded_check(struct gradients *place, uint32_t m, const char *buffer, uint32_t device, uint32_t iteration,
                           struct error *err);
 

@@ -1,5 +1,5 @@
 /* See simulation.h. */
-#include "cli/simulation.h"
+#include "tuner/predict/simulation.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -8,7 +8,6 @@
 #include "base/json.h"
 #include "base/log.h"
 #include "base/stream.h"
-#include "cli/output.h"
 #include "simulator/closed_form.h"
 #include "simulator/trace.h"
 #include "simulator/tuned.h"
@@ -44,7 +43,7 @@ static enum status write_trace(struct simulation *s, const struct plan *plan, co
     size_t size;
     FILE *memory = stream_open(&text, &size);
     enum status st = memory ? trace_write(memory, s->timeline, plan, &s->cost, err) : ST_OK;
-    return output_stream(memory, st, &text, &size, path, err);
+    return stream_save(memory, st, &text, &size, path, err);
 }
 
 bool simulation_expects(const struct simulation *s) {
@@ -61,7 +60,7 @@ static enum status write_updates_trace(struct simulation *s, const struct plan *
     size_t size;
     FILE *memory = stream_open(&text, &size);
     enum status st = memory ? updates_trace_write(memory, plan, &s->cost, &options, err) : ST_OK;
-    return output_stream(memory, st, &text, &size, path, err);
+    return stream_save(memory, st, &text, &size, path, err);
 }
 
 /* A replica there keeps nothing safe. */
@@ -174,6 +173,7 @@ static bool add_memory(const struct simulation *s, const struct row *row, cJSON 
     cJSON *memory = memory_write(&row->memory, s->cluster, root) ? cJSON_GetObjectItem(root, "memory") : NULL;
     return memory &&
            (s->memory_bytes == 0 || cJSON_AddNumberToObject(memory, "budget_bytes", (double)s->memory_bytes)) &&
+           (!s->model->activations_estimated || cJSON_AddTrueToObject(memory, "activations_estimated")) &&
            cJSON_AddBoolToObject(memory, "fits", !row->over);
 }
 

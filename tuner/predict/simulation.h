@@ -1,7 +1,7 @@
-/* Predictions of several strategies for one model on one cluster: what simulate and its sweeps share.
+/* Predictions of several strategies for one model on one cluster: what commands and the service share.
  * Units: microseconds (_us). */
-#ifndef CLI_SIMULATION_H
-#define CLI_SIMULATION_H
+#ifndef TUNER_PREDICT_SIMULATION_H
+#define TUNER_PREDICT_SIMULATION_H
 
 #include <cjson/cJSON.h>
 #include <stdbool.h>

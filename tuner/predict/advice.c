@@ -1,0 +1,436 @@
+/* See advice.h. The wrappings of FSDP for several memories share their search. */
+#include "tuner/predict/advice.h"
+
+#include <assert.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/json.h"
+#include "base/units.h"
+#include "base/work.h"
+#include "strategy/baselines/fsdp_optimal.h"
+#include "tuner/predict/sweep.h"
+
+/* What people call it, and how it is done. */
+static const struct way {
+    const char *kind, *baseline;
+} ways[] = {
+    {"DDP", "pytorch-ddp"},
+    {"DDP, merged", "merge-optimal"},
+    {"servers", "byteps"},
+    {"ZeRO-1", "dear"},
+    {"ZeRO-1", "megatron-distributed-optimizer"},
+    {"ZeRO-1", "zero-1"},
+    {"ZeRO-2", "zero-2"},
+    {"ZeRO-3", "zero-3"},
+    {"FSDP", "fsdp-per-block"},
+    {"FSDP", "fsdp-whole"},
+    {"HSDP", "hsdp"},
+};
+enum { WAYS = sizeof ways / sizeof ways[0], STEPS = MOST_BUDGETS };
+static_assert(MOST_CANDIDATES >= WAYS + MOST_BUDGETS + 1 + STEPS, "ways, wrappings for memories, the least, between");
+
+static const double rate_factors[ADVICE_RATES] = {0.25, 0.5, 1, 2, 4};
+
+/* ---- candidates ---- */
+
+/* Predict it, unless it is there already; takes the strategy. `like` says what is known of it. */
+static enum status add(struct advice *a, struct advised like, struct strategy *strategy, struct error *err) {
+    struct advised *c = &a->candidates[a->n];
+    for (size_t i = 0; i < a->n; i++)
+        if (!strcmp(a->candidates[i].strategy.id.hex, strategy->id.hex)) {
+            strategy_release(strategy);
+            return ST_OK;
+        }
+    *c = like;
+    enum status st =
+        simulation_predict(&a->simulation, &(struct contender){strategy->name, NULL, strategy}, NULL, &c->row, err);
+    if (st) {
+        strategy_release(strategy);
+        return st;
+    }
+    c->strategy = *strategy;
+    a->n++;
+    return ST_OK;
+}
+
+static enum status add_ways(struct advice *a, struct error *err) {
+    enum status st = ST_OK;
+    for (size_t i = 0; i < WAYS && !st; i++) {
+        struct strategy s;
+        st = work_check(err);
+        if (!st)
+            st = baselines_build(baselines_find(ways[i].baseline), a->simulation.model, a->simulation.cluster, &s, err);
+        if (!st)
+            st = add(a, (struct advised){.kind = ways[i].kind, .wrapped_for = UINT64_MAX}, &s, err);
+    }
+    return st;
+}
+
+/* FSDP for a memory: UINT64_MAX is any, 0 the least that is possible. */
+static enum status wrap(const struct model *model, const struct cost *cost, uint64_t bytes, struct strategy *out,
+                        struct error *err) {
+    return bytes ? fsdp_optimal_within(model, cost, bytes == UINT64_MAX ? 0 : bytes, out, err)
+                 : fsdp_least_memory(model, cost, out, err);
+}
+
+/* FSDP wrapped for each of at most MOST_BUDGETS memories; what does not fit is no candidate. */
+static enum status add_wrappings(struct advice *a, size_t n, const uint64_t *bytes, bool between, struct error *err) {
+    uint64_t budgets[MOST_BUDGETS] = {0};
+    struct strategy wrapped[MOST_BUDGETS];
+    bool fits[MOST_BUDGETS];
+    for (size_t i = 0; i < n; i++)
+        budgets[i] = bytes[i] == UINT64_MAX ? 0 : bytes[i];
+    enum status st = fsdp_optimal_for_each(a->simulation.model, &a->simulation.cost, n, budgets, wrapped, fits, err);
+    if (st)
+        return st;
+    for (size_t i = n; i-- > 0;)
+        if (fits[i] && !st)
+            st =
+                add(a, (struct advised){.kind = "FSDP", .wrapped_for = bytes[i], .between = between}, &wrapped[i], err);
+        else if (fits[i])
+            strategy_release(&wrapped[i]);
+    return st;
+}
+
+static enum status add_least(struct advice *a, struct error *err) {
+    struct strategy s;
+    enum status st = fsdp_least_memory(a->simulation.model, &a->simulation.cost, &s, err);
+    return st ? st : add(a, (struct advised){.kind = "FSDP", .wrapped_for = 0}, &s, err);
+}
+
+static int compare_candidates(const void *a, const void *b) {
+    const struct advised *x = a, *y = b;
+    const double left = x->row.prediction.iteration_us, right = y->row.prediction.iteration_us;
+    return (left > right) - (left < right);
+}
+
+void advice_release(struct advice *a) {
+    for (size_t i = 0; i < a->n; i++)
+        strategy_release(&a->candidates[i].strategy);
+    simulation_release(&a->simulation);
+}
+
+enum status advice_init(struct advice *a, const struct model *model, const struct cluster *cluster,
+                        const struct budgets *budgets, struct error *err) {
+    a->n = 0;
+    enum status st = simulation_init(&a->simulation, model, cluster, false, err);
+    if (st)
+        return st;
+    st = add_ways(a, err);
+    if (!st)
+        st = add_wrappings(a, budgets->n, budgets->bytes, false, err);
+    if (!st)
+        st = add_least(a, err);
+    if (st)
+        advice_release(a);
+    else
+        qsort(a->candidates, a->n, sizeof *a->candidates, compare_candidates);
+    return st;
+}
+
+/* Each memory is larger than the one before by the same factor. */
+enum status advice_add_between(struct advice *a, struct error *err) {
+    uint64_t bytes[STEPS], most = 0;
+    const double least = (double)advised_bytes(advice_smallest(a));
+    for (size_t i = 0; i < a->n; i++)
+        most = advised_bytes(&a->candidates[i]) > most ? advised_bytes(&a->candidates[i]) : most;
+    for (int i = 0; i < STEPS; i++)
+        bytes[i] = (uint64_t)(least * pow((double)most / least, (i + 1.0) / (STEPS + 1)));
+    enum status st = add_wrappings(a, STEPS, bytes, true, err);
+    qsort(a->candidates, a->n, sizeof *a->candidates, compare_candidates);
+    return st;
+}
+
+static const char wrapping[] = "fsdp-optimal";
+
+enum status advice_strategy(const char *name, uint64_t wrapped_for, const struct model *model,
+                            const struct cluster *cluster, struct strategy *out, struct error *err) {
+    const struct baseline *baseline = baselines_find(name);
+    struct cost cost;
+    if (!baseline)
+        return error_set(err, ST_NOT_FOUND, "there is no baseline \"%.64s\"", name);
+    if (strcmp(name, wrapping) != 0)
+        return baselines_build(baseline, model, cluster, out, err);
+    enum status st = cost_init(&cost, cluster, err);
+    if (st)
+        return st;
+    st = wrap(model, &cost, wrapped_for, out, err);
+    cost_release(&cost);
+    return st;
+}
+
+/* ---- answers ---- */
+
+uint64_t advised_bytes(const struct advised *c) {
+    return c->row.memory.peak_bytes;
+}
+
+const struct advised *advice_best_within(const struct advice *a, uint64_t bytes) {
+    const struct advised *best = NULL;
+    for (size_t i = 0; i < a->n; i++) {
+        const struct advised *c = &a->candidates[i];
+        if (advised_bytes(c) <= bytes && (!best || c->row.prediction.iteration_us < best->row.prediction.iteration_us))
+            best = c;
+    }
+    return best;
+}
+
+const struct advised *advice_smallest(const struct advice *a) {
+    const struct advised *least = &a->candidates[0];
+    for (size_t i = 1; i < a->n; i++)
+        if (advised_bytes(&a->candidates[i]) < advised_bytes(least))
+            least = &a->candidates[i];
+    return least;
+}
+
+static int compare_memory(const void *a, const void *b) {
+    const struct advised *const *x = a, *const *y = b;
+    if (advised_bytes(*x) != advised_bytes(*y))
+        return advised_bytes(*x) < advised_bytes(*y) ? -1 : 1;
+    return compare_candidates(*x, *y);
+}
+
+void advice_by_memory(const struct advice *a, const struct advised *out[MOST_CANDIDATES]) {
+    for (size_t i = 0; i < a->n; i++)
+        out[i] = &a->candidates[i];
+    qsort(out, a->n, sizeof *out, compare_memory);
+}
+
+size_t advice_front(const struct advice *a, const struct advised *out[MOST_CANDIDATES]) {
+    const struct advised *all[MOST_CANDIDATES];
+    size_t n = 0;
+    advice_by_memory(a, all);
+    for (size_t i = 0; i < a->n; i++)
+        if (n == 0 || all[i]->row.prediction.iteration_us < out[n - 1]->row.prediction.iteration_us)
+            out[n++] = all[i];
+    return n;
+}
+
+const char *advised_limit(const struct advised *c, char *out, size_t room) {
+    const struct prediction *p = &c->row.prediction;
+    const double exposed = p->iteration_us > 0 ? 100 * p->exposed_us / p->iteration_us : 0;
+    snprintf(out, room, exposed < 5 ? "computing" : "messages, %.0f%% of the time", exposed);
+    return out;
+}
+
+/* ---- in words ---- */
+
+const char *budget_text(uint64_t bytes, char *out, size_t room) {
+    if (bytes != UINT64_MAX)
+        return units_format_bytes(bytes, out, room);
+    snprintf(out, room, "any memory");
+    return out;
+}
+
+double advised_over_bound(const struct advised *c) {
+    return c->row.bound_us > 0 ? fmax(c->row.prediction.iteration_us / c->row.bound_us - 1, 0) * 100 : 0;
+}
+
+static void say_best(const struct advised *best, uint64_t bytes, char out[ADVICE_SENTENCE]) {
+    char room[32], us[32], memory[32];
+    const char *budget = budget_text(bytes, room, sizeof room);
+    if (best)
+        snprintf(out, ADVICE_SENTENCE, "With %s: %s (%s), %s, and %s of memory.", budget, best->kind,
+                 best->strategy.name, units_format_time(best->row.prediction.iteration_us, us, sizeof us),
+                 units_format_bytes(advised_bytes(best), memory, sizeof memory));
+    else
+        snprintf(out, ADVICE_SENTENCE, "With %s: nothing fits.", budget);
+}
+
+static void say_smallest(const struct advised *least, char out[ADVICE_SENTENCE]) {
+    char us[32], memory[32];
+    snprintf(out, ADVICE_SENTENCE, "The smallest memory at which anything fits: %s (%s, %u groups, %s).",
+             units_format_bytes(advised_bytes(least), memory, sizeof memory), least->kind, least->strategy.n_groups,
+             units_format_time(least->row.prediction.iteration_us, us, sizeof us));
+}
+
+/* Of what memory is predicted without; NULL: nothing. */
+static const char *caveat(const struct advice *a, size_t i) {
+    const struct memory *m = &advice_smallest(a)->row.memory;
+    const char *const all[] = {
+        m->knows_optimizer ? NULL : "Memory is without the optimizer's states: the model has no \"optimizer\".",
+        m->knows_activations ? NULL
+                             : "Memory is without activations: the model's operators have no \"activation_bytes\".",
+        a->simulation.model->activations_estimated
+            ? "Activations are estimated from the model's architecture, not from a profile."
+            : NULL};
+    for (size_t k = 0; k < sizeof all / sizeof *all; k++)
+        if (all[k] && i-- == 0)
+            return all[k];
+    return NULL;
+}
+
+bool advice_sentence(const struct advice *a, const struct budgets *budgets, size_t i, char out[ADVICE_SENTENCE]) {
+    if (i < budgets->n)
+        say_best(advice_best_within(a, budgets->bytes[i]), budgets->bytes[i], out);
+    else if (i == budgets->n)
+        say_smallest(advice_smallest(a), out);
+    else if (caveat(a, i - budgets->n - 1))
+        snprintf(out, ADVICE_SENTENCE, "%s", caveat(a, i - budgets->n - 1));
+    else
+        return false;
+    return true;
+}
+
+/* ---- memories ---- */
+
+static int compare_bytes(const void *a, const void *b) {
+    const uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+    return (x > y) - (x < y);
+}
+
+void budgets_complete(struct budgets *budgets, const struct cluster *cluster) {
+    if (budgets->n == 0) {
+        if (memory_of_devices(cluster) > 0)
+            budgets->bytes[budgets->n++] = memory_of_devices(cluster);
+        budgets->bytes[budgets->n++] = UINT64_MAX;
+    }
+    qsort(budgets->bytes, budgets->n, sizeof *budgets->bytes, compare_bytes);
+}
+
+enum status budgets_read(const char *list, const struct cluster *cluster, struct budgets *out, struct error *err) {
+    *out = (struct budgets){.n = 0};
+    enum status st = ST_OK;
+    for (const char *at = list; at && !st; at = strchr(at, ',')) {
+        char word[64];
+        at += *at == ',';
+        snprintf(word, sizeof word, "%.*s", (int)strcspn(at, ","), at);
+        if (out->n == MOST_BUDGETS)
+            return error_set(err, ST_USAGE, "--memory: at most %d sizes", MOST_BUDGETS);
+        st = units_parse_bytes(word, &out->bytes[out->n++], err);
+    }
+    if (!st)
+        budgets_complete(out, cluster);
+    return st;
+}
+
+/* ---- other rates ---- */
+
+/* The fastest NIC of a node with devices. */
+static double rate_of(const struct cluster *cluster) {
+    double rate = 0;
+    for (uint32_t i = 0; i < cluster->n_nodes; i++)
+        if (cluster->nodes[i].devices > 0)
+            rate = fmax(rate, cluster->nodes[i].nic_gbit_per_s);
+    return rate;
+}
+
+static void note_change(const struct advice *a, const struct budgets *budgets, struct change *out) {
+    for (size_t i = 0; i < budgets->n; i++) {
+        const struct advised *best = advice_best_within(a, budgets->bytes[i]);
+        out->us[i] = best ? best->row.prediction.iteration_us : INFINITY;
+        out->kind[i] = best ? best->kind : "nothing fits";
+        out->wrapped_for[i] = best ? best->wrapped_for : 0;
+        snprintf(out->name[i], sizeof out->name[i], "%s", best ? best->strategy.name : "");
+    }
+}
+
+static enum status change_at(const struct model *model, const struct cluster *cluster, const struct budgets *budgets,
+                             double gbit_per_s, struct change *out, struct error *err) {
+    const struct sweep sweep = {.axis = SWEEP_BANDWIDTH, .n = 1, .values = {gbit_per_s}};
+    struct sweep_point point;
+    struct advice a;
+    enum status st = sweep_apply(&sweep, gbit_per_s, ALGORITHM_auto, model, cluster, &point, err);
+    if (st)
+        return st;
+    st = advice_init(&a, &point.model, &point.cluster, budgets, err);
+    if (!st) {
+        *out = (struct change){.gbit_per_s = gbit_per_s};
+        note_change(&a, budgets, out);
+        advice_release(&a);
+    }
+    sweep_point_release(&point);
+    return st;
+}
+
+enum status advice_changes(const struct advice *a, const struct budgets *budgets, struct change out[ADVICE_RATES],
+                           struct error *err) {
+    const struct cluster *cluster = a->simulation.cluster;
+    const double rate = rate_of(cluster);
+    enum status st = ST_OK;
+    for (size_t i = 0; i < ADVICE_RATES && !st; i++) {
+        if (rate_factors[i] == 1) {
+            out[i] = (struct change){.gbit_per_s = rate, .as_is = true};
+            note_change(a, budgets, &out[i]);
+        } else
+            st = change_at(a->simulation.model, cluster, budgets, rate * rate_factors[i], &out[i], err);
+    }
+    return st;
+}
+
+/* ---- for programs ---- */
+
+static bool add_candidate(const struct advised *c, const struct cluster *cluster, cJSON *array) {
+    cJSON *object = cJSON_CreateObject();
+    return object && cJSON_AddItemToArray(array, object) && cJSON_AddStringToObject(object, "way", c->kind) &&
+           cJSON_AddStringToObject(object, "strategy", c->strategy.name) &&
+           cJSON_AddStringToObject(object, "id", c->strategy.id.hex) &&
+           cJSON_AddNumberToObject(object, "iteration_us", c->row.prediction.iteration_us) &&
+           cJSON_AddNumberToObject(object, "exposed_us", c->row.prediction.exposed_us) &&
+           cJSON_AddNumberToObject(object, "lower_bound_us", c->row.bound_us) &&
+           cJSON_AddNumberToObject(object, "groups", c->strategy.n_groups) &&
+           memory_write(&c->row.memory, cluster, object);
+}
+
+static bool add_point(const struct advised *c, cJSON *array) {
+    cJSON *object = cJSON_CreateObject();
+    return object && cJSON_AddItemToArray(array, object) && cJSON_AddStringToObject(object, "id", c->strategy.id.hex) &&
+           cJSON_AddNumberToObject(object, "peak_bytes", (double)advised_bytes(c)) &&
+           cJSON_AddNumberToObject(object, "iteration_us", c->row.prediction.iteration_us);
+}
+
+static bool add_front(const struct advice *a, cJSON *array) {
+    const struct advised *front[MOST_CANDIDATES];
+    const size_t n = advice_front(a, front);
+    bool ok = true;
+    for (size_t i = 0; i < n && ok; i++)
+        ok = add_point(front[i], array);
+    return ok;
+}
+
+static bool add_answer(const struct advised *best, uint64_t bytes, cJSON *array) {
+    cJSON *object = cJSON_CreateObject();
+    return object && cJSON_AddItemToArray(array, object) &&
+           (bytes == UINT64_MAX || cJSON_AddNumberToObject(object, "memory_bytes", (double)bytes)) &&
+           (!best || cJSON_AddStringToObject(object, "id", best->strategy.id.hex)) &&
+           (best || cJSON_AddNullToObject(object, "id"));
+}
+
+static bool add_change(const struct change *change, const struct budgets *budgets, cJSON *array) {
+    bool ok = true;
+    for (size_t i = 0; i < budgets->n && ok; i++) {
+        cJSON *object = cJSON_CreateObject();
+        ok = object && cJSON_AddItemToArray(array, object) &&
+             cJSON_AddNumberToObject(object, "gbit_per_s", change->gbit_per_s) &&
+             (budgets->bytes[i] == UINT64_MAX ||
+              cJSON_AddNumberToObject(object, "memory_bytes", (double)budgets->bytes[i])) &&
+             (isfinite(change->us[i]) ? cJSON_AddStringToObject(object, "way", change->kind[i]) &&
+                                            cJSON_AddNumberToObject(object, "iteration_us", change->us[i])
+                                      : cJSON_AddNullToObject(object, "way") != NULL);
+    }
+    return ok;
+}
+
+cJSON *advice_json(const struct advice *a, const struct budgets *budgets, const struct change *changes, bool *whole) {
+    cJSON *root = cJSON_CreateObject(), *list;
+    bool ok = root && cJSON_AddStringToObject(root, "schema", "syncopate.advice/1") &&
+              cJSON_AddStringToObject(root, "model", a->simulation.model->name) &&
+              cJSON_AddStringToObject(root, "cluster", a->simulation.cluster->name) &&
+              (!a->simulation.model->activations_estimated || cJSON_AddTrueToObject(root, "activations_estimated")) &&
+              (list = cJSON_AddArrayToObject(root, "candidates"));
+    for (size_t i = 0; i < a->n && ok; i++)
+        ok = add_candidate(&a->candidates[i], a->simulation.cluster, list);
+    ok = ok && (list = cJSON_AddArrayToObject(root, "answers"));
+    for (size_t i = 0; i < budgets->n && ok; i++)
+        ok = add_answer(advice_best_within(a, budgets->bytes[i]), budgets->bytes[i], list);
+    ok = ok && cJSON_AddNumberToObject(root, "smallest_memory_bytes", (double)advised_bytes(advice_smallest(a))) &&
+         (list = cJSON_AddArrayToObject(root, "front")) && add_front(a, list) &&
+         (list = cJSON_AddArrayToObject(root, "at_other_rates"));
+    for (size_t r = 0; r < ADVICE_RATES && ok; r++)
+        ok = add_change(&changes[r], budgets, list);
+    *whole = ok;
+    return root;
+}
