@@ -6,7 +6,6 @@
 
 #include "strategy/encoder.h"
 #include "trial-runner/worker/mpi/blocks.h"
-#include "trial-runner/worker/mpi/chunks.h"
 #include "trial-runner/worker/mpi/collective.h"
 #include "trial-runner/worker/mpi/convert.h"
 #include "trial-runner/worker/mpi/largest.h"
@@ -33,14 +32,14 @@ struct operations {
     const struct world *world;
     struct requests requests;
     struct pool pool;
-    uint64_t chunk; /* of halves */
+    uint64_t eager_bytes; /* operations_eager_bytes, of halves */
     char *data, *other;
     uint32_t peer;
 };
 
 struct operations *operations_new(const struct world *world, uint32_t peer, uint64_t bytes) {
     struct operations *o = report_alloc(1, sizeof *o);
-    *o = (struct operations){.world = world, .peer = peer, .chunk = chunks_bytes((uint64_t)operations_eager_bytes())};
+    *o = (struct operations){.world = world, .peer = peer, .eager_bytes = (uint64_t)operations_eager_bytes()};
     o->data = report_alloc(bytes, 1);
     o->other = report_alloc(bytes, 1);
     memset(o->data, 0, bytes);
@@ -72,8 +71,9 @@ void operations_all_reduce(struct operations *o, uint64_t bytes, enum algorithm 
 void operations_half(struct operations *o, uint64_t bytes, enum half half) {
     const struct message message = {.bytes = bytes, .half = half, .other = NO_MESSAGE, .dtype = DTYPE_f32};
     const struct plan plan = {.n_messages = 1, .messages = &message};
-    struct ring ring = {.data = o->data, .chunk = o->chunk};
-    while (ring.step + 1 < o->world->cluster->n_devices) {
+    struct ring ring;
+    ring_begin(&ring, o->world, &message, o->data, o->eager_bytes);
+    while (ring_goes_on(&ring, &message)) {
         ring_post(&ring, o->world, &plan, 0, &o->pool, &o->requests);
         for (uint32_t step = ring.step; ring.step == step;) {
             const int n = requests_poll(&o->requests);
