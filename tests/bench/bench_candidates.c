@@ -30,7 +30,7 @@ static double fastest_us(const struct candidates *candidates) {
     double fastest = INFINITY;
     for (size_t i = 0; i < candidates->n; i++)
         for (int p = 0; p < PROPOSER_COUNT; p++)
-            if (!strcmp(candidates->items[i].proposer, proposer_name(p)))
+            if (!strcmp(candidates->items[i].proposer, proposer_name((enum proposer)p)))
                 fastest = fmin(fastest, candidates->items[i].us);
     return fastest;
 }

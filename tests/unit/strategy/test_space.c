@@ -185,7 +185,7 @@ static void neighbour_steps_connect_the_whole_space(void **state) {
     struct fixture f;
     struct space_options o = small_options();
     fixture_open(&f, two_variables, two_nodes, &o);
-    assert_int_equal(count_by_walking(&f.space, 60000), 3 * (20 * 4 + 2 * (3 * 4 + 20 * 1) + 6 * 3));
+    assert_int_equal(count_by_walking(&f.space, 200000), 3 * (20 * 4 + 2 * (3 * 4 + 20 * 1) + 6 * 3));
     fixture_close(&f);
     o.max_shards = 2; /* a whole or its halves, and b, each in a group: T_2(2) = 6, T_3(2) = 22 */
     o.each_shard = true;
