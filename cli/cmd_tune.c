@@ -408,8 +408,7 @@ enum status cmd_tune(int argc, char **argv, struct error *err) {
          "their largest elements alone or products of thin matrices; check that the model still learns"},
         {"allow-sharded", OPTION_TEXT, &words.sharded, "optimizer|gradients|parameters",
          "try strategies too that keep only a part of this, and of what stands before it, on each device (ZeRO, FSDP); "
-         "the "
-         "trainer must be able to do it, as syncopate_torch is"},
+         "the trainer must be able to do it, as syncopate_torch is"},
         {"allow-stale", OPTION_INTEGER, &o->kept.allow_stale, "K",
          "try workers too that do not wait for each other, with models stale by at most K (versions, or iterations "
          "where "
