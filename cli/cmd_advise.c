@@ -10,6 +10,7 @@
 #include "base/text.h"
 #include "base/units.h"
 #include "cli/commands.h"
+#include "cli/front.h"
 #include "cli/inputs.h"
 #include "cli/options.h"
 #include "cli/output.h"
@@ -26,6 +27,8 @@ static void print_candidates(const struct advice *a) {
                                              "LIMITED BY", NULL});
     for (size_t i = 0; i < a->n; i++) {
         const struct advised *c = &a->candidates[i];
+        if (c->between)
+            continue;
         table_cell(&table, "%s", c->kind);
         table_cell(&table, "%s", c->strategy.name);
         table_cell(&table, "%s", units_format_time(c->row.prediction.iteration_us, text, sizeof text));
@@ -88,11 +91,15 @@ static enum status write_candidate(struct advice *a, const struct advised *c, co
 }
 
 static enum status write_all(struct advice *a, const char *folder, struct error *err) {
+    char path[4096];
     enum status st = paths_make_folder(folder, err);
     for (size_t i = 0; i < a->n && !st; i++)
         st = write_candidate(a, &a->candidates[i], folder, err);
+    snprintf(path, sizeof path, "%s/front.svg", folder);
     if (!st)
-        text_print(stderr, "%zu strategies, each with its timeline, in %s\n", a->n, folder);
+        st = front_write_plot(a, path, err);
+    if (!st)
+        text_print(stderr, "%zu strategies, each with its timeline, and front.svg in %s\n", a->n, folder);
     return st;
 }
 
@@ -107,7 +114,7 @@ static enum status answer(const struct inputs *inputs, const struct budgets *bud
                           struct advice *a, struct error *err) {
     struct change changes[ADVICE_RATES];
     bool whole;
-    enum status st = advice_changes(&inputs->model, &inputs->cluster, budgets, changes, err);
+    enum status st = advice_changes(a, budgets, changes, err);
     if (!st && r->out)
         st = write_all(a, r->out, err);
     if (st)
@@ -119,6 +126,7 @@ static enum status answer(const struct inputs *inputs, const struct budgets *bud
     text_print(stdout, "%s on %s: %u devices\n\n", inputs->model.name, inputs->cluster.name, inputs->cluster.n_devices);
     print_candidates(a);
     print_answers(a, budgets);
+    front_print(a);
     print_changes(budgets, changes);
     return ST_OK;
 }
@@ -134,7 +142,9 @@ static enum status advise(const char *model, const char *cluster, const struct r
     if (!st)
         st = advice_init(&a, &inputs.model, &inputs.cluster, &budgets, err);
     if (!st) {
-        st = answer(&inputs, &budgets, r, &a, err);
+        st = advice_add_between(&a, err);
+        if (!st)
+            st = answer(&inputs, &budgets, r, &a, err);
         advice_release(&a);
     }
     inputs_release(&inputs);
@@ -146,7 +156,8 @@ enum status cmd_advise(int argc, char **argv, struct error *err) {
     const struct option options[] = {
         {"memory", OPTION_TEXT, &r.memory, "SIZE[,SIZE]",
          "what a device may hold; default: what the cluster's description says, and any"},
-        {"out", OPTION_TEXT, &r.out, "FOLDER", "write each strategy, and a Chrome trace of its iteration, there"},
+        {"out", OPTION_TEXT, &r.out, "FOLDER",
+         "write each strategy and a Chrome trace of its iteration there, and front.svg: time against memory"},
         {"json", OPTION_FLAG, &r.json, NULL, "print one JSON object"},
         {0}};
     const struct command_line line = {
@@ -156,8 +167,8 @@ enum status cmd_advise(int argc, char **argv, struct error *err) {
             "predicted:\n"
             "its time, how far that is above the bound, the most memory that a device holds at once, and what limits\n"
             "it. FSDP is wrapped for each memory by itself, so that the iteration is shortest. Then the answer for\n"
-            "each memory, the smallest memory at which anything fits, and what changes where NICs are slower or\n"
-            "faster; measured curves hold for one rate and are left out there.",
+            "each memory, the smallest memory at which anything fits, the front of time against memory, and what\n"
+            "changes where NICs are slower or faster; measured curves hold for one rate and are left out there.",
         .examples = "  syncopate advise bert-large v100-16x10g --memory 1GB,2GB,16GB\n"
                     "  syncopate advise gpt2-small lab-4x1g --memory 400MB --out advice",
         .options = options,

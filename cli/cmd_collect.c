@@ -14,8 +14,8 @@
 #include "tuner/session/runners.h"
 
 static enum status collect(const struct inputs *inputs, const struct runner_options *words, const char *dataset,
-                           enum collection_way way, bool allow_lossy, const struct collect_options *options,
-                           struct error *err) {
+                           enum collection_way way, bool allow_lossy, enum sharded sharded,
+                           const struct collect_options *options, struct error *err) {
     struct runner runner;
     struct store *store;
     struct collection collection;
@@ -26,6 +26,7 @@ static enum status collect(const struct inputs *inputs, const struct runner_opti
     space.algorithms = runner_algorithms(&runner);
     if (allow_lossy)
         space.encodings = transport_encodings(&inputs->cluster);
+    space.sharded = space_sharded_up_to(sharded);
     space.min_partition_bytes = space.min_credit_bytes = 16 << 10;
     st = store_open(dataset, STORE_READ_WRITE, &store, err);
     if (!st) {
@@ -48,6 +49,8 @@ enum status cmd_collect(int argc, char **argv, struct error *err) {
     const char *dataset = DEFAULT_DATASET, *draw = "recipe";
     enum collection_way way = COLLECTION_BY_RECIPE;
     bool allow_lossy = false;
+    const char *sharded_word = sharded_name(SHARDED_none);
+    enum sharded sharded = SHARDED_none;
     struct collect_options o = {
         .trials = 100, .seed = 1, .trial_us = 1.5e6, .cancel = interrupt_flag(), .listen = progress_listen};
     const struct option options[] = {
@@ -60,6 +63,8 @@ enum status cmd_collect(int argc, char **argv, struct error *err) {
          "how to draw: recipe (default) mixes the next six; guided obeys AutoSync's two constraints, balanced and "
          "adjacent one of them each, loose none"},
         {"allow-lossy", OPTION_FLAG, &allow_lossy, NULL, "draw encodings of gradients that lose something, too"},
+        {"allow-sharded", OPTION_TEXT, &sharded_word, "optimizer|gradients|parameters",
+         "draw strategies too that keep only a part of this, and of what stands before it, on each device"},
         {"trial-time", OPTION_TIME, &o.trial_us, "T",
          "measure for about T in each trial (default 1.5s), 8 to 30 iterations"},
         {"dataset", OPTION_TEXT, &dataset, "FILE", "where measurements are kept (default " DEFAULT_DATASET ")"},
@@ -82,9 +87,11 @@ enum status cmd_collect(int argc, char **argv, struct error *err) {
     if (!st)
         st = collection_way_named(draw, &way, err);
     if (!st)
+        st = sharded_named(sharded_word, &sharded, err);
+    if (!st)
         st = inputs_read(arguments.items[0], arguments.items[1], &inputs, err);
     if (!st)
-        st = collect(&inputs, &words, dataset, way, allow_lossy, &o, err);
+        st = collect(&inputs, &words, dataset, way, allow_lossy, sharded, &o, err);
     inputs_release(&inputs);
     return st;
 }

@@ -25,7 +25,7 @@ enum { DEFAULT_TRIALS = 40 };
 /* ---- open ---- */
 
 struct open_options {
-    const char *dataset, *ranker;
+    const char *dataset, *ranker, *sharded; /* sharded: NULL: nothing */
     bool cold, json;
     struct tune_options options;
 };
@@ -82,14 +82,15 @@ static enum status tell_opened(const struct open_options *words, const char *id,
     return ST_OK;
 }
 
-static enum status check_open(struct tune_options *o, struct error *err) {
+static enum status check_open(struct open_options *words, struct error *err) {
+    struct tune_options *o = &words->options;
     if (o->trials == UINT64_MAX)
         o->trials = o->time_us > 0 ? 0 : DEFAULT_TRIALS;
     if (!o->trials && o->time_us <= 0)
         return error_set(err, ST_USAGE, "without a limit on trials a session needs --time");
     if (!(o->kept.trial_us > 0))
         return error_set(err, ST_USAGE, "--trial-time must be more than 0");
-    return ST_OK;
+    return words->sharded ? sharded_named(words->sharded, &o->kept.allow_sharded, err) : ST_OK;
 }
 
 static enum status open_and_tell(const struct arguments *arguments, struct open_options *words, struct error *err) {
@@ -119,6 +120,8 @@ static enum status session_open(int argc, char **argv, struct error *err) {
          "end when no candidate promises to be P% faster than the best"},
         {"allow-lossy", OPTION_FLAG, &o->kept.allow_lossy, NULL,
          "let gradients lose something on their way, as tune does"},
+        {"allow-sharded", OPTION_TEXT, &words.sharded, "optimizer|gradients|parameters",
+         "try strategies too that keep only a part of these on each device, as tune does"},
         {"memory", OPTION_BYTES, &o->kept.memory_bytes, "SIZE",
          "try only what needs at most so much memory of a device (default: what CLUSTER says its devices have)"},
         JOB_LIMIT_OPTIONS(o->kept.job),
@@ -143,7 +146,7 @@ static enum status session_open(int argc, char **argv, struct error *err) {
     struct arguments arguments;
     enum status st = options_parse(&line, argc, argv, &arguments, err);
     if (!st)
-        st = check_open(o, err);
+        st = check_open(&words, err);
     return st ? st : open_and_tell(&arguments, &words, err);
 }
 

@@ -38,6 +38,7 @@ enum { DEFAULT_TRIALS = 40 };
 /* What was asked for. */
 struct tune_command_options {
     const char *dataset, *resume, *out, *out_stale, *ranker; /* dataset: NULL until defaults are set */
+    const char *sharded;                                     /* NULL: nothing */
     bool json, cold, weather;
     struct tune_options options; /* options.kept.launch.runner: NULL until defaults are set */
     struct remote_options remote;
@@ -79,6 +80,7 @@ static enum status inputs_of_session(struct store *store, const char *session, s
     const char *runner = said.launch.runner ? said.launch.runner : kept->launch.runner;
     words->ranker = said.ranker ? said.ranker : "none";
     kept->allow_lossy = said.allow_lossy;
+    kept->allow_sharded = said.allow_sharded;
     kept->weather = said.weather;
     kept->allow_stale = said.allow_stale;
     kept->memory_bytes = said.memory_bytes;
@@ -349,7 +351,9 @@ static enum status check_options(struct tune_command_options *words, const struc
                          CONSISTENCY_MAX_STALENESS);
     if (!o->trials && o->time_us <= 0)
         return error_set(err, ST_USAGE, "without a limit on trials a session needs --time");
-    enum status st = words->out ? output_check(words->out, err) : ST_OK;
+    enum status st = words->sharded ? sharded_named(words->sharded, &o->kept.allow_sharded, err) : ST_OK;
+    if (!st && words->out)
+        st = output_check(words->out, err);
     return !st && words->out_stale ? output_check(words->out_stale, err) : st;
 }
 
@@ -402,6 +406,9 @@ enum status cmd_tune(int argc, char **argv, struct error *err) {
         {"allow-lossy", OPTION_FLAG, &o->kept.allow_lossy, NULL,
          "let gradients lose something on their way: as 16-bit floats and, over mpi, 8-bit integers in blocks, "
          "their largest elements alone or products of thin matrices; check that the model still learns"},
+        {"allow-sharded", OPTION_TEXT, &words.sharded, "optimizer|gradients|parameters",
+         "try strategies too that keep only a part of this, and of what stands before it, on each device (ZeRO, FSDP); "
+         "the trainer must be able to do it, as syncopate_torch is"},
         {"allow-stale", OPTION_INTEGER, &o->kept.allow_stale, "K",
          "try workers too that do not wait for each other, with models stale by at most K (versions, or iterations "
          "where "
@@ -448,6 +455,11 @@ enum status cmd_tune(int argc, char **argv, struct error *err) {
             "Under --memory, or where CLUSTER says what memory its devices have, a strategy whose predicted peak is "
             "above\n"
             "that is not tried; if nothing fits the exit status is 3, and the least that would do is said.\n"
+            "--allow-sharded tries ways to share out the optimizer's states, the gradients and the parameters too, "
+            "from\n"
+            "ZeRO and FSDP on: what is sharded, which layers are gathered together, which of them stay, and how far "
+            "ahead\n"
+            "they are gathered. With --memory that may be all that fits.\n"
             "Where NICs and workers vary, --weather tries what is fastest in the mean over that: trials of a round "
             "run\n"
             "in the same weather, and the answer says what the quiet network's best strategy would lose.\n"
@@ -462,6 +474,7 @@ enum status cmd_tune(int argc, char **argv, struct error *err) {
                     "      --pattern 'iteration [0-9]+: ([0-9.]+) ms'\n"
                     "  syncopate tune cnn-small lab-4x1g-weather --weather --trials 24\n"
                     "  syncopate tune mlp-small lab-4x1g --allow-stale 4 --trials 30\n"
+                    "  syncopate tune gpt2-small lab-4x1g --memory 400MB --allow-sharded parameters\n"
                     "  syncopate tune --resume 20261121-084117-3fa2n9kq4xw81d7v",
         .options = options,
         .max_arguments = 2};

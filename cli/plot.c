@@ -183,12 +183,13 @@ static void put_axes(const struct chart *chart) {
                            : placing_ticks(value_at(&chart->y, 0), value_at(&chart->y, 1), 9, ticks);
     for (size_t i = 0; i < n; i++)
         put_tick(chart, true, ticks[i]);
-    if (plot->x_log) { /* the values themselves, which are few and evenly apart */
+    if (plot->x_log && !plot->x_anywhere) { /* the values themselves, which are few and evenly apart */
         size_t every = (plot->n + MAX_X_TICKS - 1) / MAX_X_TICKS;
         for (size_t i = 0; i < plot->n; i += every)
             put_tick(chart, false, plot->x[i]);
     } else {
-        n = placing_ticks(value_at(&chart->x, 0), value_at(&chart->x, 1), 11, ticks);
+        n = plot->x_log ? placing_log_ticks(value_at(&chart->x, 0), value_at(&chart->x, 1), MAX_X_TICKS, ticks)
+                        : placing_ticks(value_at(&chart->x, 0), value_at(&chart->x, 1), 11, ticks);
         for (size_t i = 0; i < n; i++)
             put_tick(chart, false, ticks[i]);
     }

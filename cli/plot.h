@@ -21,8 +21,9 @@ struct plot_line {
 struct plot {
     const char *title, *subtitle, *x_label, *y_label;
     bool x_log, y_log; /* with a logarithmic axis only positive values are drawn */
-    size_t n;          /* points */
-    const double *x;   /* rising */
+    bool x_anywhere; /* the points lie anywhere on x, which is marked at round values; else a logarithmic x at points */
+    size_t n;        /* points */
+    const double *x; /* rising */
     size_t n_lines;
     const struct plot_line *lines;
 };

@@ -42,6 +42,8 @@ static cJSON *new_session(const struct inputs *inputs, const struct tune_options
              cJSON_AddNumberToObject(root, "least_gain", o->kept.least_gain) &&
              cJSON_AddNumberToObject(root, "earlier", (double)o->kept.earlier) &&
              (!o->kept.allow_lossy || cJSON_AddTrueToObject(root, "allow_lossy")) &&
+             (!o->kept.allow_sharded ||
+              cJSON_AddStringToObject(root, "allow_sharded", sharded_name(o->kept.allow_sharded))) &&
              (!o->kept.allow_stale || cJSON_AddNumberToObject(root, "allow_stale", (double)o->kept.allow_stale)) &&
              (!o->kept.memory_bytes || cJSON_AddNumberToObject(root, "memory_bytes", (double)o->kept.memory_bytes)) &&
              (!o->kept.weather || cJSON_AddTrueToObject(root, "weather")) &&

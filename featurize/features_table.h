@@ -6,8 +6,7 @@
  *   "share"        in [0, 1]
  *   "flag"         0 or 1
  * In the words, "of bytes" weighs variables by their gradients' bytes before encoding and compaction, and "of bytes
- * sent" weighs messages by their bytes. A feature of something that the strategy does not have is 0. So is each flag of
- * encodings where a gradient is encoded by an encoder (strategy/encoder.h), whose bytes tell. */
+ * sent" weighs messages by their bytes. A feature of something that the strategy does not have is 0. */
 #ifndef FEATURIZE_FEATURES_TABLE_H
 #define FEATURIZE_FEATURES_TABLE_H
 
@@ -48,6 +47,7 @@
     X(log2_sync_over_compute, "log2 ratio", predefined, "the closed form's synchronization over computation")          \
     X(log2_messages, "log2 count", plan, "messages an iteration")                                                      \
     X(log2_all_reduces, "log2 count", plan, "all-reduces an iteration")                                                \
+    X(log2_gathers, "log2 count", plan, "all-gathers of halves and of sharded parameters an iteration")                \
     X(log2_pushes, "log2 count", plan, "pushes between nodes an iteration")                                            \
     X(log2_messages_1k, "log2 count", plan, "messages below 1 kB")                                                     \
     X(log2_messages_10k, "log2 count", plan, "messages from 1 kB to below 10 kB")                                      \
@@ -79,6 +79,17 @@
     X(server_share, "share", knob, "under a parameter server, of bytes")                                               \
     X(all_reduce_share, "share", knob, "all-reduced, of bytes")                                                        \
     X(encoded_share, "share", knob, "encoded, of bytes")                                                               \
+    X(int8_share, "share", knob, "encoded as int8 in blocks, of bytes")                                                \
+    X(topk_share, "share", knob, "encoded as their largest elements, of bytes")                                        \
+    X(powersgd_share, "share", knob, "encoded as products of thin matrices, of bytes")                                 \
+    X(sharded_optimizer_share, "share", knob, "all-reduced in halves, the optimizer sharded, of bytes")                \
+    X(sharded_gradients_share, "share", knob, "the same, gradients sharded too, of bytes")                             \
+    X(sharded_parameters_share, "share", knob, "parameters sharded, of bytes")                                         \
+    X(kept_share, "share", knob, "parameters sharded, and kept from one pass to the other, of bytes")                  \
+    X(log2_forward_prefetch, "log2 count", knob,                                                                       \
+      "groups gathered ahead in the forward pass; 0 without sharded parameters")                                       \
+    X(log2_backward_prefetch, "log2 count", knob, "the same in the backward pass")                                     \
+    X(log2_shard_group, "log2 count", knob, "devices that share sharded parameters; 0 without such")                   \
     X(log2_groups, "log2 count", knob, "merge groups")                                                                 \
     X(log2_group_bytes, "log2 B", knob, "merge group, mean of all-reduced bytes")                                      \
     X(log2_message_bytes, "log2 B", knob, "message, mean of bytes sent")                                               \
@@ -142,6 +153,13 @@
     X(encoding_none, "flag", "travels as it is")                                                                       \
     X(encoding_f16, "flag", "travels as f16")                                                                          \
     X(encoding_bf16, "flag", "travels as bf16")                                                                        \
+    X(encoding_int8, "flag", "travels as int8 in blocks")                                                              \
+    X(encoding_topk, "flag", "its largest elements travel")                                                            \
+    X(encoding_powersgd, "flag", "a product of thin matrices travels")                                                 \
+    X(sharded_optimizer, "flag", "cc: in halves, the optimizer sharded")                                               \
+    X(sharded_gradients, "flag", "cc: the same, gradients sharded too")                                                \
+    X(sharded_parameters, "flag", "cc: parameters sharded")                                                            \
+    X(kept, "flag", "cc: parameters sharded, and kept from one pass to the other")                                     \
     X(algorithm_auto, "flag", "cc: by auto")                                                                           \
     X(algorithm_ring, "flag", "cc: by ring")                                                                           \
     X(algorithm_tree, "flag", "cc: by tree")                                                                           \

@@ -6,6 +6,7 @@
 /* Sums over variables, weighed by their bytes. */
 struct choices {
     double bytes, served, all_reduced, encoded, local, sparse_served, group, partition, by[ALGORITHM_COUNT];
+    double encoded_as[ENCODING_COUNT], sharded[SHARDED_COUNT], kept;
     double cut, log2_shards; /* counted, not weighed */
 };
 
@@ -19,12 +20,15 @@ static void add_part(const struct survey *s, const struct variable *variable, co
     uint64_t partition = sync->partition_bytes;
     c->bytes += bytes;
     c->encoded += sync->encoding != ENCODING_none ? bytes : 0;
+    c->encoded_as[sync->encoding] += bytes;
     if (sync->kind == SYNC_ALL_REDUCE) {
         const struct group *group = &s->strategy->groups[sync->group];
         partition = group->partition_bytes;
         c->all_reduced += bytes;
         c->group += bytes * feature_log2(s->groups[sync->group].bytes);
         c->by[group->algorithm] += bytes;
+        c->sharded[group->sharded] += bytes;
+        c->kept += group->keeps_gathered ? bytes : 0;
     } else {
         c->served += bytes;
         c->local += sync->local_reduction ? bytes : 0;
@@ -57,6 +61,13 @@ static void describe_variables(const struct survey *s, struct features *out) {
     GLOBAL(out, server_share) = feature_share(c.served, c.bytes);
     GLOBAL(out, all_reduce_share) = feature_share(c.all_reduced, c.bytes);
     GLOBAL(out, encoded_share) = feature_share(c.encoded, c.bytes);
+    GLOBAL(out, int8_share) = feature_share(c.encoded_as[ENCODING_int8], c.bytes);
+    GLOBAL(out, topk_share) = feature_share(c.encoded_as[ENCODING_topk], c.bytes);
+    GLOBAL(out, powersgd_share) = feature_share(c.encoded_as[ENCODING_powersgd], c.bytes);
+    for (int k = SHARDED_optimizer; k < SHARDED_COUNT; k++)
+        out->global[FEATURE_GLOBAL_sharded_optimizer_share + k - SHARDED_optimizer] =
+            feature_share(c.sharded[k], c.bytes);
+    GLOBAL(out, kept_share) = feature_share(c.kept, c.bytes);
     GLOBAL(out, local_reduction_share) = feature_share(c.local, c.bytes);
     GLOBAL(out, sparse_served_share) = feature_share(c.sparse_served, c.bytes);
     GLOBAL(out, log2_group_bytes) = feature_share(c.group, c.all_reduced);
@@ -79,6 +90,11 @@ static void describe_schedule(const struct survey *s, struct features *out) {
     out->global[FEATURE_GLOBAL_fifo + (int)strategy->policy] = 1;
     GLOBAL(out, log2_slices) = feature_log2(strategy->n_slices);
     GLOBAL(out, cross_iteration) = strategy->cross_iteration;
+    if (strategy_sharded_parameters(strategy) > 0) {
+        GLOBAL(out, log2_shard_group) = feature_log2(strategy_shard_group(strategy, s->cost->cluster));
+        GLOBAL(out, log2_forward_prefetch) = feature_log2(strategy->forward_prefetch);
+        GLOBAL(out, log2_backward_prefetch) = feature_log2(strategy->backward_prefetch);
+    }
 }
 
 /* Whether other gradients become ready between those of the message. */

@@ -14,15 +14,17 @@ static uint32_t decade(uint64_t bytes) {
 
 static void count_messages(const struct survey *s, struct features *out) {
     const struct plan *plan = s->plan;
-    double count[DECADES] = {0}, all_reduces = 0;
+    double count[DECADES] = {0}, all_reduces = 0, gathers = 0;
     for (uint32_t m = 0; m < plan->n_messages; m++) {
         count[decade(plan->messages[m].bytes)]++;
         all_reduces += plan->messages[m].kind == SYNC_ALL_REDUCE;
+        gathers += plan->messages[m].half == HALF_gather;
     }
     for (int d = 0; d < DECADES; d++)
         out->global[FEATURE_GLOBAL_log2_messages_1k + d] = feature_log2(count[d]);
     GLOBAL(out, log2_messages) = feature_log2(plan->n_messages);
     GLOBAL(out, log2_all_reduces) = feature_log2(all_reduces);
+    GLOBAL(out, log2_gathers) = feature_log2(gathers);
 }
 
 static void add_overheads(const struct survey *s, struct features *out) {

@@ -169,10 +169,14 @@ static double partition_bytes(const struct survey *s, const struct variable_sync
     return bytes ? fmin((double)bytes, all) : all;
 }
 
+static const enum feature_shard encoding_features[ENCODING_COUNT] = {
+    [ENCODING_none] = FEATURE_SHARD_encoding_none, [ENCODING_f16] = FEATURE_SHARD_encoding_f16,
+    [ENCODING_bf16] = FEATURE_SHARD_encoding_bf16, [ENCODING_int8] = FEATURE_SHARD_encoding_int8,
+    [ENCODING_topk] = FEATURE_SHARD_encoding_topk, [ENCODING_powersgd] = FEATURE_SHARD_encoding_powersgd};
+
 static void write_sync(const struct survey *s, const struct variable_sync *sync, double *row) {
     SET(row, server, sync->kind == SYNC_PARAMETER_SERVER);
-    if (!encoding_is_encoder(sync->encoding))
-        row[FEATURE_SHARD_encoding_none + (int)sync->encoding] = 1;
+    row[encoding_features[sync->encoding]] = 1;
     SET(row, log2_partition, feature_log2(partition_bytes(s, sync)));
     SET(row, log2_shards, log2(sync->shards));
     SET(row, cut_axis, sync->shards > 1 ? sync->axis + 1 : 0);
@@ -184,9 +188,12 @@ static void write_sync(const struct survey *s, const struct variable_sync *sync,
     SET(row, log2_group_bytes, feature_log2(group->bytes));
     SET(row, log2_group_members, feature_log2(group->members));
     SET(row, group_place, feature_share(group->placed_bytes, group->bytes));
-    const enum algorithm algorithm = s->strategy->groups[sync->group].algorithm;
-    if (algorithm < ALL_REDUCE_COUNT)
-        row[FEATURE_SHARD_algorithm_auto + (int)algorithm] = 1;
+    const struct group *of_it = &s->strategy->groups[sync->group];
+    if (of_it->sharded)
+        row[FEATURE_SHARD_sharded_optimizer + (int)(of_it->sharded - SHARDED_optimizer)] = 1;
+    SET(row, kept, of_it->keeps_gathered);
+    if (of_it->algorithm < ALL_REDUCE_COUNT)
+        row[FEATURE_SHARD_algorithm_auto + (int)of_it->algorithm] = 1;
 }
 
 /* Times are summed in different orders: a difference that should be 0 may come out negative. */

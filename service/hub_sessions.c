@@ -490,6 +490,7 @@ enum status hub_wake(struct hub_session *s, struct error *err) {
         struct session_options kept;
         st = session_options_read(&stored, &arena, &kept, err);
         s->options.kept.allow_lossy = !st && kept.allow_lossy;
+        s->options.kept.allow_sharded = st ? SHARDED_none : kept.allow_sharded;
         s->options.kept.allow_stale = st ? 0 : kept.allow_stale;
         s->options.kept.weather = st ? 0 : kept.weather;
         s->options.kept.memory_bytes = st ? 0 : kept.memory_bytes;

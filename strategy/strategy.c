@@ -8,7 +8,7 @@
 #define X(name) #name,
 static const char *const policy_names[] = {POLICY_TABLE(X)};
 static const char *const encoding_names[] = {ENCODING_TABLE(X)};
-static const char *const sharded_names[] = {SHARDED_TABLE(X)};
+const char *const sharded_words[] = {SHARDED_TABLE(X) NULL};
 #undef X
 
 const char *policy_name(enum policy policy) {
@@ -27,7 +27,17 @@ enum lossiness encoding_lossiness(enum encoding encoding) {
 }
 
 const char *sharded_name(enum sharded sharded) {
-    return sharded_names[sharded];
+    return sharded_words[sharded];
+}
+
+enum status sharded_named(const char *word, enum sharded *out, struct error *err) {
+    for (int i = 0; i < SHARDED_COUNT; i++)
+        if (!strcmp(sharded_words[i], word)) {
+            *out = (enum sharded)i;
+            return ST_OK;
+        }
+    return error_set(err, ST_USAGE,
+                     "\"%s\" is nothing that can be sharded: say optimizer, gradients, parameters or none", word);
 }
 
 bool strategy_moves_rows(const struct strategy *strategy, const struct variable *v, const struct variable_sync *sync) {

@@ -199,6 +199,10 @@ static inline bool encoding_is_encoder(enum encoding encoding) {
     return encoding >= ENCODING_int8;
 }
 const char *sharded_name(enum sharded sharded);
+extern const char *const sharded_words[SHARDED_COUNT + 1]; /* the names, and NULL behind them */
+
+/* From its name. Fails: ST_USAGE. */
+enum status sharded_named(const char *word, enum sharded *out, struct error *err);
 
 /* Whether a gradient, or this part of it, travels as its touched rows: sparse, and under a server or gathered. */
 bool strategy_moves_rows(const struct strategy *strategy, const struct variable *variable,

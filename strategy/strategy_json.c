@@ -13,7 +13,6 @@ static const char STRATEGY_SCHEMA[] = "syncopate.strategy/1";
 #define X(name) #name,
 static const char *const policy_words[] = {POLICY_TABLE(X) NULL};
 static const char *const algorithm_words[] = {ALGORITHM_TABLE(X) NULL};
-static const char *const sharded_words[] = {SHARDED_TABLE(X) NULL};
 #undef X
 static const char *const pulls_words[] = {"at_once", "priority", NULL};
 

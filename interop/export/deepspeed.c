@@ -231,6 +231,6 @@ enum status export_deepspeed(struct form *f, struct error *err) {
     add_file(f, zero, whole);
     form_note_made(f, &made);
     strategy_release(&made);
-    form_note_rest(f, CAN_ALL_REDUCE | CAN_MAKE | can);
+    form_note_rest(f, CAN_ALL_REDUCE | CAN_BE_COMPARED | can);
     return ST_OK;
 }

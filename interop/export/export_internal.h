@@ -69,12 +69,13 @@ enum ability {
     CAN_CAST = 256,
     CAN_REDUCE_LOCALLY = 512, /* always does */
     CAN_PREEMPT = 1024,
-    CAN_GATHER = 2048,       /* sparse gradients by all-gather */
-    CAN_SHARE = 4096,        /* several served variables in one push */
-    CAN_MAKE = 8192,         /* form_note_made has compared groups, their largest message, and what is sharded */
-    CAN_KEEP_SHARDS = 16384, /* notes itself what it cannot say of "sharded" */
-    CAN_REPLICATE = 32768,   /* "shard_ranks" */
-    CAN_RESHARD = 65536,     /* "reshard_after_forward" of so many devices */
+    CAN_GATHER = 2048,     /* sparse gradients by all-gather */
+    CAN_SHARE = 4096,      /* several served variables in one push */
+    CAN_KEEP_PARTS = 8192, /* says "sharded", or notes itself what it cannot say of it */
+    CAN_REPLICATE = 16384, /* "shard_ranks" */
+    CAN_RESHARD = 32768,   /* "reshard_after_forward" of so many devices */
+    /* form_note_made has compared both */
+    CAN_BE_COMPARED = CAN_PARTITION | CAN_KEEP_PARTS,
 };
 void form_note_rest(struct form *f, unsigned can);
 

@@ -55,7 +55,7 @@ static enum status choose(struct form *f, size_t n, const struct way *ways, unsi
         return st;
     form_note_made(f, &made);
     strategy_release(&made);
-    form_note_rest(f, CAN_ALL_REDUCE | CAN_MAKE | can);
+    form_note_rest(f, CAN_ALL_REDUCE | CAN_BE_COMPARED | can);
     return ST_OK;
 }
 
@@ -65,7 +65,7 @@ static enum status note_replicas(struct form *f, enum status st, struct strategy
         return st;
     form_note_made(f, made);
     strategy_release(made);
-    form_note_rest(f, CAN_ALL_REDUCE | CAN_MAKE);
+    form_note_rest(f, CAN_ALL_REDUCE | CAN_BE_COMPARED);
     return ST_OK;
 }
 

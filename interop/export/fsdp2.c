@@ -196,7 +196,7 @@ cJSON *fsdp2_groups(struct form *f, uint32_t *n) {
         groups = NULL;
     }
     note_unsharded(f);
-    form_note_rest(f, CAN_ALL_REDUCE | CAN_KEEP_SHARDS | CAN_REPLICATE | CAN_RESHARD);
+    form_note_rest(f, CAN_ALL_REDUCE | CAN_KEEP_PARTS | CAN_REPLICATE | CAN_RESHARD);
     return groups;
 }
 

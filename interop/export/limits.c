@@ -123,6 +123,7 @@ struct probe {
     uint64_t credit_bytes, partition_bytes;
     enum algorithm algorithm;
     enum encoding encoding;
+    enum sharded sharded;
 };
 
 /* Returns what it cut, or NULL. */
@@ -157,6 +158,7 @@ static void set_groups(const struct probe *probe, struct strategy *s) {
         s->groups[g].id = g;
         s->groups[g].algorithm = gathers && g < DTYPE_COUNT ? ALGORITHM_auto : probe->algorithm;
         s->groups[g].partition_bytes = probe->partition_bytes;
+        s->groups[g].sharded = probe->sharded;
     }
 }
 
@@ -258,10 +260,25 @@ static void narrow_schedule(struct probing *p, struct space_options *o) {
     o->whole_messages = o->whole_messages || !can(p, EXPORT_LOSS_PARTITION, probe);
 }
 
+/* A form may say sharded groups alone; the space then has none too, which export_limits_check refuses. */
+static void narrow_groups(struct probing *p, struct space_options *o) {
+    bool any = can(p, EXPORT_LOSS_ALL_REDUCE, (struct probe){0});
+    for (uint32_t k = SHARDED_none + 1; k < SHARDED_COUNT; k++) {
+        const struct probe probe = {.sharded = (enum sharded)k};
+        if (!(o->sharded >> k & 1))
+            continue;
+        if (can(p, EXPORT_LOSS_SHARDED, probe) && can(p, EXPORT_LOSS_ALL_REDUCE, probe))
+            any = true;
+        else
+            o->sharded &= ~(1u << k);
+    }
+    o->all_reduce = o->all_reduce && any;
+}
+
 static void narrow_kinds(struct probing *p, struct space_options *o) {
-    const struct probe served = {.served = true, .credit_bytes = CREDIT_UNLIMITED}, reduced = {0};
+    const struct probe served = {.served = true, .credit_bytes = CREDIT_UNLIMITED};
     const struct probe shared = {.served = true, .shared = true, .credit_bytes = CREDIT_UNLIMITED};
-    o->all_reduce = o->all_reduce && can(p, EXPORT_LOSS_ALL_REDUCE, reduced);
+    narrow_groups(p, o);
     o->parameter_server = o->parameter_server && can(p, EXPORT_LOSS_PARAMETER_SERVER, served);
     o->share_pushes = o->share_pushes && o->parameter_server && can(p, EXPORT_LOSS_GROUPS, shared);
     for (uint32_t a = 0; a < ALGORITHM_COUNT; a++)

@@ -39,6 +39,6 @@ enum status export_megatron(struct form *f, struct error *err) {
     write_arguments(f, &settings);
     form_note_made(f, &made);
     strategy_release(&made);
-    form_note_rest(f, CAN_ALL_REDUCE | CAN_MAKE | (settings.overlap_param_gather ? CAN_CROSS : 0u));
+    form_note_rest(f, CAN_ALL_REDUCE | CAN_BE_COMPARED | (settings.overlap_param_gather ? CAN_CROSS : 0u));
     return ST_OK;
 }

@@ -58,7 +58,7 @@ static void note_variables(struct form *f, unsigned can) {
                   f->n_served, all);
     if (!(can & CAN_SHARD) && n[CUT])
         form_note(f, EXPORT_LOSS_SHARDS, "%u of %u variables are cut into shards and would go whole", n[CUT], all);
-    if (!(can & (CAN_PARTITION | CAN_MAKE)) && n[PARTED])
+    if (!(can & CAN_PARTITION) && n[PARTED])
         form_note(f, EXPORT_LOSS_PARTITION, "messages of %u of %u variables are cut at a largest size", n[PARTED], all);
     if (n[ENCODED])
         form_note(f, EXPORT_LOSS_ENCODING, "%u of %u gradients are encoded in a way that no all-reduce adds",
@@ -71,7 +71,7 @@ static void note_variables(struct form *f, unsigned can) {
     if (!(can & CAN_GATHER) && n[GATHERED])
         form_note(f, EXPORT_LOSS_ALGORITHM, "the touched rows of %u of %u variables are gathered by all", n[GATHERED],
                   all);
-    if (!(can & (CAN_MAKE | CAN_KEEP_SHARDS)) && n[SHARDED])
+    if (!(can & CAN_KEEP_PARTS) && n[SHARDED])
         form_note(f, EXPORT_LOSS_SHARDED,
                   "%u of %u variables are updated in parts and gathered, and would be all-reduced", n[SHARDED], all);
     if ((can & CAN_SERVE) && !(can & CAN_SHARE) && n[SHARED])

@@ -311,7 +311,7 @@ enum status export_pytorch_hook(struct form *f, struct error *err) {
     if (gloo)
         note_nodes_without_ranks(f);
     note_sharded(f);
-    form_note_rest(f, CAN_ALL_REDUCE | CAN_KEEP_SHARDS | CAN_SHARD | CAN_PARTITION | CAN_ORDER | CAN_CREDIT |
-                          CAN_CROSS | CAN_CAST | CAN_PREEMPT | (gloo ? CAN_SERVE | CAN_SHARE | CAN_GATHER : 0));
+    form_note_rest(f, CAN_ALL_REDUCE | CAN_KEEP_PARTS | CAN_SHARD | CAN_PARTITION | CAN_ORDER | CAN_CREDIT | CAN_CROSS |
+                          CAN_CAST | CAN_PREEMPT | (gloo ? CAN_SERVE | CAN_SHARE | CAN_GATHER : 0));
     return ST_OK;
 }

@@ -9,6 +9,10 @@
  * best that the rule finds. Source: our own exact result (strategy/exact/wrapping.h). */
 #include "strategy/baselines/fsdp_optimal.h"
 
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/work.h"
 #include "strategy/baselines/baselines.h"
 #include "strategy/baselines/builder.h"
 #include "strategy/baselines/layers.h"
@@ -40,116 +44,197 @@ static enum status assign(const struct model *model, const struct layers *layers
     return ST_OK;
 }
 
-/* What the search for a budget shares. */
+enum { HALVINGS = 10 };
+
+/* A wrapping as a strategy: the best within a budget by the rule of strategy/exact/wrapping.h, and the memory that its
+ * plan needs. */
+struct wrapped {
+    uint64_t rule_budget, peak;
+    double value_us;
+    uint64_t rule_peak; /* by the rule */
+    struct strategy strategy;
+};
+
+/* What the searches for several budgets share. */
 struct site {
     const struct model *model;
     const struct cost *cost;
     struct layers layers;
     struct wrapping_cost costs;
     struct arena arena;
+    size_t n_known;
+    struct wrapped *known; /* [1 + budgets * (1 + HALVINGS)] malloc'd; each rule budget once */
 };
 
-/* The best wrapping within a budget by the rule of strategy/exact/wrapping.h, as a strategy, with the memory that its
- * plan needs. */
-static enum status build(struct site *site, uint64_t rule_budget, struct strategy *out, struct wrapping *wrapping,
-                         uint64_t *peak, struct error *err) {
+static enum status site_open(struct site *site, const struct model *model, const struct cost *cost, size_t n_budgets,
+                             struct error *err) {
+    *site = (struct site){.model = model, .cost = cost, .costs = layers_cost(cost)};
+    site->known = calloc(1 + n_budgets * (1 + HALVINGS), sizeof *site->known);
+    return site->known ? layers_list(model, cost, &site->arena, &site->layers, err) : error_no_memory(err);
+}
+
+static void site_close(struct site *site) {
+    for (size_t i = 0; i < site->n_known; i++)
+        strategy_release(&site->known[i].strategy);
+    free(site->known);
+    arena_release(&site->arena);
+}
+
+static enum status build(struct site *site, struct wrapped *out, struct error *err) {
+    struct wrapping wrapping;
     struct strategy s;
     struct plan plan;
     struct memory memory;
-    site->layers.chain.budget = rule_budget;
-    enum status st = wrapping_best(&site->layers.chain, &site->costs, LABELS, &site->arena, wrapping, err);
+    site->layers.chain.budget = out->rule_budget;
+    enum status st = work_check(err);
+    if (!st)
+        st = wrapping_best(&site->layers.chain, &site->costs, LABELS, &site->arena, &wrapping, err);
     if (!st)
         st = strategy_init(&s, "fsdp-optimal", site->model, site->model->n_variables, err);
     if (st)
         return st;
     s.credit_bytes = 0;
-    st = baseline_finish(assign(site->model, &site->layers, wrapping, &s, err), &s, site->model, site->cost->cluster,
-                         out, err);
+    st = baseline_finish(assign(site->model, &site->layers, &wrapping, &s, err), &s, site->model, site->cost->cluster,
+                         &out->strategy, err);
     if (st)
         return st;
-    st = plan_lower(site->model, site->cost->cluster, out, &plan, err);
+    out->value_us = wrapping.value_us;
+    out->rule_peak = wrapping.peak;
+    st = plan_lower(site->model, site->cost->cluster, &out->strategy, &plan, err);
     if (!st) {
         st = memory_of_plan(&plan, &memory, err);
         plan_release(&plan);
     }
     if (st)
-        strategy_release(out);
+        strategy_release(&out->strategy);
     else
-        *peak = memory.peak_bytes;
+        out->peak = memory.peak_bytes;
     return st;
 }
 
-/* The rule's budget is halved between one that is too large and one that is not; the best that fits is kept. */
-static enum status search(struct site *site, uint64_t budget, uint64_t most, struct strategy *out, struct error *err) {
-    enum { HALVINGS = 10 };
-    struct wrapping wrapping;
-    uint64_t least = wrapping_least_peak(&site->layers.chain, &site->costs), peak;
-    enum status st = build(site, least, out, &wrapping, &peak, err);
+/* The wrapping for this budget of the rule, built where it is not known; the site's. */
+static enum status wrap(struct site *site, uint64_t rule_budget, const struct wrapped **out, struct error *err) {
+    struct wrapped *next = &site->known[site->n_known];
+    for (size_t i = 0; i < site->n_known; i++)
+        if (site->known[i].rule_budget == rule_budget) {
+            *out = &site->known[i];
+            return ST_OK;
+        }
+    next->rule_budget = rule_budget;
+    enum status st = build(site, next, err);
     if (st)
         return st;
-    if (peak > budget) {
-        strategy_release(out);
-        return error_set(err, ST_INFEASIBLE,
-                         "a budget of %llu bytes: with every layer gathered alone a device needs %llu",
-                         (unsigned long long)budget, (unsigned long long)peak);
-    }
-    double best_us = wrapping.value_us;
-    for (int i = 0; i < HALVINGS && most - least > 1; i++) {
-        struct strategy tried;
-        const uint64_t rule = least + (most - least) / 2;
-        st = build(site, rule, &tried, &wrapping, &peak, err);
-        if (st) {
-            strategy_release(out);
+    site->n_known++;
+    *out = next;
+    return ST_OK;
+}
+
+/* The rule's budget is halved between one that is too large and one that is not; the best that fits is kept, NULL: none
+ * does. */
+static enum status search(struct site *site, uint64_t budget, const struct wrapped **out, struct error *err) {
+    const struct wrapped *any, *least, *tried;
+    *out = NULL;
+    enum status st = wrap(site, UINT64_MAX, &any, err);
+    if (!st && any->peak <= budget)
+        *out = any;
+    if (st || *out)
+        return st;
+    uint64_t low = wrapping_least_peak(&site->layers.chain, &site->costs), high = any->rule_peak;
+    st = wrap(site, low, &least, err);
+    if (st || least->peak > budget)
+        return st;
+    *out = least;
+    for (int i = 0; i < HALVINGS && high - low > 1 && !st; i++) {
+        const uint64_t middle = low + (high - low) / 2;
+        st = wrap(site, middle, &tried, err);
+        if (st)
             return st;
-        }
-        *(peak > budget ? &most : &least) = rule;
-        const bool better = peak <= budget && wrapping.value_us < best_us;
-        if (better) {
-            strategy_release(out);
+        *(tried->peak > budget ? &high : &low) = middle;
+        if (tried->peak <= budget && tried->value_us < (*out)->value_us)
             *out = tried;
-            best_us = wrapping.value_us;
-        } else {
-            strategy_release(&tried);
-        }
     }
     return ST_OK;
 }
 
-/* The best of runs of layers, of which long chains have no more than MOST_LAYERS if they are `coarse`. */
-static enum status best_within(const struct model *model, const struct cost *cost, uint64_t budget_bytes, bool coarse,
-                               struct strategy *out, struct error *err) {
-    struct site site = {.model = model, .cost = cost, .costs = layers_cost(cost)};
-    struct wrapping wrapping;
-    uint64_t peak;
-    enum status st = layers_list(model, cost, &site.arena, &site.layers, err);
-    if (!st && coarse && site.layers.chain.n > MOST_LAYERS)
-        st = layers_coarsen(&site.layers, MOST_LAYERS, &site.arena, err);
+static enum status copy(const struct wrapped *found, struct strategy *out, struct error *err) {
+    enum status st = strategy_copy(&found->strategy, found->strategy.name, out, err);
     if (!st)
-        st = build(&site, UINT64_MAX, out, &wrapping, &peak, err);
-    if (!st && budget_bytes > 0 && peak > budget_bytes) {
-        strategy_release(out);
-        st = search(&site, budget_bytes, wrapping.peak, out, err);
-    }
-    arena_release(&site.arena);
+        out->id = found->strategy.id;
     return st;
 }
 
-enum status fsdp_optimal_within(const struct model *model, const struct cost *cost, uint64_t budget_bytes,
-                                struct strategy *out, struct error *err) {
-    const enum status st = best_within(model, cost, budget_bytes, true, out, err);
-    return st == ST_INFEASIBLE ? best_within(model, cost, budget_bytes, false, out, err) : st;
+/* Search the runs of layers, of which long chains have no more than MOST_LAYERS if they are `coarse`, for the budgets
+ * for which nothing fits so far. *whole: these were all the layers, not joined. */
+static enum status search_each(const struct model *model, const struct cost *cost, bool coarse, size_t n,
+                               const uint64_t *budgets, struct strategy *out, bool *fits, bool *whole,
+                               struct error *err) {
+    struct site site;
+    enum status st = site_open(&site, model, cost, n, err);
+    *whole = !coarse || site.layers.chain.n <= MOST_LAYERS;
+    if (!st && !*whole)
+        st = layers_coarsen(&site.layers, MOST_LAYERS, &site.arena, err);
+    for (size_t i = 0; i < n && !st; i++) {
+        const struct wrapped *found = NULL;
+        if (fits[i])
+            continue;
+        st = search(&site, budgets[i] ? budgets[i] : UINT64_MAX, &found, err);
+        if (!st && found)
+            st = copy(found, &out[i], err);
+        fits[i] = !st && found;
+    }
+    site_close(&site);
+    return st;
+}
+
+enum status fsdp_optimal_for_each(const struct model *model, const struct cost *cost, size_t n, const uint64_t *budgets,
+                                  struct strategy *out, bool *fits, struct error *err) {
+    bool whole, all = true;
+    memset(fits, 0, n * sizeof *fits);
+    enum status st = search_each(model, cost, true, n, budgets, out, fits, &whole, err);
+    for (size_t i = 0; i < n; i++)
+        all = all && fits[i];
+    if (!st && !all && !whole)
+        st = search_each(model, cost, false, n, budgets, out, fits, &whole, err);
+    for (size_t i = 0; i < n && st; i++)
+        if (fits[i])
+            strategy_release(&out[i]);
+    return st;
+}
+
+static enum status least_memory(const struct model *model, const struct cost *cost, struct strategy *out,
+                                uint64_t *peak, struct error *err) {
+    struct site site;
+    const struct wrapped *least;
+    enum status st = site_open(&site, model, cost, 0, err);
+    if (!st)
+        st = wrap(&site, wrapping_least_peak(&site.layers.chain, &site.costs), &least, err);
+    if (!st)
+        st = copy(least, out, err);
+    if (!st)
+        *peak = least->peak;
+    site_close(&site);
+    return st;
 }
 
 enum status fsdp_least_memory(const struct model *model, const struct cost *cost, struct strategy *out,
                               struct error *err) {
-    struct site site = {.model = model, .cost = cost, .costs = layers_cost(cost)};
-    struct wrapping wrapping;
     uint64_t peak;
-    enum status st = layers_list(model, cost, &site.arena, &site.layers, err);
-    if (!st)
-        st = build(&site, wrapping_least_peak(&site.layers.chain, &site.costs), out, &wrapping, &peak, err);
-    arena_release(&site.arena);
-    return st;
+    return least_memory(model, cost, out, &peak, err);
+}
+
+enum status fsdp_optimal_within(const struct model *model, const struct cost *cost, uint64_t budget_bytes,
+                                struct strategy *out, struct error *err) {
+    bool fits;
+    uint64_t peak;
+    enum status st = fsdp_optimal_for_each(model, cost, 1, &budget_bytes, out, &fits, err);
+    if (st || fits)
+        return st;
+    st = least_memory(model, cost, out, &peak, err);
+    if (st)
+        return st;
+    strategy_release(out);
+    return error_set(err, ST_INFEASIBLE, "a budget of %llu bytes: with every layer gathered alone a device needs %llu",
+                     (unsigned long long)budget_bytes, (unsigned long long)peak);
 }
 
 enum status baseline_fsdp_optimal(const struct model *model, const struct cost *cost, struct strategy *out,

@@ -2,6 +2,8 @@
 #ifndef STRATEGY_BASELINES_FSDP_OPTIMAL_H
 #define STRATEGY_BASELINES_FSDP_OPTIMAL_H
 
+#include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include "base/error.h"
@@ -10,11 +12,16 @@
 #include "strategy/strategy.h"
 
 /* budget_bytes: what a device may hold at most (strategy/memory.h); 0: any. Fails: ST_INFEASIBLE (nothing fits; the
- * message says how much is needed), ST_NO_MEMORY. */
+ * message says how much is needed), ST_NO_MEMORY, as work_check. */
 enum status fsdp_optimal_within(const struct model *model, const struct cost *cost, uint64_t budget_bytes,
                                 struct strategy *out, struct error *err);
 
-/* Every layer in a group of its own: what needs the least memory. Fails: ST_NO_MEMORY. */
+/* The same for each of n budgets, what they share computed once. fits[n]: whether out[i] is there, the caller's to
+ * release. Fails: ST_NO_MEMORY, as work_check. */
+enum status fsdp_optimal_for_each(const struct model *model, const struct cost *cost, size_t n, const uint64_t *budgets,
+                                  struct strategy *out, bool *fits, struct error *err);
+
+/* Every layer in a group of its own: what needs the least memory. Fails: ST_NO_MEMORY, as work_check. */
 enum status fsdp_least_memory(const struct model *model, const struct cost *cost, struct strategy *out,
                               struct error *err);
 

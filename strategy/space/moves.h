@@ -31,6 +31,12 @@ bool move_algorithm(struct draft *d, const struct group_view *view);
 /* Moves on shards that are synchronized in ways of their own (strategy/space/shards.c). */
 bool move_shard(struct draft *d, const struct group_view *view);
 
+/* Moves on what is sharded, kept and gathered ahead (strategy/space/sharded.c). */
+bool move_sharded(struct draft *d, const struct group_view *view);
+bool move_kept(struct draft *d, const struct group_view *view);
+bool move_shard_ranks(struct draft *d, const struct group_view *view);
+bool move_prefetch(struct draft *d, const struct group_view *view);
+
 /* The group that comes from servers join: any there is, or a new one (strategy/space/neighbour.c). */
 uint32_t group_receiving(struct draft *d, const struct group_view *view, uint64_t partition);
 

@@ -252,16 +252,24 @@ static const struct move {
     bool (*apply)(struct draft *d, const struct group_view *view);
     double weight;
 } moves[] = {
-    {move_merge, 3},     {move_split, 3},   {move_boundary, 3},  {move_regroup, 1},           {move_algorithm, 2},
-    {move_partition, 3}, {move_credit, 3},  {move_policy, 1},    {move_cross_iteration, 1},   {move_architecture, 2},
-    {move_servers, 1},   {move_cut, 1},     {move_rebalance, 1}, {move_local_reduction, 0.5}, {move_encoding, 1},
-    {move_share, 1},     {move_unshare, 1}, {move_shard, 0.5},
+    {move_merge, 3},           {move_split, 3},
+    {move_boundary, 3},        {move_regroup, 1},
+    {move_algorithm, 2},       {move_partition, 3},
+    {move_credit, 3},          {move_policy, 1},
+    {move_cross_iteration, 1}, {move_architecture, 2},
+    {move_servers, 1},         {move_cut, 1},
+    {move_rebalance, 1},       {move_local_reduction, 0.5},
+    {move_encoding, 1},        {move_share, 1},
+    {move_unshare, 1},         {move_shard, 0.5},
+    {move_sharded, 2},         {move_kept, 3},
+    {move_prefetch, 1},        {move_shard_ranks, 1},
 };
-enum { N_MOVES = sizeof moves / sizeof moves[0] };
+enum { N_MOVES = sizeof moves / sizeof moves[0], N_WHOLE_MOVES = N_MOVES - 4 };
 
 static bool apply_some_move(struct draft *d, const struct group_view *view) {
-    double weights[N_MOVES];
-    for (size_t i = 0; i < N_MOVES; i++)
+    const bool may_shard = d->space->options.sharded != 1u << SHARDED_none;
+    double weights[N_MOVES] = {0};
+    for (size_t i = 0; i < (may_shard ? N_MOVES : N_WHOLE_MOVES); i++)
         weights[i] = moves[i].weight;
     return moves[rng_weighted(d->rng, N_MOVES, weights)].apply(d, view);
 }

@@ -73,6 +73,7 @@ enum status space_sample_uniform(const struct space *space, struct rng *rng, str
     for (uint32_t v = 0; v < s->n_variables && !d.no_memory; v++)
         draw_variable(&d, v);
     pushes_draw_uniform(&d);
+    sharded_draw(&d, true);
     st = draft_finish(&d, out, err);
     draft_close(&d);
     return st;
@@ -332,6 +333,7 @@ enum status space_sample_constrained(const struct space *space, struct rng *rng,
     }
     gather_sparse(&d, partition);
     set_servers(&d, partition, constraints & SPACE_BALANCED);
+    sharded_draw(&d, false);
     st = draft_finish(&d, out, err);
     draft_close(&d);
     return st;

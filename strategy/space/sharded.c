@@ -1,8 +1,131 @@
-/* Sharding needs a ring, gradients that are not encoded and, of parameters, policy fifo behind the barrier. A move or a
- * crossover may contradict that. Then a group whose algorithm is another is not sharded any more (groups_settle splits
- * encoded gradients off likewise), but of the schedule sharded parameters take what they need. */
+/* What is sharded: drawing it, stepping from it, and its rules. Sharding needs a ring, gradients that are not encoded
+ * and, of parameters, policy fifo behind the barrier. A move or a crossover may contradict that. Then a group whose
+ * algorithm is another is not sharded any more (groups_settle splits encoded gradients off likewise), but of the
+ * schedule sharded parameters take what they need. */
+#include "strategy/space/moves.h"
 #include "strategy/space/space.h"
-#include "strategy/space/space_internal.h"
+
+static const uint32_t RINGS = 1u << ALGORITHM_auto | 1u << ALGORITHM_ring;
+
+uint32_t space_rings(const struct space_options *options) {
+    return options->algorithms & RINGS;
+}
+
+/* ---- draws ---- */
+
+static void shard_group(const struct draft *d, uint32_t g, enum sharded sharded) {
+    struct group *group = &d->strategy.groups[g];
+    if (group->algorithm == ALGORITHM_all_gather)
+        return;
+    group->sharded = sharded;
+    group->reshard_ranks = 0;
+    if (sharded && !(RINGS >> group->algorithm & 1))
+        group->algorithm = (enum algorithm)draw_bit(d->rng, space_rings(&d->space->options));
+}
+
+static uint32_t draw_prefetch(const struct draft *d) {
+    return draw_chance(d->rng, 0.1) ? 0 : draw_log_count(d->rng, strategy_deepest_prefetch(&d->strategy));
+}
+
+/* Most people gather one group ahead, and keep what was gathered for all groups or for none. */
+static void draw_parameters(struct draft *d) {
+    struct strategy *s = &d->strategy;
+    const double kept = (double)rng_below(d->rng, 3) / 2;
+    s->policy = POLICY_fifo;
+    s->cross_iteration = false;
+    for (uint32_t g = 0; g < s->n_groups; g++)
+        s->groups[g].keeps_gathered = s->groups[g].sharded == SHARDED_parameters && draw_chance(d->rng, kept);
+    if (draw_chance(d->rng, 0.5)) {
+        s->forward_prefetch = draw_prefetch(d);
+        s->backward_prefetch = draw_prefetch(d);
+    }
+}
+
+void sharded_draw(struct draft *d, bool each_its_own) {
+    struct strategy *s = &d->strategy;
+    uint32_t set = d->space->options.sharded;
+    if (set == 1u << SHARDED_none || d->no_memory)
+        return;
+    const enum sharded most = (enum sharded)draw_bit(d->rng, set);
+    set &= space_sharded_up_to(most);
+    for (uint32_t g = 0; g < s->n_groups; g++)
+        shard_group(d, g, each_its_own ? (enum sharded)draw_bit(d->rng, set) : most);
+    if (strategy_sharded_parameters(s) > 0)
+        draw_parameters(d);
+}
+
+/* ---- moves ---- */
+
+/* Groups that change alike: picked[0..n). One that is anywhere, or those from one on to either end of the order. */
+struct picked {
+    uint32_t n, one;
+    const uint32_t *groups;
+};
+
+static bool pick_groups(const struct draft *d, const struct group_view *view, struct picked *out) {
+    if (!d->strategy.n_groups)
+        return false;
+    *out = (struct picked){.n = 1, .one = (uint32_t)rng_below(d->rng, d->strategy.n_groups)};
+    if (!view->n || draw_chance(d->rng, 0.5))
+        return true;
+    const uint32_t at = (uint32_t)rng_below(d->rng, view->n);
+    const bool up = draw_chance(d->rng, 0.5);
+    out->groups = view->order + (up ? at : 0);
+    out->n = up ? view->n - at : at + 1;
+    return true;
+}
+
+static uint32_t picked_at(const struct picked *picked, uint32_t i) {
+    return picked->groups ? picked->groups[i] : picked->one;
+}
+
+bool move_sharded(struct draft *d, const struct group_view *view) {
+    struct picked picked;
+    const enum sharded sharded = (enum sharded)draw_bit(d->rng, d->space->options.sharded);
+    if (!pick_groups(d, view, &picked))
+        return false;
+    for (uint32_t i = 0; i < picked.n; i++)
+        shard_group(d, picked_at(&picked, i), sharded);
+    return true;
+}
+
+bool move_kept(struct draft *d, const struct group_view *view) {
+    struct picked picked;
+    if (!strategy_sharded_parameters(&d->strategy) || !pick_groups(d, view, &picked))
+        return false;
+    const bool kept = draw_chance(d->rng, 0.5);
+    for (uint32_t i = 0; i < picked.n; i++) {
+        struct group *group = &d->strategy.groups[picked_at(&picked, i)];
+        group->keeps_gathered = kept;
+        group->reshard_ranks = 0;
+    }
+    return true;
+}
+
+bool move_prefetch(struct draft *d, const struct group_view *view) {
+    (void)view;
+    if (!strategy_sharded_parameters(&d->strategy))
+        return false;
+    uint32_t *ahead = draw_chance(d->rng, 0.5) ? &d->strategy.forward_prefetch : &d->strategy.backward_prefetch;
+    const uint32_t before = *ahead;
+    *ahead = draw_chance(d->rng, 0.3)                 ? draw_prefetch(d)
+             : draw_chance(d->rng, 0.5) && before > 0 ? before - 1
+                                                      : before + 1; /* sharded_settle knows the most */
+    return true;
+}
+
+/* Another size of shard groups (HSDP), or all devices. */
+bool move_shard_ranks(struct draft *d, const struct group_view *view) {
+    (void)view;
+    const uint32_t n = d->space->cluster->n_devices;
+    const uint32_t ranks = 1 + (uint32_t)rng_below(d->rng, n);
+    if (!strategy_sharded_parameters(&d->strategy) || ranks < 2 || n % ranks > 0)
+        return false;
+    d->strategy.shard_ranks = ranks;
+    return true;
+}
+
+/* ---- rules ---- */
 
 static bool find_members(struct strategy *s, bool **has_members) {
     bool *has = *has_members = arena_alloc(&s->arena, s->n_groups, sizeof *has);
@@ -15,8 +138,7 @@ static bool find_members(struct strategy *s, bool **has_members) {
 
 static bool may_be_sharded(const struct space *space, const struct group *group) {
     const bool fifo = space->options.policies >> POLICY_fifo & 1;
-    return (group->algorithm == ALGORITHM_auto || group->algorithm == ALGORITHM_ring) &&
-           (group->sharded != SHARDED_parameters || fifo);
+    return RINGS >> group->algorithm & 1 && (group->sharded != SHARDED_parameters || fifo);
 }
 
 static uint32_t at_most(uint32_t prefetch, uint32_t n) {

@@ -16,12 +16,17 @@ struct space_options space_default_options(void) {
         .algorithms = (1u << ALGORITHM_COUNT) - 1,
         .policies = 1u << POLICY_fifo | 1u << POLICY_priority,
         .encodings = 1u << ENCODING_none,
+        .sharded = 1u << SHARDED_none,
         .max_shards = 64,
         .min_partition_bytes = 64 << 10,
         .max_partition_bytes = 64 << 20,
         .min_credit_bytes = 64 << 10,
         .max_credit_bytes = 64 << 20,
     };
+}
+
+uint32_t space_sharded_up_to(enum sharded most) {
+    return (2u << most) - 1;
 }
 
 uint32_t space_all_reduces(const struct space_options *options) {
@@ -45,6 +50,8 @@ static enum status check_options(const struct space_options *o, struct error *er
                          "schedule");
     if (!(o->encodings & 1u << ENCODING_none) || o->encodings >> ENCODING_COUNT)
         return error_set(err, ST_INVALID, "the set of encodings must hold none and no unknown ones");
+    if (!(o->sharded & 1u << SHARDED_none) || o->sharded >> SHARDED_COUNT)
+        return error_set(err, ST_INVALID, "the set of what may be sharded must hold none and nothing unknown");
     if (o->max_shards < 1 || o->max_shards > SPACE_MAX_SHARDS)
         return error_set(err, ST_INVALID, "max_shards must be within 1 and %d", SPACE_MAX_SHARDS);
     enum status st = check_range(o->min_partition_bytes, o->max_partition_bytes, "partition", err);
@@ -93,6 +100,10 @@ static enum status fill(struct space *space, struct error *err) {
     }
     if (!space->sparse)
         space->options.algorithms = space_all_reduces(&space->options);
+    if (!space->options.all_reduce || !space_rings(&space->options))
+        space->options.sharded = 1u << SHARDED_none;
+    if (!(space->options.policies >> POLICY_fifo & 1))
+        space->options.sharded &= ~(1u << SHARDED_parameters);
     fill_rates(space->cluster, rate, rate + n_nodes, rate + 2 * (size_t)n_nodes);
     for (uint32_t i = 0; i < n_nodes; i++)
         space->several_devices = space->several_devices || space->cluster->nodes[i].devices > 1;
@@ -137,7 +148,7 @@ static bool allows_part(const struct space_options *o, const struct strategy *st
         return o->parameter_server && partition_allowed(o, sync->partition_bytes) && (o->share_pushes || !sync->push);
     const struct group *group = &strategy->groups[sync->group];
     const bool own_way = encoding_is_encoder(sync->encoding); /* its group has no algorithm */
-    return o->all_reduce && (own_way || o->algorithms >> group->algorithm & 1) &&
+    return o->all_reduce && o->sharded >> group->sharded & 1 && (own_way || o->algorithms >> group->algorithm & 1) &&
            partition_allowed(o, group->partition_bytes);
 }
 
@@ -155,6 +166,17 @@ bool space_allows_schedule(const struct space *space, const struct strategy *str
     return consistency_is_plain(&strategy->consistency) && o->policies >> strategy->policy & 1 &&
            (o->cross_iteration || !strategy->cross_iteration) && (o->order_pulls || !strategy->pulls_by_priority) &&
            credit_allowed(o, strategy->credit_bytes);
+}
+
+bool space_permits(const struct space *space, const struct strategy *strategy) {
+    const struct space_options *o = &space->options;
+    bool ok = true;
+    for (uint32_t g = 0; g < strategy->n_groups && ok; g++)
+        ok = o->sharded >> strategy->groups[g].sharded & 1;
+    for (uint32_t v = 0; v < strategy->n_variables && ok; v++)
+        for (uint32_t k = 0; k < sync_parts(&strategy->variables[v]) && ok; k++)
+            ok = o->encodings >> sync_part(&strategy->variables[v], k)->encoding & 1;
+    return ok;
 }
 
 bool space_contains(const struct space *space, const struct strategy *strategy) {

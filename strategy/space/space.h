@@ -8,9 +8,10 @@
  * A strategy of policy preemptive is in no space: its slices come from an exact schedule, and slices drawn at random
  * are of no use. Its neighbours are in the space.
  *
- * No group that is drawn is sharded. Those of a strategy that a search starts from stay so, through moves and
- * crossover, until one gives the group an algorithm or an encoding that cannot be. Sharded parameters keep policy fifo
- * and the barrier; in a space without fifo they are not sharded any more.
+ * What a device keeps a part of alone ("sharded") is drawn where the options allow it. Groups of a strategy that a
+ * search starts from stay sharded, through moves and crossover, until one gives the group an algorithm or an encoding
+ * that cannot be. Sharded parameters keep policy fifo and the barrier; in a space without fifo they are not sharded any
+ * more. Wrapping is merging: runs of the order of readiness, which mostly is that of the model's layers from behind.
  *
  * Every strategy that comes out is sealed and valid, and is the caller's to release. The same state of `rng` gives the
  * same strategy. Failures: ST_NO_MEMORY, and where noted.
@@ -35,6 +36,8 @@ struct space_options {
         algorithms; /* set of 1u << ALGORITHM_...; holds an all-reduce. all_gather: sparse gradients may be gathered */
     uint32_t policies;   /* set of 1u << POLICY_...; not empty. preemptive is refused: see above */
     uint32_t encodings;  /* set of 1u << ENCODING_...; holds none. Only f32 and f64 are ever encoded */
+    uint32_t sharded;    /* set of 1u << SHARDED_...; holds none. Others are left out where there is no ring, and
+                            parameters where there is no fifo */
     uint32_t max_shards; /* 1: no variable is cut; at most SPACE_MAX_SHARDS */
     uint64_t min_partition_bytes, max_partition_bytes; /* beside "whole"; at least SPACE_MIN_BYTES */
     uint64_t min_credit_bytes, max_credit_bytes;       /* beside 0 and no limit; at least SPACE_MIN_BYTES */
@@ -48,8 +51,11 @@ struct space_options {
 enum { SPACE_MAX_SHARDS = 4096, SPACE_MIN_BYTES = 4096 };
 
 /* Both architectures, every algorithm, fifo and priority, pulls too, shared pushes, ways for each shard, no encoding,
- * up to 64 shards, sizes 64 KiB to 64 MiB. */
+ * nothing sharded, up to 64 shards, sizes 64 KiB to 64 MiB. */
 struct space_options space_default_options(void);
+
+/* The options' set of what may be sharded: no more than `most` (SHARDED_none: nothing). */
+uint32_t space_sharded_up_to(enum sharded most);
 
 /* The set of algorithms without all_gather. */
 uint32_t space_all_reduces(const struct space_options *options);
@@ -58,7 +64,7 @@ struct space {
     struct arena arena;            /* owns the arrays */
     const struct model *model;     /* borrowed */
     const struct cluster *cluster; /* borrowed */
-    struct space_options options;  /* without all_gather where no variable is sparse */
+    struct space_options options;  /* without all_gather where no variable is sparse, or what cannot be sharded */
     const uint32_t *ready;         /* the model's variables in the order in which gradients become ready */
     const uint32_t *place;         /* the inverse of ready: ready[place[v]] = v */
     const double *rate;            /* by node: bytes per microsecond that a server there can receive and send */
@@ -74,6 +80,9 @@ void space_release(struct space *space);
 
 /* Whether the strategy keeps to the space's options. */
 bool space_contains(const struct space *space, const struct strategy *strategy);
+
+/* Whether the options allow what it does to gradients and what it shards: what changes training, and is asked for. */
+bool space_permits(const struct space *space, const struct strategy *strategy);
 
 /* Every variable on its own: architecture, cut, servers, group; then the schedule. Reaches every strategy of the space
  * (sizes in steps of 4 KiB). */

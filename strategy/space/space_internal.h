@@ -106,7 +106,15 @@ void encoders_settle_groups(struct draft *d);
  * rules of strategy_check hold. */
 void groups_settle(struct draft *d);
 
-/* Make the rules about sharded groups hold (strategy/space/sharded.c). False when memory is out. */
+/* What is sharded (strategy/space/sharded.c). The algorithms of the options whose halves those of a sharded group are.
+ */
+uint32_t space_rings(const struct space_options *options);
+
+/* Shard groups of a draft that is all there, or none: in one way all, or each in its own. Nothing is drawn where the
+ * options allow nothing. Sharded parameters take policy fifo and the barrier. */
+void sharded_draw(struct draft *d, bool each_its_own);
+
+/* Make the rules about sharded groups hold. False when memory is out. */
 bool sharded_settle(const struct space *space, struct strategy *strategy);
 
 #endif

@@ -30,7 +30,7 @@ static double fastest_us(const struct candidates *candidates) {
     double fastest = INFINITY;
     for (size_t i = 0; i < candidates->n; i++)
         for (int p = 0; p < PROPOSER_COUNT; p++)
-            if (!strcmp(candidates->items[i].proposer, proposer_name(p)))
+            if (!strcmp(candidates->items[i].proposer, proposer_name((enum proposer)p)))
                 fastest = fmin(fastest, candidates->items[i].us);
     return fastest;
 }
@@ -78,7 +78,7 @@ int main(int argc, char **argv) {
     bench_check(model_read_file(argv[1], &model, &err), &err);
     read_cluster(&cluster);
     bench_check(predictor_init(&predictor, &model, &cluster, &err), &err);
-    bench_check(starts_list(&predictor, &starts, &err), &err);
+    bench_check(starts_list(&predictor, &space, &starts, &err), &err);
     for (int servers_alone = 1; servers_alone >= 0; servers_alone--) {
         options.all_reduce = !servers_alone;
         bench_check(space_init(&space, &model, &cluster, &options, &err), &err);

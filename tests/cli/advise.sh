@@ -1,6 +1,6 @@
 #!/bin/bash
 # syncopate advise: the answer for each memory, what it leaves out, what is written, and what is refused. Needs OUT.
-# Plan: 14
+# Plan: 16
 set -u
 cd "$(dirname "$0")/../.."
 source tests/cli/check.bash
@@ -40,6 +40,25 @@ for budget in advice["answers"]:
     assert budget["id"] is None or abs(at["iteration_us"] - rows[budget["id"]]["iteration_us"]) < 1e-6, (at, budget)
 PY
 verdict answers_are_the_fastest_that_fit $? "$(tail -n 1 why)"
+
+python3 - <<'PY' >why 2>&1
+import json, xml.dom.minidom
+advice = json.load(open("advice.json"))
+rows = sorted((c["memory"]["peak_bytes"], c["iteration_us"], c["id"]) for c in advice["candidates"])
+best, front = 1e99, []
+for size, time, name in rows:
+    if time < best:
+        best = time
+        front.append({"id": name, "peak_bytes": size, "iteration_us": time})
+assert front == advice["front"] and len(front) > 1, (front, advice["front"])
+assert front[0]["peak_bytes"] == advice["smallest_memory_bytes"]
+svg = xml.dom.minidom.parse("advice/front.svg")
+words = [t.firstChild.data for t in svg.getElementsByTagName("text") if t.firstChild and t.firstChild.nodeType == 3]
+for word in ("FSDP", "DDP", "servers", "fastest so far", "memory (GiB)", "iteration (ms)"):
+    assert any(word in w for w in words), (word, words)
+PY
+verdict the_front_is_what_nothing_smaller_beats $? "$(tail -n 1 why)"
+check and_a_table 0 "Time against memory; all that need no more are slower" "$syncopate" advise mlp-small lab-4x1g
 
 python3 - "$syncopate" <<'PY' >why 2>&1
 import json, subprocess, sys

@@ -1,7 +1,7 @@
 #!/bin/bash
 # Predictions of memory and budgets, as a person meets them: simulate, compare and tune; and what the workers' processes
 # really take. Needs OUT; prints ok, not ok and skip lines (tests/README.md).
-# Plan: 29
+# Plan: 32
 set -u
 cd "$(dirname "$0")/../.."
 source tests/cli/check.bash
@@ -88,12 +88,16 @@ verdict the_fastest_is_one_that_fits $? "$(cat out)"
 # ---- sessions ----
 
 # Refused before a worker starts or a dataset is made.
-"$syncopate" tune model.json four.json --runner local --memory 20000 --dataset none.db >out 2>err
-[ $? = 3 ] && grep -qE 'nothing fits into 19.5 KiB on a device: the least that any needs is 2[0-9.]+ KiB' err
+"$syncopate" tune model.json four.json --runner local --memory 18000 --dataset none.db >out 2>err
+[ $? = 3 ] && grep -qE 'nothing fits into 17.6 KiB on a device: the least that any needs is 18.[0-9] KiB' err
 verdict a_session_of_nothing_says_the_least $? "$(cat err)"
 "$syncopate" tune model.json four.json --runner local --memory 30000 --dataset none.db >out 2>err
-[ $? = 3 ] && grep -q 'nothing that is tried fits into 29.3 KiB on a device; dear does, with ' err
-verdict or_what_would_fit_and_is_not_searched $? "$(cat err)"
+[ $? = 3 ] && grep -q 'nothing that is tried fits into 29.3 KiB on a device; dear does, with .*: --allow-sharded optimizer' err
+verdict or_what_would_fit_and_must_be_allowed $? "$(cat err)"
+check nobody_shards_the_batch 2 '"batch" is nothing that can be sharded: say optimizer, gradients, parameters or none' \
+    "$syncopate" tune model.json four.json --runner local --allow-sharded batch --dataset batch.db
+[ ! -e batch.db ]
+verdict and_no_dataset_is_made $? "$(ls)"
 check stale_models_have_no_budget 2 'or give a budget' "$syncopate" tune model.json four.json --runner local --memory 1MB --allow-stale 2
 
 # ---- real runs ----
@@ -137,6 +141,11 @@ assert share < 1 or buffers <= grown <= 1.05 * predicted + (2 << 20), memory
 END
     verdict "buffers_of_$1_are_those_predicted${4:+_by_nccl}" $? "$(tail -n 1 err)"
 }
+# What fits into this shards the optimizer, of which alone it is told: 16000 bytes of the 36100.
+"$syncopate" tune model.json four.json --runner local --memory 30000 --allow-sharded gradients --trials 6 --rounds 1 \
+    --trial-time 20ms --dataset sharded.db --out found.json >out 2>err && grep -q '"sharded"' found.json &&
+    "$syncopate" simulate model.json four.json --strategy found.json --memory 30000 >>out 2>>err
+verdict a_session_finds_what_fits_where_it_may_shard $? "$(head -c 400 out err)"
 taken whole 0.999 # the library has as much again
 taken scattered 1
 taken shards 0.8 # what is packed and what is unpacked need not meet

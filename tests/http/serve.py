@@ -539,7 +539,12 @@ def every_answer_is_as_described():
     told = ask("POST", "/api/v1/predictions", "/api/v1/predictions",
                {**described, "baselines": ["wfbp", "ps", "async-ps"], "memory_bytes": 16000})
     for memories in ({}, {"memory_bytes": [1, 16000, 80 * 10**9]}):
-        ask("POST", "/api/v1/advice", "/api/v1/advice", {**described, **memories})
+        advice = ask("POST", "/api/v1/advice", "/api/v1/advice", {**described, **memories})
+    for kind in described:
+        with open(f"told-{kind}.json", "w", encoding="utf-8") as file:
+            json.dump(described[kind], file)
+    printed = run("advise", "told-model.json", "told-cluster.json", "--memory", "1,16000,80000000000", "--json")
+    assert json.loads(printed.stdout) == advice, (printed, advice)
     fits = {row["strategy"]["name"]: row.get("memory", {}).get("fits") for row in told["predictions"]}
     assert fits == {"wfbp": False, "ps": False, "async-ps": None}, fits  # 2000 + 2000 + 12 * 1000 + 500
     for kind in ("models", "clusters", "strategies", "predictions", "advice"):

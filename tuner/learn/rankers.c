@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/json.h"
+#include "base/log.h"
 #include "base/version.h"
 #include "dataset/describe.h"
 
@@ -451,14 +452,17 @@ static enum status find_nearest(struct store *store, const struct stored_rankers
     return st;
 }
 
-enum status rankers_nearest(struct store *store, const struct viewer *asker, const struct domain *here,
-                            struct stored_ranker *out, double *distance, struct error *err) {
+/* *n_stored: how many rankers there are, usable or not. */
+static enum status nearest_of(struct store *store, const struct viewer *asker, const struct domain *here,
+                              struct stored_ranker *out, double *distance, size_t *n_stored, struct error *err) {
     struct stored_rankers list;
     size_t best;
     double nearest;
+    *n_stored = 0;
     enum status st = rankers_list(store, asker, &list, err);
     if (st)
         return st;
+    *n_stored = list.n;
     st = find_nearest(store, &list, here, &best, &nearest, err);
     if (!st && best == list.n)
         st = error_set(err, ST_NOT_FOUND, "%s has no ranker%s", store_path(store),
@@ -473,16 +477,26 @@ enum status rankers_nearest(struct store *store, const struct viewer *asker, con
     return st;
 }
 
+enum status rankers_nearest(struct store *store, const struct viewer *asker, const struct domain *here,
+                            struct stored_ranker *out, double *distance, struct error *err) {
+    size_t n_stored;
+    return nearest_of(store, asker, here, out, distance, &n_stored, err);
+}
+
 enum status rankers_for_session(struct store *store, const struct viewer *asker, const struct domain *here,
                                 const char *word, struct stored_ranker *out, struct error *err) {
     const bool nearest = !strcmp(word, "nearest");
     *out = (struct stored_ranker){0};
     if (!strcmp(word, "none"))
         return ST_OK;
+    size_t n_stored = 0;
     enum status st =
-        nearest ? rankers_nearest(store, asker, here, out, NULL, err) : rankers_get(store, asker, word, out, err);
-    if (nearest && st == ST_NOT_FOUND)
+        nearest ? nearest_of(store, asker, here, out, NULL, &n_stored, err) : rankers_get(store, asker, word, out, err);
+    if (nearest && st == ST_NOT_FOUND) {
+        if (n_stored > 0) /* such as of other features than this version's */
+            log_info("%s; the session goes on without: train one anew", err->message);
         return ST_OK;
+    }
     if (st || ranker_residual(out->ranker))
         return st;
     stored_ranker_release(out);

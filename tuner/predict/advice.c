@@ -1,4 +1,4 @@
-/* See advice.h. Every way is predicted once on the cluster as it is, then the wrapping of FSDP once for each memory. */
+/* See advice.h. The wrappings of FSDP for several memories share their search. */
 #include "tuner/predict/advice.h"
 
 #include <assert.h>
@@ -29,29 +29,28 @@ static const struct way {
     {"FSDP", "fsdp-whole"},
     {"HSDP", "hsdp"},
 };
-enum { WAYS = sizeof ways / sizeof ways[0] };
-static_assert(MOST_CANDIDATES >= WAYS + MOST_BUDGETS + 1, "each way, a wrapping for each memory and the smallest");
+enum { WAYS = sizeof ways / sizeof ways[0], STEPS = MOST_BUDGETS };
+static_assert(MOST_CANDIDATES >= WAYS + MOST_BUDGETS + 1 + STEPS, "ways, wrappings for memories, the least, between");
 
 static const double rate_factors[ADVICE_RATES] = {0.25, 0.5, 1, 2, 4};
 
 /* ---- candidates ---- */
 
-static enum status add(struct advice *a, const char *kind, uint64_t wrapped_for, struct strategy *strategy,
-                       struct error *err) {
+/* Predict it, unless it is there already; takes the strategy. `like` says what is known of it. */
+static enum status add(struct advice *a, struct advised like, struct strategy *strategy, struct error *err) {
     struct advised *c = &a->candidates[a->n];
     for (size_t i = 0; i < a->n; i++)
         if (!strcmp(a->candidates[i].strategy.id.hex, strategy->id.hex)) {
             strategy_release(strategy);
             return ST_OK;
         }
+    *c = like;
     enum status st =
         simulation_predict(&a->simulation, &(struct contender){strategy->name, NULL, strategy}, NULL, &c->row, err);
     if (st) {
         strategy_release(strategy);
         return st;
     }
-    c->kind = kind;
-    c->wrapped_for = wrapped_for;
     c->strategy = *strategy;
     a->n++;
     return ST_OK;
@@ -65,7 +64,7 @@ static enum status add_ways(struct advice *a, struct error *err) {
         if (!st)
             st = baselines_build(baselines_find(ways[i].baseline), a->simulation.model, a->simulation.cluster, &s, err);
         if (!st)
-            st = add(a, ways[i].kind, UINT64_MAX, &s, err);
+            st = add(a, (struct advised){.kind = ways[i].kind, .wrapped_for = UINT64_MAX}, &s, err);
     }
     return st;
 }
@@ -77,17 +76,29 @@ static enum status wrap(const struct model *model, const struct cost *cost, uint
                  : fsdp_least_memory(model, cost, out, err);
 }
 
-/* FSDP wrapped for a memory; what does not fit is no candidate. */
-static enum status add_wrapping(struct advice *a, uint64_t bytes, struct error *err) {
-    struct strategy s;
-    struct error infeasible;
-    enum status st = work_check(err);
+/* FSDP wrapped for each of at most MOST_BUDGETS memories; what does not fit is no candidate. */
+static enum status add_wrappings(struct advice *a, size_t n, const uint64_t *bytes, bool between, struct error *err) {
+    uint64_t budgets[MOST_BUDGETS] = {0};
+    struct strategy wrapped[MOST_BUDGETS];
+    bool fits[MOST_BUDGETS];
+    for (size_t i = 0; i < n; i++)
+        budgets[i] = bytes[i] == UINT64_MAX ? 0 : bytes[i];
+    enum status st = fsdp_optimal_for_each(a->simulation.model, &a->simulation.cost, n, budgets, wrapped, fits, err);
     if (st)
         return st;
-    st = wrap(a->simulation.model, &a->simulation.cost, bytes, &s, &infeasible);
-    if (st == ST_INFEASIBLE)
-        return ST_OK;
-    return st ? error_pass(err, &infeasible) : add(a, "FSDP", bytes, &s, err);
+    for (size_t i = n; i-- > 0;)
+        if (fits[i] && !st)
+            st =
+                add(a, (struct advised){.kind = "FSDP", .wrapped_for = bytes[i], .between = between}, &wrapped[i], err);
+        else if (fits[i])
+            strategy_release(&wrapped[i]);
+    return st;
+}
+
+static enum status add_least(struct advice *a, struct error *err) {
+    struct strategy s;
+    enum status st = fsdp_least_memory(a->simulation.model, &a->simulation.cost, &s, err);
+    return st ? st : add(a, (struct advised){.kind = "FSDP", .wrapped_for = 0}, &s, err);
 }
 
 static int compare_candidates(const void *a, const void *b) {
@@ -109,14 +120,27 @@ enum status advice_init(struct advice *a, const struct model *model, const struc
     if (st)
         return st;
     st = add_ways(a, err);
-    for (size_t i = budgets->n; i-- > 0 && !st;)
-        st = add_wrapping(a, budgets->bytes[i], err);
     if (!st)
-        st = add_wrapping(a, 0, err);
+        st = add_wrappings(a, budgets->n, budgets->bytes, false, err);
+    if (!st)
+        st = add_least(a, err);
     if (st)
         advice_release(a);
     else
         qsort(a->candidates, a->n, sizeof *a->candidates, compare_candidates);
+    return st;
+}
+
+/* Each memory is larger than the one before by the same factor. */
+enum status advice_add_between(struct advice *a, struct error *err) {
+    uint64_t bytes[STEPS], most = 0;
+    const double least = (double)advised_bytes(advice_smallest(a));
+    for (size_t i = 0; i < a->n; i++)
+        most = advised_bytes(&a->candidates[i]) > most ? advised_bytes(&a->candidates[i]) : most;
+    for (int i = 0; i < STEPS; i++)
+        bytes[i] = (uint64_t)(least * pow((double)most / least, (i + 1.0) / (STEPS + 1)));
+    enum status st = add_wrappings(a, STEPS, bytes, true, err);
+    qsort(a->candidates, a->n, sizeof *a->candidates, compare_candidates);
     return st;
 }
 
@@ -160,6 +184,29 @@ const struct advised *advice_smallest(const struct advice *a) {
         if (advised_bytes(&a->candidates[i]) < advised_bytes(least))
             least = &a->candidates[i];
     return least;
+}
+
+static int compare_memory(const void *a, const void *b) {
+    const struct advised *const *x = a, *const *y = b;
+    if (advised_bytes(*x) != advised_bytes(*y))
+        return advised_bytes(*x) < advised_bytes(*y) ? -1 : 1;
+    return compare_candidates(*x, *y);
+}
+
+void advice_by_memory(const struct advice *a, const struct advised *out[MOST_CANDIDATES]) {
+    for (size_t i = 0; i < a->n; i++)
+        out[i] = &a->candidates[i];
+    qsort(out, a->n, sizeof *out, compare_memory);
+}
+
+size_t advice_front(const struct advice *a, const struct advised *out[MOST_CANDIDATES]) {
+    const struct advised *all[MOST_CANDIDATES];
+    size_t n = 0;
+    advice_by_memory(a, all);
+    for (size_t i = 0; i < a->n; i++)
+        if (n == 0 || all[i]->row.prediction.iteration_us < out[n - 1]->row.prediction.iteration_us)
+            out[n++] = all[i];
+    return n;
 }
 
 const char *advised_limit(const struct advised *c, char *out, size_t room) {
@@ -271,6 +318,16 @@ static double rate_of(const struct cluster *cluster) {
     return rate;
 }
 
+static void note_change(const struct advice *a, const struct budgets *budgets, struct change *out) {
+    for (size_t i = 0; i < budgets->n; i++) {
+        const struct advised *best = advice_best_within(a, budgets->bytes[i]);
+        out->us[i] = best ? best->row.prediction.iteration_us : INFINITY;
+        out->kind[i] = best ? best->kind : "nothing fits";
+        out->wrapped_for[i] = best ? best->wrapped_for : 0;
+        snprintf(out->name[i], sizeof out->name[i], "%s", best ? best->strategy.name : "");
+    }
+}
+
 static enum status change_at(const struct model *model, const struct cluster *cluster, const struct budgets *budgets,
                              double gbit_per_s, struct change *out, struct error *err) {
     const struct sweep sweep = {.axis = SWEEP_BANDWIDTH, .n = 1, .values = {gbit_per_s}};
@@ -280,26 +337,27 @@ static enum status change_at(const struct model *model, const struct cluster *cl
     if (st)
         return st;
     st = advice_init(&a, &point.model, &point.cluster, budgets, err);
-    *out = (struct change){.gbit_per_s = gbit_per_s};
-    for (size_t i = 0; i < budgets->n && !st; i++) {
-        const struct advised *best = advice_best_within(&a, budgets->bytes[i]);
-        out->us[i] = best ? best->row.prediction.iteration_us : INFINITY;
-        out->kind[i] = best ? best->kind : "nothing fits";
-        out->wrapped_for[i] = best ? best->wrapped_for : 0;
-        snprintf(out->name[i], sizeof out->name[i], "%s", best ? best->strategy.name : "");
-    }
-    if (!st)
+    if (!st) {
+        *out = (struct change){.gbit_per_s = gbit_per_s};
+        note_change(&a, budgets, out);
         advice_release(&a);
+    }
     sweep_point_release(&point);
     return st;
 }
 
-enum status advice_changes(const struct model *model, const struct cluster *cluster, const struct budgets *budgets,
-                           struct change out[ADVICE_RATES], struct error *err) {
+enum status advice_changes(const struct advice *a, const struct budgets *budgets, struct change out[ADVICE_RATES],
+                           struct error *err) {
+    const struct cluster *cluster = a->simulation.cluster;
     const double rate = rate_of(cluster);
     enum status st = ST_OK;
-    for (size_t i = 0; i < ADVICE_RATES && !st; i++)
-        st = change_at(model, cluster, budgets, rate * rate_factors[i], &out[i], err);
+    for (size_t i = 0; i < ADVICE_RATES && !st; i++) {
+        if (rate_factors[i] == 1) {
+            out[i] = (struct change){.gbit_per_s = rate, .as_is = true};
+            note_change(a, budgets, &out[i]);
+        } else
+            st = change_at(a->simulation.model, cluster, budgets, rate * rate_factors[i], &out[i], err);
+    }
     return st;
 }
 
@@ -315,6 +373,22 @@ static bool add_candidate(const struct advised *c, const struct cluster *cluster
            cJSON_AddNumberToObject(object, "lower_bound_us", c->row.bound_us) &&
            cJSON_AddNumberToObject(object, "groups", c->strategy.n_groups) &&
            memory_write(&c->row.memory, cluster, object);
+}
+
+static bool add_point(const struct advised *c, cJSON *array) {
+    cJSON *object = cJSON_CreateObject();
+    return object && cJSON_AddItemToArray(array, object) && cJSON_AddStringToObject(object, "id", c->strategy.id.hex) &&
+           cJSON_AddNumberToObject(object, "peak_bytes", (double)advised_bytes(c)) &&
+           cJSON_AddNumberToObject(object, "iteration_us", c->row.prediction.iteration_us);
+}
+
+static bool add_front(const struct advice *a, cJSON *array) {
+    const struct advised *front[MOST_CANDIDATES];
+    const size_t n = advice_front(a, front);
+    bool ok = true;
+    for (size_t i = 0; i < n && ok; i++)
+        ok = add_point(front[i], array);
+    return ok;
 }
 
 static bool add_answer(const struct advised *best, uint64_t bytes, cJSON *array) {
@@ -353,6 +427,7 @@ cJSON *advice_json(const struct advice *a, const struct budgets *budgets, const 
     for (size_t i = 0; i < budgets->n && ok; i++)
         ok = add_answer(advice_best_within(a, budgets->bytes[i]), budgets->bytes[i], list);
     ok = ok && cJSON_AddNumberToObject(root, "smallest_memory_bytes", (double)advised_bytes(advice_smallest(a))) &&
+         (list = cJSON_AddArrayToObject(root, "front")) && add_front(a, list) &&
          (list = cJSON_AddArrayToObject(root, "at_other_rates"));
     for (size_t r = 0; r < ADVICE_RATES && ok; r++)
         ok = add_change(&changes[r], budgets, list);

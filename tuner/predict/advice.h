@@ -1,6 +1,8 @@
 /* Which way of data-parallel training at which memory: plain data parallel, servers, ZeRO or FSDP. Each way is
- * predicted once on the cluster as it is, then FSDP wrapped for each memory, and all of it again at other rates of the
- * NICs. Units: microseconds (_us), bytes. Threads: a struct advice belongs to one thread at a time. */
+ * predicted once on the cluster as it is, and FSDP wrapped for each memory; then, for the front of time against memory,
+ * wrapped for some between the smallest and the largest that any way can use. At other rates of the NICs only what was
+ * asked for is predicted again.
+ * Units: microseconds (_us), bytes. Threads: a struct advice belongs to one thread at a time. */
 #ifndef TUNER_PREDICT_ADVICE_H
 #define TUNER_PREDICT_ADVICE_H
 
@@ -15,7 +17,7 @@
 #include "strategy/strategy.h"
 #include "tuner/predict/simulation.h"
 
-enum { MOST_BUDGETS = 8, MOST_CANDIDATES = 24, ADVICE_RATES = 5 };
+enum { MOST_BUDGETS = 8, MOST_CANDIDATES = 32, ADVICE_RATES = 5 };
 
 struct budgets {
     size_t n;
@@ -25,6 +27,7 @@ struct budgets {
 struct advised {
     const char *kind;     /* what people call it: "ZeRO-1" */
     uint64_t wrapped_for; /* of "fsdp-optimal": the memory that it had to fit into; UINT64_MAX: any; 0: the least */
+    bool between;         /* wrapped for a memory that nobody asked about */
     struct strategy strategy;
     struct row row;
 };
@@ -39,6 +42,7 @@ struct advice {
 /* The fastest that fits into each memory, at another rate. */
 struct change {
     double gbit_per_s;
+    bool as_is; /* the cluster's own rate: nothing is changed */
     const char *kind[MOST_BUDGETS];
     char name[MOST_BUDGETS][64]; /* of its strategy, for advice_strategy, as the next */
     uint64_t wrapped_for[MOST_BUDGETS];
@@ -57,6 +61,10 @@ enum status advice_init(struct advice *out, const struct model *model, const str
                         const struct budgets *budgets, struct error *err);
 void advice_release(struct advice *advice);
 
+/* Add FSDP wrapped for memories between the smallest and the largest that any candidate needs. Fails: as advice_init.
+ */
+enum status advice_add_between(struct advice *advice, struct error *err);
+
 /* Build the strategy of a candidate again. Fails: ST_NOT_FOUND (no such baseline), and as baselines_build and
  * fsdp_optimal_within. */
 enum status advice_strategy(const char *name, uint64_t wrapped_for, const struct model *model,
@@ -67,6 +75,11 @@ const struct advised *advice_best_within(const struct advice *advice, uint64_t b
 
 /* The one that needs least memory. */
 const struct advised *advice_smallest(const struct advice *advice);
+
+/* All candidates by rising memory, and those of them on the front of time against memory: all that need no more memory
+ * are slower. advice_front returns how many. */
+void advice_by_memory(const struct advice *advice, const struct advised *out[MOST_CANDIDATES]);
+size_t advice_front(const struct advice *advice, const struct advised *out[MOST_CANDIDATES]);
 
 /* The most that a device holds at once. */
 uint64_t advised_bytes(const struct advised *advised);
@@ -84,9 +97,10 @@ double advised_over_bound(const struct advised *advised);
 /* What limits it, for people: computing, or messages that computing does not hide. */
 const char *advised_limit(const struct advised *advised, char *out, size_t room);
 
-/* The answers where NICs are slower and faster, by rising rate. Fails: as sweep_apply and advice_init. */
-enum status advice_changes(const struct model *model, const struct cluster *cluster, const struct budgets *budgets,
-                           struct change out[ADVICE_RATES], struct error *err);
+/* The answers where NICs are slower and faster, by rising rate; at the cluster's own rate those of the advice. Fails:
+ * as sweep_apply and advice_init. */
+enum status advice_changes(const struct advice *advice, const struct budgets *budgets, struct change out[ADVICE_RATES],
+                           struct error *err);
 
 /* syncopate.advice/1; *whole says that nothing is missing for want of memory. */
 cJSON *advice_json(const struct advice *advice, const struct budgets *budgets, const struct change *changes,

@@ -37,6 +37,11 @@ static uint32_t architectures(const struct space *space) {
     return set;
 }
 
+static uint32_t shardings(const struct space_options *o) {
+    _Static_assert((int)KNOB_SHARDING_parameters == (int)SHARDED_parameters, "knobs count as strategies do");
+    return o->sharded | (o->sharded >> SHARDED_parameters & 1) << KNOB_SHARDING_kept;
+}
+
 static struct knob_dimension category(enum knob knob, uint32_t members) {
     return (struct knob_dimension){.knob = knob,
                                    .name = knob_names[knob],
@@ -108,6 +113,8 @@ static struct knob_dimension dimension_of(const struct space *space, enum knob k
         return category(knob, space_all_reduces(o));
     case KNOB_cross_iteration:
         return category(knob, o->cross_iteration ? 3 : 1);
+    case KNOB_sharding:
+        return category(knob, shardings(o));
     case KNOB_n_servers:
         d.kind = KNOB_NUMBER;
         d.low = 1;
@@ -167,6 +174,8 @@ static uint64_t get(const struct knobs *k, enum knob knob) {
         return k->cross_iteration;
     case KNOB_n_servers:
         return k->n_servers;
+    case KNOB_sharding:
+        return k->sharding;
     default:
         return k->architecture;
     }
@@ -197,6 +206,9 @@ static void set(struct knobs *k, enum knob knob, uint64_t value) {
         break;
     case KNOB_n_servers:
         k->n_servers = (uint32_t)value;
+        break;
+    case KNOB_sharding:
+        k->sharding = (enum knob_sharding)value;
         break;
     default:
         k->architecture = (enum knob_architecture)value;
@@ -299,15 +311,31 @@ static bool is_served(const struct knobs *knobs, const struct variable *v) {
     }
 }
 
-/* A group is closed by the first variable that no longer fits. There are as many groups as variables to begin with;
- * those that stay empty go when the strategy is sealed. */
+static enum algorithm algorithm_of_groups(const struct space *space, const struct knobs *knobs) {
+    if (!knobs->sharding || knobs->algorithm == ALGORITHM_auto)
+        return knobs->algorithm;
+    return space->options.algorithms >> ALGORITHM_ring & 1 ? ALGORITHM_ring : ALGORITHM_auto;
+}
+
+static struct group group_of(const struct space *space, const struct knobs *knobs) {
+    const bool kept = knobs->sharding == KNOB_SHARDING_kept;
+    return (struct group){.algorithm = algorithm_of_groups(space, knobs),
+                          .partition_bytes = knobs->partition_bytes,
+                          .sharded = kept ? SHARDED_parameters : (enum sharded)knobs->sharding,
+                          .keeps_gathered = kept};
+}
+
+/* A group is closed by the first variable that no longer fits. There is room for as many groups as variables. Sharded
+ * parameters take the schedule that they need. */
 static void merge(const struct space *space, const struct knobs *knobs, struct strategy *s) {
     uint32_t open[DTYPE_COUNT], n = 0;
     uint64_t held[DTYPE_COUNT];
     memset(open, 0xff, sizeof open);
+    const struct group like = group_of(space, knobs);
     for (uint32_t g = 0; g < s->n_groups; g++) {
-        s->groups[g].algorithm = knobs->algorithm;
-        s->groups[g].partition_bytes = knobs->partition_bytes;
+        const uint64_t id = s->groups[g].id;
+        s->groups[g] = like;
+        s->groups[g].id = id;
     }
     for (uint32_t i = 0; i < s->n_variables; i++) {
         uint32_t v = space->ready[i];
@@ -317,6 +345,8 @@ static void merge(const struct space *space, const struct knobs *knobs, struct s
             continue;
         if (knobs->architecture == KNOB_ARCHITECTURE_sparse_gathered && variable->sparse_rows) {
             s->groups[n].algorithm = ALGORITHM_all_gather;
+            s->groups[n].sharded = SHARDED_none;
+            s->groups[n].keeps_gathered = false;
             s->variables[v].group = n++;
             continue;
         }
@@ -326,6 +356,11 @@ static void merge(const struct space *space, const struct knobs *knobs, struct s
         }
         held[type] += variable->bytes;
         s->variables[v].group = open[type];
+    }
+    s->n_groups = n;
+    if (strategy_sharded_parameters(s) > 0) {
+        s->policy = POLICY_fifo;
+        s->cross_iteration = s->pulls_by_priority = false;
     }
 }
 

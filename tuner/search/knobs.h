@@ -28,8 +28,18 @@ enum knob_architecture {
         KNOB_ARCHITECTURE_COUNT
 };
 
+/* What is sharded of all that is all-reduced; kept: parameters, which stay gathered from one pass to the other.
+ * Parameters take policy fifo and the barrier, and all of them a ring, whatever the knobs for these say. */
+#define KNOB_SHARDING_TABLE(X) X(none) X(optimizer) X(gradients) X(parameters) X(kept)
+enum knob_sharding {
+#define X(name) KNOB_SHARDING_##name,
+    KNOB_SHARDING_TABLE(X)
+#undef X
+};
+
 struct knobs {
     enum knob_architecture architecture;
+    enum knob_sharding sharding;
     uint64_t merge_bytes;     /* neighbours in the order of readiness share an all-reduce of up to so many bytes;
                                  0 = each alone */
     uint64_t partition_bytes; /* largest message, and about the largest shard of a served variable; 0 = whole */
@@ -47,7 +57,7 @@ struct knobs {
     X(architecture)                                                                                                    \
     X(merge_bytes)                                                                                                     \
     X(partition_bytes)                                                                                                 \
-    X(credit_bytes) X(policy) X(algorithm) X(cross_iteration) X(served_bytes) X(n_servers)
+    X(credit_bytes) X(policy) X(algorithm) X(cross_iteration) X(served_bytes) X(n_servers) X(sharding)
 enum knob {
 #define X(name) KNOB_##name,
     KNOB_TABLE(X)

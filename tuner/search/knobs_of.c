@@ -90,12 +90,12 @@ static enum status n_servers_of(const struct space *space, const struct strategy
     return ST_OK;
 }
 
-/* Of the first group that is all-reduced. */
-static enum algorithm algorithm_of(const struct strategy *s) {
+/* The first group that is all-reduced. */
+static struct group all_reduced_group(const struct strategy *s) {
     for (uint32_t g = 0; g < s->n_groups; g++)
         if (s->groups[g].algorithm != ALGORITHM_all_gather)
-            return s->groups[g].algorithm;
-    return ALGORITHM_auto;
+            return s->groups[g];
+    return (struct group){.algorithm = ALGORITHM_auto};
 }
 
 enum status knobs_of(const struct space *space, const struct strategy *strategy, struct knobs *out, struct error *err) {
@@ -108,7 +108,9 @@ enum status knobs_of(const struct space *space, const struct strategy *strategy,
                       .pulls_by_priority = strategy->pulls_by_priority,
                       .served_bytes = served.least_bytes / SPACE_MIN_BYTES * SPACE_MIN_BYTES};
     if (strategy->n_groups) {
-        k.algorithm = algorithm_of(strategy);
+        const struct group group = all_reduced_group(strategy);
+        k.algorithm = group.algorithm;
+        k.sharding = group.keeps_gathered ? KNOB_SHARDING_kept : (enum knob_sharding)group.sharded;
         k.partition_bytes = strategy->groups[0].partition_bytes;
     }
     enum status st = merge_bytes_of(space, strategy, &k.merge_bytes, err);

@@ -18,6 +18,7 @@
     X(SCHEDULE, "order and barrier")                                                                                   \
     X(ALGORITHM, "all-reduce algorithm")                                                                               \
     X(SERVERS, "servers and shards")                                                                                   \
+    X(SHARDING, "what is sharded, kept and gathered ahead")                                                            \
     X(TIMELINE, "overlap, as the timeline sees it")
 
 /* X(global feature, knob it belongs to) */
@@ -48,6 +49,13 @@
     X(log2_servers, SERVERS)                                                                                           \
     X(log2_server_imbalance, SERVERS)                                                                                  \
     X(log2_shards, SERVERS)                                                                                            \
+    X(sharded_optimizer_share, SHARDING)                                                                               \
+    X(sharded_gradients_share, SHARDING)                                                                               \
+    X(sharded_parameters_share, SHARDING)                                                                              \
+    X(log2_shard_group, SHARDING)                                                                                      \
+    X(kept_share, SHARDING)                                                                                            \
+    X(log2_forward_prefetch, SHARDING)                                                                                 \
+    X(log2_backward_prefetch, SHARDING)                                                                                \
     X(exposed_share, TIMELINE)                                                                                         \
     X(log2_queue_share, TIMELINE)                                                                                      \
     X(log2_timeline_over_closed, TIMELINE)

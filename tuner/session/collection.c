@@ -45,7 +45,7 @@ enum status collection_init(struct collection *out, const struct model *model, c
     if (!st)
         st = predictor_init(&out->predictor, model, cluster, err);
     if (!st)
-        st = starts_list(&out->predictor, &out->starts, err);
+        st = starts_list(&out->predictor, &out->space, &out->starts, err);
     for (size_t i = 0; i < out->starts.n && !st; i++)
         out->fastest_us = fmin(out->fastest_us, out->starts.items[i].predicted_us);
     out->predictor.brief = true;
@@ -225,13 +225,18 @@ enum status collection_draw(struct collection *c, uint64_t seed, uint64_t index,
 
 /* ---- running ---- */
 
-/* A seed of up to ten digits fits: two seeds whose last digits were cut off would share a session. So "16-" takes its
- * room from the model's name. */
+/* A seed of up to ten digits fits: two seeds whose last digits were cut off would share a session. So "16-", and "s1-"
+ * to "s7-" by what may be sharded, take their room from the model's name. */
 static void id_of_session(const struct collection *c, uint64_t seed, char out[64]) {
     const char *way = c->only == COLLECTION_BY_RECIPE ? "collect" : way_words[c->only] + PREFIX;
-    const bool encodes = c->space.options.encodings & ~(1u << ENCODING_none);
-    snprintf(out, 64, "%s%.8s-%.*s-%.4s-%.16s-%.4s-%lu", encodes ? "16-" : "", way, encodes ? 13 : 16, c->model->name,
-             c->model->id.hex, c->cluster->name, c->cluster->id.hex, (unsigned long)seed);
+    const char *encodes = c->space.options.encodings & ~(1u << ENCODING_none) ? "16-" : "";
+    const unsigned sharded = c->space.options.sharded >> (SHARDED_none + 1);
+    char shards[16] = "";
+    if (sharded)
+        snprintf(shards, sizeof shards, "s%u-", sharded);
+    snprintf(out, 64, "%s%s%.8s-%.*s-%.4s-%.16s-%.4s-%lu", encodes, shards, way,
+             16 - (int)(strlen(encodes) + strlen(shards)), c->model->name, c->model->id.hex, c->cluster->name,
+             c->cluster->id.hex, (unsigned long)seed);
 }
 
 /* Open the session, or make it when there is none. *had is the number of its trials that have ended. */

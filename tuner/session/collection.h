@@ -82,7 +82,8 @@ enum { COLLECT_LEAST = 8, COLLECT_MOST = 30 };
 
 /* Run trials until `trials` of them have ended in this dataset, in the session "WAY-MODEL-CLUSTER-SEED". Models and
  * clusters stand there by name and the first digits of their ids. WAY is "collect" for the recipe. Where gradients may
- * be encoded "16-" stands before all. Fails: ST_CANCELLED, and what runner and store fail with. */
+ * be encoded "16-" stands before all, and then "s1-" to "s7-" where something may be sharded. Fails: ST_CANCELLED, and
+ * what runner and store fail with. */
 enum status collect_run(struct store *store, struct collection *collection, const struct tune_runner *runner,
                         const struct collect_options *options, struct error *err);
 

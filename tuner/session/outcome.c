@@ -342,6 +342,13 @@ static enum status judge_proposers(struct outcome *o, struct error *err) {
 
 /* ---- what must be read or computed beside the records ---- */
 
+enum status outcome_bound(const struct session_options *kept, const struct model *model, const struct cost *cost,
+                          struct bound *out, struct error *err) {
+    const enum lossiness lossy = kept->allow_lossy ? transport_lossiness(cost->cluster) : LOSSY_none;
+    return kept->allow_sharded == SHARDED_parameters ? bound_with_replicas(model, cost, lossy, out, err)
+                                                     : bound_iteration(model, cost, lossy, out, err);
+}
+
 static enum status find_bound(struct outcome *o, const struct model *model, const struct cluster *cluster,
                               struct error *err) {
     struct cost cost;
@@ -352,7 +359,7 @@ static enum status find_bound(struct outcome *o, const struct model *model, cons
         st = cost_init(&cost, cluster, err);
     if (st)
         return st;
-    st = bound_iteration(model, &cost, kept.allow_lossy ? transport_lossiness(cluster) : LOSSY_none, &bound, err);
+    st = outcome_bound(&kept, model, &cost, &bound, err);
     cost_release(&cost);
     if (!st)
         o->lower_bound_us = bound.iteration_us;

@@ -230,4 +230,11 @@ bool outcome_write_interval(const struct outcome_row *row, cJSON *to);
 enum status outcome_read(const cJSON *json, const struct model *model, const struct cluster *cluster,
                          struct outcome *out, struct error *err);
 
+/* The bound of all strategies that a session with these options may try. Fails: ST_NO_MEMORY. */
+struct bound;
+struct cost;
+struct session_options;
+enum status outcome_bound(const struct session_options *kept, const struct model *model, const struct cost *cost,
+                          struct bound *out, struct error *err);
+
 #endif

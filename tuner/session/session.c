@@ -301,7 +301,7 @@ static uint64_t reserve(const struct session *s) {
 static size_t starts_limit(const struct session *s) {
     size_t n = PUBLISHED_STARTS;
     for (size_t i = 0; i < s->starts.n; i++)
-        n += s->starts.items[i].baseline->kind == BASELINE_DEFAULT;
+        n += start_is_default(&s->starts.items[i]);
     uint64_t half = s->options.trials ? (s->options.trials - reserve(s) + 1) / 2 : n;
     n = n < half ? n : (size_t)half;
     return n < s->starts.n ? n : s->starts.n;
@@ -574,8 +574,7 @@ void session_close(struct session *s) {
 
 static enum status lower_bound(struct session *s, struct error *err) {
     struct bound bound;
-    const enum lossiness lossy = s->options.kept.allow_lossy ? transport_lossiness(s->cluster) : LOSSY_none;
-    enum status st = bound_iteration(s->model, &s->predictor.cost, lossy, &bound, err);
+    enum status st = outcome_bound(&s->options.kept, s->model, &s->predictor.cost, &bound, err);
     if (!st)
         s->lower_bound_us = bound.iteration_us;
     return st;
@@ -598,6 +597,7 @@ enum status session_prepare(const struct model *model, const struct cluster *clu
     }
     if (options->kept.allow_lossy)
         s->options.space.encodings = transport_encodings(cluster);
+    s->options.space.sharded = space_sharded_up_to(options->kept.allow_sharded);
     st = options->limits ? export_limits_narrow(options->limits, model, cluster, &s->options.space, err) : ST_OK;
     if (!st)
         st = space_init(&s->space, model, cluster, &s->options.space, err);
@@ -615,7 +615,7 @@ enum status session_prepare(const struct model *model, const struct cluster *clu
         st = lower_bound(s, err);
     s->predictor.brief = options->kept.weather > 0; /* next_start predicts those that are tried to the end */
     if (!st)
-        st = starts_list(&s->predictor, &s->starts, err);
+        st = starts_list(&s->predictor, &s->space, &s->starts, err);
     if (!st)
         st = starts_check_memory(&s->starts, &s->predictor, err);
     s->predictor.brief = false;

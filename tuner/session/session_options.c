@@ -184,6 +184,7 @@ static enum status read_job(const struct json_at *root, struct arena *arena, str
 
 static enum status read_options(const struct json_at *root, struct arena *arena, struct session_options *o,
                                 struct error *err) {
+    size_t sharded = SHARDED_none;
     enum status st = get_count(root, "final_rounds", &o->final_rounds, err);
     if (!st)
         st = get_number(root, "trial_us", &o->trial_us, err);
@@ -195,6 +196,9 @@ static enum status read_options(const struct json_at *root, struct arena *arena,
         st = get_count(root, "weather", &o->weather, err);
     if (!st)
         st = json_get_bool(root, "allow_lossy", JSON_OPTIONAL, &o->allow_lossy, err);
+    if (!st)
+        st = json_get_word(root, "allow_sharded", JSON_OPTIONAL, sharded_words, &sharded, err);
+    o->allow_sharded = (enum sharded)sharded;
     if (!st)
         st = get_count(root, "allow_stale", &o->allow_stale, err);
     if (!st)
@@ -268,13 +272,18 @@ static bool set_count(cJSON *object, const char *key, uint64_t count) {
     return !count || set_number(object, key, (double)count);
 }
 
+static bool set_sharded(cJSON *object, enum sharded sharded) {
+    cJSON_DeleteItemFromObjectCaseSensitive(object, "allow_sharded");
+    return !sharded || cJSON_AddStringToObject(object, "allow_sharded", sharded_name(sharded));
+}
+
 char *session_options_write(const struct session_options *o, const char *before) {
     cJSON *json = begin(before);
     const bool whole = json && set_number(json, "final_rounds", (double)o->final_rounds) &&
                        set_number(json, "trial_us", o->trial_us) && set_number(json, "least_gain", o->least_gain) &&
                        set_number(json, "earlier", (double)o->earlier) && set_count(json, "weather", o->weather) &&
                        set_count(json, "allow_stale", o->allow_stale) &&
-                       set_count(json, "memory_bytes", o->memory_bytes) &&
+                       set_count(json, "memory_bytes", o->memory_bytes) && set_sharded(json, o->allow_sharded) &&
                        set_flag(json, "allow_lossy", o->allow_lossy) && set_flag(json, "served", o->served) &&
                        set_texts(json, own_texts, o) && set_launch(json, o) && set_job(json, o);
     return end(json, whole);

@@ -12,6 +12,7 @@
 #include "base/arena.h"
 #include "base/error.h"
 #include "dataset/store.h"
+#include "strategy/strategy.h"
 
 struct session_budget {
     uint64_t trials;  /* 0: no limit */
@@ -62,7 +63,8 @@ struct session_options {
     uint64_t weather;   /* trials run in the cluster's weather: the first in that of this seed; 0: on a quiet network */
     uint64_t earlier;   /* learn from so many trials of earlier sessions on this model and cluster; 0: from none */
     const char *ranker; /* its id in the dataset; NULL: none */
-    bool allow_lossy;   /* gradients may lose precision on their way, which changes what a model learns */
+    enum sharded allow_sharded; /* the most that devices may keep a part of alone: a trainer must be able to do it */
+    bool allow_lossy;           /* gradients may lose precision on their way, which changes what a model learns */
     uint64_t
         allow_stale; /* strategies of updates may be tried whose models are stale by so much: versions where a bound
                         drops what is later, iterations where workers wait (strategy/consistency.h); 0: none */

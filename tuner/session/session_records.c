@@ -52,8 +52,8 @@ static enum status get_strategy(const struct session *s, struct store *store, co
     return error_no_memory(err);
 }
 
-/* Take one record in: trials of one strategy become their mean; a strategy that can no longer be lowered or predicted
- * is left out. */
+/* Take one record in: trials of one strategy become their mean; a strategy that can no longer be lowered or predicted,
+ * or does what this session may not, is left out. */
 static enum status add_earlier(struct session *s, struct store *store, const struct record *record, size_t *counts,
                                struct error *err) {
     const double us = s->options.kept.weather ? record->mean_us : record->median_us;
@@ -66,6 +66,10 @@ static enum status add_earlier(struct session *s, struct store *store, const str
             return ST_OK;
         }
     enum status st = get_strategy(s, store, record, strategy, err);
+    if (!st && !space_permits(&s->space, strategy)) {
+        strategy_release(strategy);
+        return ST_OK;
+    }
     if (!st && (st = predictor_run(&s->predictor, strategy, &prediction, err)))
         strategy_release(strategy);
     if (st)

@@ -40,7 +40,9 @@ enum status api_advice_create(struct request *rq, struct response *rs, struct er
     if (!st)
         st = advice_init(&advice, domain->model, domain->cluster, &budgets, err);
     if (!st) {
-        st = advice_changes(domain->model, domain->cluster, &budgets, changes, err);
+        st = advice_add_between(&advice, err);
+        if (!st)
+            st = advice_changes(&advice, &budgets, changes, err);
         cJSON *json = st ? NULL : advice_json(&advice, &budgets, changes, &whole);
         if (!st)
             st = response_json(rs, 200, json, whole, err);

@@ -266,7 +266,7 @@ static const struct schema schemas[] = {
                     "hold; without any, what the cluster says of its devices, and any memory'}}}"},
     {"Advice",
      "{'type':'object','required':['schema','model','cluster','candidates','answers','smallest_memory_bytes',"
-     "'at_other_rates'],'additionalProperties':false,'properties':{'schema':{'const':'syncopate.advice/1'},"
+     "'front','at_other_rates'],'additionalProperties':false,'properties':{'schema':{'const':'syncopate.advice/1'},"
      "'model':" TEXT ",'cluster':" TEXT ",'activations_estimated':" FLAG ",'smallest_memory_bytes':" COUNT ","
      "'candidates':{'type':'array','description':'the fastest first','items':{'type':'object',"
      "'required':['way','strategy','id','iteration_us','exposed_us','lower_bound_us','groups','memory'],"
@@ -276,6 +276,9 @@ static const struct schema schemas[] = {
      "'answers':{'type':'array','description':'for each memory the fastest that fits; null: nothing does',"
      "'items':{'type':'object','required':['id'],'additionalProperties':false,'properties':{'memory_bytes':" COUNT
      ",'id':{'oneOf':[" ID ",{'type':'null'}]}}}},"
+     "'front':{'type':'array','description':'by rising memory those that all with no more are slower than',"
+     "'items':{'type':'object','required':['id','peak_bytes','iteration_us'],'additionalProperties':false,"
+     "'properties':{'id':" ID ",'peak_bytes':" COUNT ",'iteration_us':" AMOUNT "}}},"
      "'at_other_rates':{'type':'array','items':{'type':'object','required':['gbit_per_s','way'],"
      "'additionalProperties':false,'properties':{'gbit_per_s':" RATE ",'memory_bytes':" COUNT ",'way':{'oneOf':[" TEXT
      ",{'type':'null'}]},'iteration_us':" AMOUNT "}}}}}"},
@@ -318,6 +321,8 @@ static const struct schema schemas[] = {
      "'trial_us':{'type':'number','minimum':1000,'maximum':3600000000},"
      "'least_gain':{'type':'number','minimum':0,'maximum':1},'earlier':{'type':'integer','minimum':0,'maximum':10000},"
      "'allow_lossy':{'type':'boolean','description':'try gradients that lose precision on their way too'},"
+     "'allow_sharded':{'enum':['none','optimizer','gradients','parameters'],'description':'the most that devices may "
+     "keep a part of alone; what is sharded is tried too, up to that'},"
      "'allow_stale':{'type':'integer','minimum':1,'maximum':1000,'description':'try strategies of updates too, after "
      "the "
      "search: models are stale by at most so many versions, or iterations where workers wait for the slowest'},"

@@ -272,6 +272,7 @@ static enum status read_new_budget(const struct json_at *body, struct tune_optio
 static enum status read_options(const struct json_at *body, struct new_session *out, struct error *err) {
     struct tune_options *o = &out->options;
     struct session_options *kept = &o->kept;
+    size_t sharded = SHARDED_none;
     enum status st = read_new_budget(body, o, err);
     if (!st)
         st = json_get_integer(body, "seed", JSON_OPTIONAL, 0, 1ull << 53, &o->seed, err);
@@ -285,6 +286,9 @@ static enum status read_options(const struct json_at *body, struct new_session *
         st = json_get_integer(body, "earlier", JSON_OPTIONAL, 0, 10000, &kept->earlier, err);
     if (!st)
         st = json_get_bool(body, "allow_lossy", JSON_OPTIONAL, &kept->allow_lossy, err);
+    if (!st)
+        st = json_get_word(body, "allow_sharded", JSON_OPTIONAL, sharded_words, &sharded, err);
+    kept->allow_sharded = (enum sharded)sharded;
     if (!st)
         st =
             json_get_integer(body, "allow_stale", JSON_OPTIONAL, 1, CONSISTENCY_MAX_STALENESS, &kept->allow_stale, err);
@@ -362,10 +366,10 @@ static enum status read_weather(struct request *rq, const struct json_at *body, 
 }
 
 static enum status read_new(struct request *rq, struct new_session *out, struct error *err) {
-    static const char *const known[] = {"model",        "cluster",  "mode",        "budget",      "seed",
-                                        "final_rounds", "trial_us", "least_gain",  "earlier",     "ranker",
-                                        "runner",       "shared",   "allow_lossy", "allow_stale", "weather",
-                                        "memory_bytes", NULL};
+    static const char *const known[] = {"model",        "cluster",       "mode",        "budget",      "seed",
+                                        "final_rounds", "trial_us",      "least_gain",  "earlier",     "ranker",
+                                        "runner",       "shared",        "allow_lossy", "allow_stale", "weather",
+                                        "memory_bytes", "allow_sharded", NULL};
     static const char *const modes[] = {"own", "ask", NULL};
     const struct json_at body = request_body(rq);
     size_t mode = STORED_SESSION_ASK;

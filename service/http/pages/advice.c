@@ -95,7 +95,7 @@ static void change_cell(struct html_table *t, const struct question *q, const st
     html_cell_begin(t);
     if (isfinite(change->us[i])) {
         snprintf(text, sizeof text, "%s, %s", change->kind[i], units_format_time(change->us[i], time, sizeof time));
-        link_timeline(t->m, q, change->name[i], change->wrapped_for[i], change->gbit_per_s, text);
+        link_timeline(t->m, q, change->name[i], change->wrapped_for[i], change->as_is ? 0 : change->gbit_per_s, text);
     } else {
         markup_text(t->m, "nothing fits");
     }
@@ -155,14 +155,13 @@ static enum status read_question(struct request *rq, struct question *q, struct 
 }
 
 static enum status find_answer(struct question *q, struct answer *a, struct error *err) {
-    const struct model *model = q->domain->model;
     const struct cluster *cluster = q->domain->cluster;
     enum status st = budgets_read(q->memory, cluster, &q->budgets, err);
     if (!st)
-        st = advice_init(&a->advice, model, cluster, &q->budgets, err);
+        st = advice_init(&a->advice, q->domain->model, cluster, &q->budgets, err);
     if (st)
         return st;
-    st = advice_changes(model, cluster, &q->budgets, a->changes, err);
+    st = advice_changes(&a->advice, &q->budgets, a->changes, err);
     if (st)
         advice_release(&a->advice);
     return st;

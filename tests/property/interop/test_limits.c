@@ -66,7 +66,7 @@ static void what_a_narrowed_space_draws_loses_only_what_options_cannot_rule_out(
         struct space_options options = space_default_options();
         assert_ok(export_limits_parse(form->name, NULL, &limits, &err));
         enum status st = export_limits_narrow(&limits, &i.model, &i.cluster, &options, &err);
-        if (!strncmp(form->name, "fsdp2", 5)) { /* sharded parameters are in no space yet */
+        if (!strncmp(form->name, "fsdp2", 5)) { /* says sharded parameters alone, which nobody allowed */
             assert_int_equal(st, ST_INFEASIBLE);
             close_instance(&i);
             continue;
@@ -87,6 +87,29 @@ static void what_a_narrowed_space_draws_loses_only_what_options_cannot_rule_out(
             strategy_release(&strategy);
         }
         space_release(&space);
+        close_instance(&i);
+    }
+}
+
+/* Which kinds of sharding a form can say. */
+static void sharding_is_left_where_the_form_says_it(void **state) {
+    (void)state;
+    static const struct {
+        const char *form;
+        uint32_t sharded;
+    } cases[] = {{"fsdp2", 1u << SHARDED_none | 1u << SHARDED_parameters}, {"horovod", 1u << SHARDED_none}};
+    for (size_t k = 0; k < sizeof cases / sizeof *cases; k++) {
+        struct instance i;
+        struct rng rng;
+        struct error err;
+        struct export_limits limits;
+        struct space_options o = space_default_options();
+        o.sharded = space_sharded_up_to(SHARDED_parameters);
+        open_instance(&i, 200 + k, &rng);
+        assert_ok(export_limits_parse(cases[k].form, NULL, &limits, &err));
+        assert_ok(export_limits_narrow(&limits, &i.model, &i.cluster, &o, &err));
+        assert_int_equal(o.sharded, cases[k].sharded);
+        assert_true(o.all_reduce && !o.parameter_server);
         close_instance(&i);
     }
 }
@@ -214,6 +237,7 @@ static void words_that_are_none_are_refused(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_a_narrowed_space_draws_loses_only_what_options_cannot_rule_out),
+        cmocka_unit_test(sharding_is_left_where_the_form_says_it),
         cmocka_unit_test(plain_frameworks_leave_groups_alone),
         cmocka_unit_test(a_baseline_is_within_the_form_of_its_own_framework),
         cmocka_unit_test(pulls_go_by_priority_where_the_framework_orders_them),

@@ -2,10 +2,12 @@
  * is, and no wrapping within the budget whose groups are runs of layers is faster. */
 #include <math.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "base/rng.h"
 #include "simulator/timeline.h"
 #include "strategy/baselines/baselines.h"
+#include "strategy/baselines/fsdp_optimal.h"
 #include "strategy/baselines/layers.h"
 #include "tests/support/check.h"
 #include "tests/support/strategy/lone_messages.h"
@@ -134,9 +136,52 @@ static void the_best_wrapping_is_what_its_program_says_and_none_is_faster(void *
     timeline_free(w.timeline);
 }
 
+/* Several budgets at once: each gets what it gets alone, and none where nothing fits. */
+static void budgets_share_their_searches_and_not_their_answers(void **state) {
+    enum { BUDGETS = 4 };
+    struct rng rng;
+    int fitted = 0, differ = 0;
+    (void)state;
+    rng_seed(&rng, test_seed() + 1);
+    for (int i = 0; i < INSTANCES / 8; i++) {
+        struct model model;
+        struct cluster cluster;
+        struct cost cost;
+        struct error err;
+        uint64_t budgets[BUDGETS] = {0};
+        struct strategy together[BUDGETS], alone;
+        bool fits[BUDGETS];
+        assert_ok(random_model(&rng, &model, &err));
+        assert_ok(random_cluster(&rng, &cluster, &err));
+        assert_ok(cost_init(&cost, &cluster, &err));
+        for (int k = 1; k < BUDGETS; k++)
+            budgets[k] = (uint64_t)((double)model.bytes * (0.3 + 3 * rng_uniform(&rng)));
+        assert_ok(fsdp_optimal_for_each(&model, &cost, BUDGETS, budgets, together, fits, &err));
+        assert_true(fits[0]);
+        for (int k = 0; k < BUDGETS; k++) {
+            const enum status st = fsdp_optimal_within(&model, &cost, budgets[k], &alone, &err);
+            assert_int_equal(st, fits[k] ? ST_OK : ST_INFEASIBLE);
+            if (st)
+                continue;
+            assert_string_equal(alone.id.hex, together[k].id.hex);
+            fitted++;
+            differ += strcmp(alone.id.hex, together[0].id.hex) != 0;
+            strategy_release(&alone);
+        }
+        for (int k = 0; k < BUDGETS; k++)
+            if (fits[k])
+                strategy_release(&together[k]);
+        cost_release(&cost);
+        cluster_release(&cluster);
+        model_release(&model);
+    }
+    assert_true(fitted > INSTANCES / 8 && differ > 0);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_best_wrapping_is_what_its_program_says_and_none_is_faster),
+        cmocka_unit_test(budgets_share_their_searches_and_not_their_answers),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -31,6 +31,7 @@ static struct space_options random_options(struct rng *rng) {
     o.policies = 1 + (uint32_t)rng_below(rng, 3);
     if (rng_below(rng, 3) == 0)
         o.encodings |= (uint32_t)rng_below(rng, 1u << ENCODING_COUNT);
+    o.sharded |= (uint32_t)rng_below(rng, 1u << SHARDED_COUNT);
     o.max_shards = 1 + (uint32_t)rng_below(rng, 16);
     o.share_pushes = rng_below(rng, 4) != 0;
     o.each_shard = rng_below(rng, 4) != 0;
@@ -72,7 +73,8 @@ static bool is_part_like(const struct strategy *x, const struct variable_sync *s
         return false;
     if (s->kind == SYNC_ALL_REDUCE) {
         const struct group *g = &x->groups[s->group], *h = &y->groups[t->group];
-        return g->algorithm == h->algorithm && g->partition_bytes == h->partition_bytes;
+        return g->algorithm == h->algorithm && g->partition_bytes == h->partition_bytes && g->sharded == h->sharded &&
+               g->keeps_gathered == h->keeps_gathered;
     }
     return s->n_servers == t->n_servers && !memcmp(s->servers, t->servers, s->n_servers * sizeof *s->servers) &&
            s->local_reduction == t->local_reduction && s->partition_bytes == t->partition_bytes;
@@ -103,9 +105,17 @@ static bool is_together(const struct strategy *s, uint32_t u, uint32_t v) {
     return false;
 }
 
+static bool is_prefetch_of(uint32_t child, uint32_t parent, const struct strategy *s) {
+    return child == parent || (child < parent && child == strategy_deepest_prefetch(s));
+}
+
+/* But for what sharded parameters need: their order and barrier, and no more prefetch than there are groups. */
 static bool is_schedule_of(const struct strategy *child, const struct strategy *parent) {
-    return child->policy == parent->policy && child->credit_bytes == parent->credit_bytes &&
-           child->cross_iteration == parent->cross_iteration &&
+    const bool gathers = strategy_sharded_parameters(child) > 0;
+    return child->policy == (gathers ? POLICY_fifo : parent->policy) && child->credit_bytes == parent->credit_bytes &&
+           child->cross_iteration == (!gathers && parent->cross_iteration) &&
+           (!gathers || (is_prefetch_of(child->forward_prefetch, parent->forward_prefetch, child) &&
+                         is_prefetch_of(child->backward_prefetch, parent->backward_prefetch, child))) &&
            child->pulls_by_priority == (parent->pulls_by_priority && strategy_orders_pulls(child));
 }
 

@@ -32,6 +32,8 @@ static struct space_options random_options(struct rng *rng) {
     o.policies = 1 + (uint32_t)rng_below(rng, 3);
     if (rng_below(rng, 3) == 0)
         o.encodings |= (uint32_t)rng_below(rng, 1u << ENCODING_COUNT);
+    if (rng_below(rng, 2) == 0)
+        o.sharded |= (uint32_t)rng_below(rng, 1u << SHARDED_COUNT);
     o.whole_messages = rng_below(rng, 4) == 0;
     o.usual_credit = rng_below(rng, 4) == 0;
     o.share_pushes = rng_below(rng, 4) != 0;
@@ -62,22 +64,25 @@ static int compare_pieces(const void *a, const void *b) {
     return (x->offset_bytes > y->offset_bytes) - (x->offset_bytes < y->offset_bytes);
 }
 
-/* Sorted by variable and offset, the pieces must be gapless and end where each gradient ends. */
+/* Sorted by variable and offset, the pieces of what sums gradients must be gapless and end where each gradient ends.
+ */
 static void check_cover(const struct plan *plan, const struct strategy *s) {
     struct piece *pieces = malloc((plan->n_pieces + 1) * sizeof *pieces);
+    uint32_t n = 0, p = 0;
     assert_non_null(pieces);
-    memcpy(pieces, plan->pieces, plan->n_pieces * sizeof *pieces);
-    qsort(pieces, plan->n_pieces, sizeof *pieces, compare_pieces);
-    uint32_t p = 0;
+    for (uint32_t m = 0; m < plan->n_messages; m++)
+        for (uint32_t i = 0; i < plan->messages[m].n_pieces && message_brings_gradients(&plan->messages[m]); i++)
+            pieces[n++] = plan->pieces[plan->messages[m].first_piece + i];
+    qsort(pieces, n, sizeof *pieces, compare_pieces);
     for (uint32_t v = 0; v < s->n_variables; v++) {
         uint64_t end = 0;
-        for (; p < plan->n_pieces && pieces[p].variable == v; p++) {
+        for (; p < n && pieces[p].variable == v; p++) {
             assert_int_equal(pieces[p].offset_bytes, end);
             end += pieces[p].bytes;
         }
         assert_int_equal(end, plan_gradient_bytes(s, &plan->model->variables[v], &s->variables[v]));
     }
-    assert_int_equal(p, plan->n_pieces);
+    assert_int_equal(p, n);
     free(pieces);
 }
 
@@ -103,10 +108,24 @@ static void check_walk(const struct instance *in, struct rng *rng, struct strate
     }
 }
 
+/* How often each was seen in a group; and sharded parameters that are kept, or gathered another number of groups
+ * ahead. */
+static uint32_t seen[SHARDED_COUNT], seen_kept, seen_ahead;
+
+static void count_sharded(const struct strategy *s) {
+    for (uint32_t g = 0; g < s->n_groups; g++) {
+        seen[s->groups[g].sharded]++;
+        seen_kept += s->groups[g].keeps_gathered;
+    }
+    seen_ahead += s->forward_prefetch != 1 || s->backward_prefetch != 1;
+}
+
 /* Samples each instance once by `sample`, checks it and a short walk from it. */
 static void check_sampler(enum status (*sample)(const struct space *, struct rng *, struct strategy *,
                                                 struct error *)) {
     struct error err = {0};
+    memset(seen, 0, sizeof seen);
+    seen_kept = seen_ahead = 0;
     for (uint64_t i = 0; i < INSTANCES; i++) {
         struct rng rng;
         struct instance in;
@@ -116,9 +135,12 @@ static void check_sampler(enum status (*sample)(const struct space *, struct rng
         assert_ok(sample(&in.space, &rng, &s, &err));
         check_strategy(&in, &s);
         check_walk(&in, &rng, &s);
+        count_sharded(&s);
         strategy_release(&s);
         instance_close(&in);
     }
+    assert_true(seen[SHARDED_none] && seen[SHARDED_optimizer] && seen[SHARDED_gradients] && seen[SHARDED_parameters] &&
+                seen_kept && seen_ahead);
 }
 
 static void uniform_samples_and_their_neighbours_are_valid_and_cover_each_byte_once(void **state) {
@@ -310,7 +332,8 @@ static void similarity_is_symmetric_bounded_and_one_for_the_same_strategy(void *
         double ab, ba, ac, aa;
         rng_split(&rng, test_seed(), 2 * INSTANCES + i);
         instance_open(&in, &rng);
-        in.space.options.each_shard = false;
+        in.space.options.each_shard = false; /* neither this nor what is sharded is compared */
+        in.space.options.sharded = 1u << SHARDED_none;
         assert_ok(space_sample_uniform(&in.space, &rng, &a, &err));
         assert_ok(space_sample_uniform(&in.space, &rng, &b, &err));
         assert_ok(space_neighbour(&in.space, &a, &rng, &c, &err));

@@ -253,12 +253,14 @@ static void an_encoded_message_is_shared_out_by_the_bytes_before(void **state) {
     instance_open(
         &in, MODEL, CLUSTER,
         STRATEGY("'policy':'fifo'", "{'id':0},{'id':1}",
-                 "{'name':'a','sync':{'kind':'all_reduce','group':1}},"
-                 "{'name':'b','encoding':{'kind':'int8','block_size':1600},'sync':{'kind':'all_reduce','group':0}},"
-                 "{'name':'c','encoding':{'kind':'int8','block_size':1600},'sync':{'kind':'all_reduce','group':0}}"));
-    SHARD_COUNTS(&in, ROW_C, log2_bytes, 3008 / 3.0);
-    SHARD_COUNTS(&in, ROW_B, log2_bytes, 3008 * 2 / 3.0);
-    SHARD_IS(&in, ROW_B, encoding_none, 0.0);
+                 "{'name':'a','encoding':{'kind':'powersgd','rank':2},'sync':{'kind':'all_reduce','group':1}},"
+                 "{'name':'b','sync':{'kind':'all_reduce','group':0}},"
+                 "{'name':'c','sync':{'kind':'all_reduce','group':0}}"));
+    GLOBAL_IS(&in, encoded_share, 0.25);
+    GLOBAL_IS(&in, powersgd_share, 0.25);
+    SHARD_IS(&in, ROW_A, encoding_powersgd, 1);
+    SHARD_IS(&in, ROW_A, encoding_none, 0);
+    SHARD_IS(&in, ROW_C, encoding_powersgd, 0);
     instance_close(&in);
 }
 
@@ -301,6 +303,64 @@ static void knobs_of_a_mixed_strategy(void **state) {
     GLOBAL_IS(&in, priority, 0.0);
     GLOBAL_IS(&in, cross_iteration, 1.0);
     GLOBAL_IS(&in, cut_share, 0.0);
+    instance_close(&in);
+}
+
+/* a in halves, b's parameters sharded and kept, c in blocks of int8: a quarter of the bytes, a half, a quarter. One
+ * all-gather of a's variables and one of b's parameters. */
+static void what_is_sharded_kept_gathered_ahead_and_encoded(void **state) {
+    (void)state;
+    struct instance in;
+    instance_open(&in, MODEL, CLUSTER,
+                  STRATEGY("'policy':'fifo','forward_prefetch':0",
+                           "{'id':0,'sharded':'optimizer'},"
+                           "{'id':1,'sharded':'parameters','reshard_after_forward':false},{'id':2}",
+                           "{'name':'a','sync':{'kind':'all_reduce','group':0}},"
+                           "{'name':'b','sync':{'kind':'all_reduce','group':1}},"
+                           "{'name':'c','encoding':{'kind':'int8'},'sync':{'kind':'all_reduce','group':2}}"));
+    GLOBAL_IS(&in, sharded_optimizer_share, 0.25);
+    GLOBAL_IS(&in, sharded_gradients_share, 0);
+    GLOBAL_IS(&in, sharded_parameters_share, 0.5);
+    GLOBAL_IS(&in, kept_share, 0.5);
+    GLOBAL_IS(&in, encoded_share, 0.25);
+    GLOBAL_IS(&in, int8_share, 0.25);
+    GLOBAL_IS(&in, topk_share, 0);
+    GLOBAL_COUNTS(&in, log2_gathers, 2);
+    GLOBAL_COUNTS(&in, log2_forward_prefetch, 0);
+    GLOBAL_COUNTS(&in, log2_backward_prefetch, 1);
+    GLOBAL_COUNTS(&in, log2_shard_group, 3);
+    static const double halves[] = {0, 0, 1}, shards[] = {0, 1, 0}, int8[] = {1, 0, 0};
+    for (size_t row = ROW_C; row <= ROW_A; row++) {
+        SHARD_IS(&in, row, sharded_optimizer, halves[row]);
+        SHARD_IS(&in, row, sharded_gradients, 0);
+        SHARD_IS(&in, row, sharded_parameters, shards[row]);
+        SHARD_IS(&in, row, kept, shards[row]);
+        SHARD_IS(&in, row, encoding_int8, int8[row]);
+        SHARD_IS(&in, row, encoding_none, 1 - int8[row]);
+    }
+    instance_close(&in);
+    instance_open(&in, MODEL, CLUSTER,
+                  STRATEGY("'policy':'fifo'", "{'id':0,'sharded':'gradients'},{'id':1}",
+                           "{'name':'a','sync':{'kind':'all_reduce','group':0}},"
+                           "{'name':'b','sync':{'kind':'all_reduce','group':0}},"
+                           "{'name':'c','encoding':{'kind':'topk'},'sync':{'kind':'all_reduce','group':1}}"));
+    GLOBAL_IS(&in, sharded_gradients_share, 0.75);
+    GLOBAL_IS(&in, topk_share, 0.25);
+    GLOBAL_COUNTS(&in, log2_backward_prefetch, 0);
+    SHARD_IS(&in, ROW_A, sharded_gradients, 1);
+    SHARD_IS(&in, ROW_C, encoding_topk, 1);
+    instance_close(&in);
+    instance_open(
+        &in, MODEL, CLUSTER,
+        STRATEGY("'policy':'fifo'", "{'id':0},{'id':1}",
+                 "{'name':'a','sync':{'kind':'all_reduce','group':0}},"
+                 "{'name':'b','encoding':{'kind':'powersgd','rank':2},'sync':{'kind':'all_reduce','group':1}},"
+                 "{'name':'c','sync':{'kind':'all_reduce','group':0}}"));
+    GLOBAL_IS(&in, encoded_share, 0.5);
+    GLOBAL_IS(&in, powersgd_share, 0.5);
+    SHARD_IS(&in, ROW_B, encoding_powersgd, 1);
+    SHARD_IS(&in, ROW_B, encoding_none, 0);
+    SHARD_IS(&in, ROW_C, encoding_powersgd, 0);
     instance_close(&in);
 }
 
@@ -494,6 +554,7 @@ int main(void) {
         cmocka_unit_test(an_encoded_message_is_shared_out_by_the_bytes_before),
         cmocka_unit_test(the_timeline_enters_as_times_and_as_parts_of_the_iteration),
         cmocka_unit_test(knobs_of_a_mixed_strategy),
+        cmocka_unit_test(what_is_sharded_kept_gathered_ahead_and_encoded),
         cmocka_unit_test(a_credit_without_limit_is_that_of_the_whole_model),
         cmocka_unit_test(merging_past_a_neighbour_is_scattered),
         cmocka_unit_test(raw_attributes_of_a_shard),

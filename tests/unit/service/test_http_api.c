@@ -469,6 +469,10 @@ static void predictions_tell_memory_and_what_fits_comes_first(void **state) {
     }
 }
 
+static double number(const cJSON *object, const char *member) {
+    return cJSON_GetObjectItemCaseSensitive(object, member)->valuedouble;
+}
+
 /* Among the ways are wfbp's 557056 bytes, and nobody needs as few as 9. */
 static void advice_names_the_fastest_that_fits_into_each_memory(void **state) {
     (void)state;
@@ -491,6 +495,17 @@ static void advice_names_the_fastest_that_fits_into_each_memory(void **state) {
             best = cJSON_GetObjectItemCaseSensitive(row, "id")->valuestring;
         last_us = us;
         least_bytes = fmin(least_bytes, bytes);
+    }
+    const cJSON *front = cJSON_GetObjectItemCaseSensitive(json, "front"), *point;
+    assert_close(number(front->child, "peak_bytes"), least_bytes, 0);
+    assert_true(cJSON_GetArraySize(front) >= 1);
+    cJSON_ArrayForEach(point, front) {
+        assert_true(!point->next || number(point->next, "peak_bytes") > number(point, "peak_bytes"));
+        cJSON_ArrayForEach(row, cJSON_GetObjectItemCaseSensitive(json, "candidates")) {
+            const cJSON *memory = cJSON_GetObjectItemCaseSensitive(row, "memory");
+            if (number(memory, "peak_bytes") <= number(point, "peak_bytes"))
+                assert_true(number(row, "iteration_us") >= number(point, "iteration_us"));
+        }
     }
     assert_non_null(best);
     assert_string_equal(cJSON_GetObjectItemCaseSensitive(answers->child->next, "id")->valuestring, best);

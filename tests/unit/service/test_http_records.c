@@ -805,6 +805,32 @@ static void a_session_keeps_to_its_memory(void **state) {
         take_and_finish(session, 40000 + k);
 }
 
+/* And goes on so after a restart. */
+static void a_session_shards_where_it_is_asked_to(void **state) {
+    (void)state;
+    static const char *const wrong[] = {"\"batch\"", "true", "3"};
+    char body[256];
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+        snprintf(body, sizeof body, "{\"model\":\"toy\",\"cluster\":\"four\",\"allow_sharded\":%s}", wrong[i]);
+        struct reply *r = site_post(&site, "/api/v1/sessions", body);
+        assert_problem(r, 422, "invalid");
+        assert_pointer(r, "/allow_sharded");
+    }
+    cJSON *json = reply_json(site_post(&site, "/api/v1/sessions",
+                                       "{\"model\":\"toy\",\"cluster\":\"four\",\"ranker\":\"none\","
+                                       "\"budget\":{\"trials\":4},\"final_rounds\":0,"
+                                       "\"allow_sharded\":\"parameters\"}"),
+                             201);
+    char session[128];
+    snprintf(session, sizeof session, "%s", text_of(json, "href"));
+    cJSON_Delete(json);
+    for (int k = 0; k < 4; k++) {
+        take_and_finish(session, 40000 + k);
+        if (k == 1)
+            restart();
+    }
+}
+
 static void a_session_tries_stale_models_where_it_is_asked_to(void **state) {
     (void)state;
     static const char *const wrong[] = {"0", "1001", "-1", "1.5", "true", "\"2\""};
@@ -1341,6 +1367,7 @@ int main(void) {
         OPEN(what_a_client_has_is_not_sent_again_while_it_is_there),
         OPEN(a_session_learns_from_trials_that_it_is_given),
         OPEN(a_session_keeps_to_its_memory),
+        OPEN(a_session_shards_where_it_is_asked_to),
         OPEN(a_session_tries_stale_models_where_it_is_asked_to),
         OPEN(weather_must_fit_the_cluster_the_ranker_and_the_runner),
         OPEN(a_session_in_weather_goes_by_means_of_trials_that_met_it),

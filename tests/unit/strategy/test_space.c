@@ -185,7 +185,7 @@ static void neighbour_steps_connect_the_whole_space(void **state) {
     struct fixture f;
     struct space_options o = small_options();
     fixture_open(&f, two_variables, two_nodes, &o);
-    assert_int_equal(count_by_walking(&f.space, 60000), 3 * (20 * 4 + 2 * (3 * 4 + 20 * 1) + 6 * 3));
+    assert_int_equal(count_by_walking(&f.space, 200000), 3 * (20 * 4 + 2 * (3 * 4 + 20 * 1) + 6 * 3));
     fixture_close(&f);
     o.max_shards = 2; /* a whole or its halves, and b, each in a group: T_2(2) = 6, T_3(2) = 22 */
     o.each_shard = true;
@@ -229,6 +229,44 @@ static void balance_all(const struct fixture *f, struct rng *rng, struct strateg
     servers_balance(&d);
     assert_ok(draft_finish(&d, out, &err));
     draft_close(&d);
+}
+
+/* Whole messages, one at a time. In one group: three ways without prefetch, and sharded parameters, kept or not, with 0
+ * or 1 groups ahead in each pass. In two: each of the five ways, and of n groups with sharded parameters 0 to n ahead.
+ */
+static void neighbour_steps_connect_all_ways_to_shard(void **state) {
+    (void)state;
+    struct fixture f;
+    struct space_options o = small_options();
+    o.parameter_server = false;
+    o.max_shards = 1;
+    o.whole_messages = o.usual_credit = true;
+    o.sharded = space_sharded_up_to(SHARDED_parameters);
+    fixture_open(&f, two_variables, two_nodes, &o);
+    assert_int_equal(count_by_walking(&f.space, 100000),
+                     (3 + 2 * 2 * 2) + (3 * 3) + 2 * (2 * 3) * (2 * 2) + (2 * 2) * (3 * 3));
+    fixture_close(&f);
+    o.sharded = space_sharded_up_to(SHARDED_gradients);
+    fixture_open(&f, two_variables, two_nodes, &o);
+    assert_int_equal(count_by_walking(&f.space, 4000), 3 + 3 * 3);
+    assert_int_equal(count_by_sampling(&f.space, 4000), 3 + 3 * 3);
+    fixture_close(&f);
+}
+
+/* Without a ring nothing can be sharded, without fifo no parameters. */
+static void what_cannot_be_sharded_is_left_out_of_the_options(void **state) {
+    (void)state;
+    struct fixture f;
+    struct space_options o = space_default_options();
+    o.sharded = space_sharded_up_to(SHARDED_parameters);
+    o.policies = 1u << POLICY_priority;
+    fixture_open(&f, two_variables, two_nodes, &o);
+    assert_int_equal(f.space.options.sharded, space_sharded_up_to(SHARDED_gradients));
+    fixture_close(&f);
+    o.algorithms = 1u << ALGORITHM_tree;
+    fixture_open(&f, two_variables, two_nodes, &o);
+    assert_int_equal(f.space.options.sharded, 1u << SHARDED_none);
+    fixture_close(&f);
 }
 
 static void balanced_servers_carry_load_in_proportion_to_their_bandwidth(void **state) {
@@ -566,6 +604,9 @@ static void options_that_leave_nothing_are_refused(void **state) {
     o.encodings = 1u << ENCODING_f16;
     assert_fails(space_init(&space, &f.model, &f.cluster, &o, &err), ST_INVALID, "none");
     o = good;
+    o.sharded = 1u << SHARDED_parameters;
+    assert_fails(space_init(&space, &f.model, &f.cluster, &o, &err), ST_INVALID, "sharded");
+    o = good;
     o.max_shards = 0;
     assert_fails(space_init(&space, &f.model, &f.cluster, &o, &err), ST_INVALID, "max_shards");
     o = good;
@@ -581,6 +622,8 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(uniform_sampling_visits_exactly_as_many_strategies_as_the_formula_counts),
         cmocka_unit_test(neighbour_steps_connect_the_whole_space),
+        cmocka_unit_test(neighbour_steps_connect_all_ways_to_shard),
+        cmocka_unit_test(what_cannot_be_sharded_is_left_out_of_the_options),
         cmocka_unit_test(balanced_servers_carry_load_in_proportion_to_their_bandwidth),
         cmocka_unit_test(the_first_server_is_multinomial_by_bandwidth),
         cmocka_unit_test(a_link_that_is_slower_than_the_nics_lowers_the_rate_of_both_its_ends),

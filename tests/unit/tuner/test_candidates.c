@@ -24,7 +24,7 @@ static void open_scene(struct scene *s, uint64_t stream) {
     assert_ok(random_cluster(&rng, &s->cluster, &err));
     assert_ok(space_init(&s->space, &s->model, &s->cluster, &options, &err));
     assert_ok(predictor_init(&s->predictor, &s->model, &s->cluster, &err));
-    assert_ok(starts_list(&s->predictor, &s->starts, &err));
+    assert_ok(starts_list(&s->predictor, &s->space, &s->starts, &err));
 }
 
 static void close_scene(struct scene *s) {

@@ -27,6 +27,7 @@ static struct space_options random_options(struct rng *rng) {
     o.algorithms = 1 + (uint32_t)rng_below(rng, (1u << ALL_REDUCE_COUNT) - 1);
     o.algorithms |= (uint32_t)rng_below(rng, 2) << ALGORITHM_all_gather;
     o.policies = 1 + (uint32_t)rng_below(rng, 3);
+    o.sharded |= (uint32_t)rng_below(rng, 2) * (uint32_t)rng_below(rng, 1u << SHARDED_COUNT);
     o.max_shards = 1 + (uint32_t)rng_below(rng, 16);
     o.min_partition_bytes = SPACE_MIN_BYTES + rng_below(rng, 100000);
     o.max_partition_bytes = o.min_partition_bytes + (rng_below(rng, 4) ? rng_below(rng, 1 << 28) : 0);
@@ -69,7 +70,7 @@ static void assert_same_knobs(const struct knobs *a, const struct knobs *b) {
     assert_true(a->merge_bytes == b->merge_bytes && a->partition_bytes == b->partition_bytes);
     assert_true(a->credit_bytes == b->credit_bytes && a->served_bytes == b->served_bytes);
     assert_true(a->policy == b->policy && a->algorithm == b->algorithm);
-    assert_true(a->cross_iteration == b->cross_iteration && a->n_servers == b->n_servers);
+    assert_true(a->sharding == b->sharding && a->cross_iteration == b->cross_iteration && a->n_servers == b->n_servers);
 }
 
 static void every_point_of_the_cube_is_a_strategy_of_the_space(void **state) {

@@ -55,7 +55,7 @@ static void open_scene(struct scene *s) {
     o.policies = 1u << POLICY_priority;
     assert_ok(space_init(&s->space, &s->model, &s->cluster, &o, &err));
     assert_ok(predictor_init(&s->predictor, &s->model, &s->cluster, &err));
-    assert_ok(starts_list(&s->predictor, &s->starts, &err));
+    assert_ok(starts_list(&s->predictor, &s->space, &s->starts, &err));
 }
 
 static void close_scene(struct scene *s) {

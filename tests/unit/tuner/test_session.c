@@ -464,6 +464,75 @@ static void no_trial_is_over_the_memory(void **state) {
                  "nothing fits into 1 B on a device: the least that any needs is ");
 }
 
+/* The most that any trial of a session shards, and the least. */
+static void sharded_in(const struct world *w, const char *file, const struct outcome *t, enum sharded *least,
+                       enum sharded *most) {
+    struct error err;
+    struct store *store;
+    *least = SHARDED_parameters;
+    *most = SHARDED_none;
+    assert_ok(store_open(file, STORE_READ_ONLY, &store, &err));
+    for (size_t i = 0; i < t->n_rows; i++) {
+        struct strategy strategy;
+        enum sharded of_it = SHARDED_none;
+        assert_ok(store_get_strategy(store, t->rows[i].strategy, &w->model, &w->cluster, &strategy, &err));
+        for (uint32_t g = 0; g < strategy.n_groups; g++)
+            of_it = strategy.groups[g].sharded > of_it ? strategy.groups[g].sharded : of_it;
+        *least = of_it < *least ? of_it : *least;
+        *most = of_it > *most ? of_it : *most;
+        strategy_release(&strategy);
+    }
+    store_close(store);
+}
+
+static double measured_of(const struct outcome *t, const char *proposer) {
+    for (size_t i = 0; i < t->n_rows; i++)
+        if (!strcmp(t->rows[i].proposer, proposer))
+            return t->rows[i].measured.median_us;
+    return NAN;
+}
+
+/* Variables and gradients together are twice the bytes: too much, unless parameters are sharded. What is tried shards
+ * no more than is allowed; a later session that allows less takes nothing over of what it may not do. */
+static void what_is_sharded_is_tried_as_far_as_it_is_allowed(void **state) {
+    struct world *w = *state;
+    struct error err;
+    struct outcome t;
+    struct session *s;
+    enum sharded least, most;
+    struct tune_options o = options_of(14);
+    char file[4096];
+    snprintf(file, sizeof file, "%s/sharded.db", test_dir());
+    o.evaluations = 60;
+    o.kept.memory_bytes = w->model.bytes * 2 - 1;
+    for (enum sharded k = SHARDED_none; k < SHARDED_parameters; k++) {
+        o.kept.allow_sharded = k;
+        assert_fails(session_prepare(&w->model, &w->cluster, &o, &s, &err), ST_INFEASIBLE,
+                     "--allow-sharded parameters (\"allow_sharded\": \"parameters\") tries it");
+    }
+    o.kept.allow_sharded = SHARDED_parameters;
+    assert_ok(tune(w, file, &o, NULL, &t, &err));
+    assert_int_equal(t.ended, 14);
+    assert_int_equal(over_memory(w, file, &t, o.kept.memory_bytes), 0);
+    sharded_in(w, file, &t, &least, &most);
+    assert_int_equal(least, SHARDED_parameters);
+    assert_true(t.rows[t.best].measured.median_us <= measured_of(&t, "fsdp-optimal"));
+    assert_true(t.rows[t.best].measured.median_us >= t.lower_bound_us);
+    outcome_release(&t);
+    o.kept.memory_bytes = 0;
+    o.kept.allow_sharded = SHARDED_optimizer;
+    assert_ok(tune(w, file, &o, NULL, &t, &err));
+    sharded_in(w, file, &t, &least, &most);
+    assert_int_equal(least, SHARDED_none);
+    assert_int_equal(most, SHARDED_optimizer);
+    outcome_release(&t);
+    o.kept.allow_sharded = SHARDED_none;
+    assert_ok(tune(w, file, &o, NULL, &t, &err));
+    sharded_in(w, file, &t, &least, &most);
+    assert_int_equal(most, SHARDED_none);
+    outcome_release(&t);
+}
+
 static void baselines_take_at_most_half_of_the_budget(void **state) {
     struct world *w = *state;
     struct error err;
@@ -548,6 +617,7 @@ int main(void) {
         T(gap_that_a_baseline_closes_ends_the_session_before_the_search),
         T(gradients_are_rounded_only_where_that_is_allowed),
         T(no_trial_is_over_the_memory),
+        T(what_is_sharded_is_tried_as_far_as_it_is_allowed),
         T(baselines_take_at_most_half_of_the_budget),
         T(second_session_learns_from_the_first),
         T(fitted_factors_are_those_of_the_truth),

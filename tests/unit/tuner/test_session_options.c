@@ -9,7 +9,7 @@
 /* As a dataset of before has them. */
 static const char OF_A_COMMAND[] =
     "{\"final_rounds\":3,\"trial_us\":100000,\"runner\":\"command\",\"least_gain\":0.5,\"earlier\":120,\"weather\":3,"
-    "\"allow_stale\":4,\"memory_bytes\":80000000000,\"allow_lossy\":"
+    "\"allow_stale\":4,\"memory_bytes\":80000000000,\"allow_sharded\":\"gradients\",\"allow_lossy\":"
     "true,"
     "\"served\":true,"
     "\"ranker\":\"abc\",\"launch\":{},\"job\":{\"command\":\"line 1\\nline 2\",\"pattern\":\"p\",\"unit\":\"ms\","
@@ -50,6 +50,7 @@ static void every_option_is_read(void **state) {
     assert_int_equal(o.weather, 3);
     assert_int_equal(o.allow_stale, 4);
     assert_int_equal(o.memory_bytes, 80000000000);
+    assert_int_equal(o.allow_sharded, SHARDED_gradients);
     assert_true(o.allow_lossy && o.served && o.job.publish && !o.launch.share_gpu);
     assert_string_equal(o.ranker, "abc");
     assert_string_equal(o.launch.runner, "command");
@@ -60,8 +61,8 @@ static void every_option_is_read(void **state) {
     assert_string_equal(o.job.logs, "d");
     assert_close(o.job.time_limit_us, 1e7, 0);
     read_options(OF_SLURM, &arena, &o);
-    assert_true(o.launch.share_gpu && !o.allow_lossy && !o.allow_stale && !o.memory_bytes && !o.served &&
-                !o.job.command && !o.ranker);
+    assert_true(o.launch.share_gpu && !o.allow_lossy && !o.allow_sharded && !o.allow_stale && !o.memory_bytes &&
+                !o.served && !o.job.command && !o.ranker);
     assert_string_equal(o.launch.hosts, "h");
     assert_string_equal(o.launch.worker, "nccl");
     assert_string_equal(o.launch.pass, "P");

@@ -12,23 +12,32 @@ enum { INSTANCES = 40 };
 struct scene {
     struct model model;
     struct cluster cluster;
+    struct space space;
     struct predictor predictor;
     struct starts starts;
 };
 
-static void open_scene(uint64_t number, struct scene *s) {
+static void open_sharded(uint64_t number, enum sharded sharded, struct scene *s) {
+    struct space_options options = space_default_options();
+    options.sharded = space_sharded_up_to(sharded);
     struct error err;
     struct rng rng;
     rng_split(&rng, test_seed(), number);
     assert_ok(random_model(&rng, &s->model, &err));
     assert_ok(random_cluster(&rng, &s->cluster, &err));
     assert_ok(predictor_init(&s->predictor, &s->model, &s->cluster, &err));
-    assert_ok(starts_list(&s->predictor, &s->starts, &err));
+    assert_ok(space_init(&s->space, &s->model, &s->cluster, &options, &err));
+    assert_ok(starts_list(&s->predictor, &s->space, &s->starts, &err));
+}
+
+static void open_scene(uint64_t number, struct scene *s) {
+    open_sharded(number, SHARDED_none, s);
 }
 
 static void close_scene(struct scene *s) {
     starts_release(&s->starts);
     predictor_release(&s->predictor);
+    space_release(&s->space);
     model_release(&s->model);
     cluster_release(&s->cluster);
 }
@@ -102,11 +111,36 @@ static void only_twins_and_the_hopeless_are_left_out(void **state) {
     assert_true(hopeless > 0);
 }
 
+/* Nothing is sharded further than the space permits; with all of it the exact wrapping is there, or is hopeless. The
+ * defaults that come first shard nothing. */
+static void what_shards_is_there_where_it_is_permitted(void **state) {
+    (void)state;
+    size_t n[SHARDED_COUNT] = {0}, wrapped = 0;
+    for (uint64_t i = 0; i < INSTANCES; i++)
+        for (enum sharded most = SHARDED_none; most < SHARDED_COUNT; most++) {
+            struct scene s;
+            open_sharded(i, most, &s);
+            for (size_t k = 0; k < s.starts.n; k++) {
+                const struct start *start = &s.starts.items[k];
+                for (uint32_t g = 0; g < start->strategy.n_groups; g++) {
+                    const enum sharded sharded = start->strategy.groups[g].sharded;
+                    assert_true(sharded <= most && (!sharded || !start_is_default(start)));
+                    n[most] += sharded > 0;
+                }
+                wrapped += !strcmp(start->baseline->name, "fsdp-optimal");
+            }
+            close_scene(&s);
+        }
+    assert_true(!n[SHARDED_none] && n[SHARDED_optimizer] && n[SHARDED_gradients] > n[SHARDED_optimizer] &&
+                n[SHARDED_parameters] > n[SHARDED_gradients] && wrapped > INSTANCES / 4);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(defaults_come_first_and_then_the_fastest),
         cmocka_unit_test(predictions_are_the_predictors_and_no_strategy_is_there_twice),
         cmocka_unit_test(only_twins_and_the_hopeless_are_left_out),
+        cmocka_unit_test(what_shards_is_there_where_it_is_permitted),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,0 +1,100 @@
+/* See front.h. The picture is a line chart (cli/plot.h): x is the memory of each strategy. Ways have points and seldom
+ * lines, since the memory of other ways lies between theirs; the front is a grey line through all of x. */
+#include "cli/front.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/stream.h"
+#include "base/text.h"
+#include "base/units.h"
+#include "cli/picture.h"
+#include "cli/plot.h"
+#include "cli/table.h"
+
+static const double GIB = 1 << 30;
+enum { BAR_CELLS = 24 };
+
+void front_print(const struct advice *a) {
+    const struct advised *front[MOST_CANDIDATES];
+    const size_t n = advice_front(a, front);
+    struct table table;
+    char text[64], bar[BAR_CELLS * PICTURE_BYTES + 1];
+    double most_us = 0;
+    for (size_t i = 0; i < n; i++)
+        most_us = fmax(most_us, front[i]->row.prediction.iteration_us);
+    text_print(stdout, "\nTime against memory; all that need no more are slower:\n");
+    table_init(&table, (const char *const[]){">MEMORY", ">ITERATION", "", "WAY", "STRATEGY", ">GROUPS", "ID", NULL});
+    for (size_t i = 0; i < n; i++) {
+        const struct advised *c = front[i];
+        const double us = c->row.prediction.iteration_us;
+        table_cell(&table, "%s", units_format_bytes(advised_bytes(c), text, sizeof text));
+        table_cell(&table, "%s", units_format_time(us, text, sizeof text));
+        table_cell(&table, "%s", picture_bar(us / most_us, BAR_CELLS, bar));
+        table_cell(&table, "%s", c->kind);
+        table_cell(&table, "%s", c->strategy.name);
+        table_cell(&table, "%u", c->strategy.n_groups);
+        table_cell(&table, "%.12s", c->strategy.id.hex);
+    }
+    table_print(&table, stdout);
+    table_release(&table);
+}
+
+/* The y of all lines, one behind the other: of each way where it has a point, and of the best so far. Equal memories
+ * are moved apart, since x rises. Returns how many lines. */
+static size_t fill(size_t n, const struct advised *const *all, double *x, double *y, struct plot_line *lines) {
+    size_t n_lines = 0;
+    double best_us = INFINITY;
+    for (size_t i = 0; i < n; i++) {
+        size_t l = 0;
+        x[i] = (double)advised_bytes(all[i]) / GIB;
+        if (i && !(x[i] > x[i - 1]))
+            x[i] = nextafter(x[i - 1], INFINITY);
+        while (l < n_lines && strcmp(lines[l].name, all[i]->kind) != 0)
+            l++;
+        if (l == n_lines) {
+            lines[n_lines++] = (struct plot_line){all[i]->kind, &y[l * n], false};
+            for (size_t k = 0; k < n; k++)
+                y[l * n + k] = NAN;
+        }
+        y[l * n + i] = all[i]->row.prediction.iteration_us / 1e3;
+    }
+    for (size_t i = 0; i < n; i++)
+        y[n_lines * n + i] = (best_us = fmin(best_us, all[i]->row.prediction.iteration_us)) / 1e3;
+    lines[n_lines] = (struct plot_line){"fastest so far", &y[n_lines * n], true};
+    return n_lines + 1;
+}
+
+enum status front_write_plot(const struct advice *a, const char *path, struct error *err) {
+    const struct advised *all[MOST_CANDIDATES];
+    const size_t n = a->n;
+    char *text, title[256];
+    size_t size;
+    double *x = calloc(n + 1, sizeof *x), *y = calloc((n + 1) * (n + 1), sizeof *y);
+    struct plot_line *lines = calloc(n + 1, sizeof *lines);
+    FILE *memory = stream_open(&text, &size);
+    enum status st = x && y && lines ? ST_OK : error_no_memory(err);
+    advice_by_memory(a, all);
+    snprintf(title, sizeof title, "%s on %s", a->simulation.model->name, a->simulation.cluster->name);
+    if (memory && !st) {
+        const size_t n_lines = fill(n, all, x, y, lines);
+        st = plot_write(&(struct plot){.title = title,
+                                       .subtitle = "each strategy by the memory that it needs of a device",
+                                       .x_label = "memory (GiB)",
+                                       .y_label = "iteration (ms)",
+                                       .x_log = true,
+                                       .x_anywhere = true,
+                                       .n = n,
+                                       .x = x,
+                                       .n_lines = n_lines,
+                                       .lines = lines},
+                        memory, err);
+    }
+    st = stream_save(memory, st, &text, &size, path, err);
+    free(x);
+    free(y);
+    free(lines);
+    return st;
+}
