@@ -90,8 +90,7 @@ static enum status predict_updates(struct simulation *s, const struct plan *plan
     out->prediction = (struct prediction){.iteration_us = out->expected.mean_us,
                                           .messages = plan->n_messages,
                                           .lossy = plan->lossy,
-                                          .samples_per_s = plan->model->batch_per_device * s->cluster->n_devices /
-                                                           out->expected.mean_us * 1e6};
+                                          .samples_per_s = plan_samples(plan) / out->expected.mean_us * 1e6};
     return trace ? write_updates_trace(s, plan, trace, err) : ST_OK;
 }
 
@@ -130,6 +129,18 @@ static enum status predict_memory(const struct simulation *s, const struct plan 
     return st;
 }
 
+/* No strategy that loses no more and has as many micro-batches is faster. */
+static enum status find_bound(const struct simulation *s, const struct plan *plan, double *bound_us,
+                              struct error *err) {
+    struct bound bound;
+    *bound_us = s->lossy_bound_us[plan->lossy];
+    if (plan->micro_batches == 1)
+        return ST_OK;
+    enum status st = bound_of_micro_batches(s->model, &s->cost, plan->lossy, plan->micro_batches, &bound, err);
+    *bound_us = st ? 0 : bound.iteration_us;
+    return st;
+}
+
 static enum status predict_strategy(struct simulation *s, const struct strategy *strategy, const char *trace,
                                     struct row *out, struct error *err) {
     struct plan plan;
@@ -141,8 +152,9 @@ static enum status predict_strategy(struct simulation *s, const struct strategy 
                                                  : predict_updates(s, &plan, trace, out, err);
     if (!st)
         st = predict_memory(s, &plan, out, err);
+    if (!st)
+        st = find_bound(s, &plan, &out->bound_us, err);
     plan_release(&plan);
-    out->bound_us = s->lossy_bound_us[out->prediction.lossy];
     snprintf(out->name, sizeof out->name, "%s", strategy->name);
     return st;
 }

@@ -208,6 +208,7 @@ static uint32_t window_prices(const struct shape *s, struct price prices[MAX_PRI
 
 struct work {
     uint32_t n;
+    double earlier_us; /* of all micro-batches but the last, on a device with compute_scale 1 */
     struct gradient *gradients;
     struct need *needs;
     double *lags;
@@ -248,7 +249,7 @@ static double windows_with_lag(const struct work *work, const struct price *pric
     uint32_t n = 0;
     for (uint32_t v = 0; v < work->n; v++) {
         const struct need *need = &work->needs[v];
-        double tail = barrier ? need->forward_us : need->tail_us;
+        double tail = work->earlier_us + (barrier ? need->forward_us : need->tail_us);
         if (work->lags[v] >= lag)
             work->jobs[n++] =
                 (struct machine_job){need->ready_us * price->scale, cheaper(need, price), tail * price->scale};
@@ -325,14 +326,16 @@ static enum status take_work(struct work *work, const struct model *model, const
     return status;
 }
 
-enum status bound_iteration(const struct model *model, const struct cost *cost, enum lossiness lossy, struct bound *out,
-                            struct error *err) {
+enum status bound_of_micro_batches(const struct model *model, const struct cost *cost, enum lossiness lossy,
+                                   uint32_t micro_batches, struct bound *out, struct error *err) {
     struct bound bound = {0};
     struct arena arena = {0};
     struct work work;
     enum status status = take_work(&work, model, cost, lossy, &arena, err);
     if (!status) {
-        bound.compute_us = (model->forward_us + model->backward_us) * cost->cluster->nodes[cost->slowest].compute_scale;
+        const double pass_us = model->forward_us + model->backward_us;
+        work.earlier_us = (micro_batches - 1) * pass_us;
+        bound.compute_us = micro_batches * pass_us * cost->cluster->nodes[cost->slowest].compute_scale;
         if (cost->n_workers > 1)
             bound_network(&work, cost, &bound);
         else
@@ -343,4 +346,9 @@ enum status bound_iteration(const struct model *model, const struct cost *cost, 
     }
     arena_release(&arena);
     return status;
+}
+
+enum status bound_iteration(const struct model *model, const struct cost *cost, enum lossiness lossy, struct bound *out,
+                            struct error *err) {
+    return bound_of_micro_batches(model, cost, lossy, 1, out, err);
 }

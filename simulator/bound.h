@@ -25,6 +25,9 @@
  * hold for them. What holds for all strategies holds for them too: of each all-reduce they move one half after the
  * gradient, and the other half before the forward operator that reads the variable.
  *
+ * With several micro-batches (bound_of_micro_batches) the same, where all before the last one's backward pass is the
+ * tail of the gradients, since what the last one sums is all in one pass. "each" sends more, and no less than that.
+ *
  * Coordination, copy and summing costs count as zero. Overridden links, and device links of several nodes, count only
  * where they slow all-reduces down. If one node works and spare ones may serve, only compute counts. */
 #ifndef SIMULATOR_BOUND_H
@@ -48,5 +51,9 @@ struct bound {
 /* O((operators + variables) log variables + nodes). `cost` is the cluster's. Fails: ST_NO_MEMORY. */
 enum status bound_iteration(const struct model *model, const struct cost *cost, enum lossiness lossy, struct bound *out,
                             struct error *err);
+
+/* The same for strategies with so many micro-batches ("accumulation"); bound_iteration is that for one. */
+enum status bound_of_micro_batches(const struct model *model, const struct cost *cost, enum lossiness lossy,
+                                   uint32_t micro_batches, struct bound *out, struct error *err);
 
 #endif

@@ -254,6 +254,30 @@ static enum status check_prefetch(const struct strategy *strategy, struct error 
                      n == 1 ? " has" : "s have");
 }
 
+/* What does not travel in one micro-batch has no way into the next one's sum, which is of other gradients. */
+static enum status check_each(const struct strategy *strategy, const struct model *model, struct error *err) {
+    for (uint32_t v = 0; v < strategy->n_variables; v++)
+        for (uint32_t k = 0; k < sync_parts(&strategy->variables[v]); k++)
+            if (sync_part(&strategy->variables[v], k)->encoding == ENCODING_topk)
+                return error_set(err, ST_INVALID,
+                                 "variable \"%s\" is encoded as topk, which keeps back what does not travel: "
+                                 "\"synchronize\" last, not each",
+                                 model->variables[v].name);
+    return ST_OK;
+}
+
+static enum status check_accumulation(const struct strategy *strategy, const struct model *model, struct error *err) {
+    if (strategy->micro_batches < 1 || strategy->micro_batches > STRATEGY_MAX_MICRO_BATCHES)
+        return error_set(err, ST_INVALID, "\"micro_batches\" is %u; it must be from 1 to %d", strategy->micro_batches,
+                         STRATEGY_MAX_MICRO_BATCHES);
+    if (strategy->micro_batches > 1 && !consistency_is_plain(&strategy->consistency))
+        return error_set(err, ST_INVALID,
+                         "%u \"micro_batches\", but workers with a \"consistency\" (%s) send whole updates: leave one "
+                         "of them away",
+                         strategy->micro_batches, consistency_name(strategy->consistency.kind));
+    return strategy->synchronize == SYNCHRONIZE_each ? check_each(strategy, model, err) : ST_OK;
+}
+
 enum status strategy_check(const struct strategy *strategy, const struct model *model, const struct cluster *cluster,
                            struct error *err) {
     if (strategy->n_variables != model->n_variables)
@@ -263,6 +287,8 @@ enum status strategy_check(const struct strategy *strategy, const struct model *
         return error_set(err, ST_INVALID, "a credit of %lu bytes; at most %lu, or no limit",
                          (unsigned long)strategy->credit_bytes, (unsigned long)STRATEGY_MAX_BYTES);
     enum status st = check_prefetch(strategy, err);
+    if (!st)
+        st = check_accumulation(strategy, model, err);
     for (uint32_t i = 0; i < strategy->n_groups && !st; i++) {
         st = check_partition_bytes(strategy->groups[i].partition_bytes, err);
         if (!st)

@@ -12,6 +12,7 @@
 #include "service/http/api/api.h"
 #include "service/http/api/references.h"
 #include "service/http/transport/server.h"
+#include "simulator/bound.h"
 #include "simulator/trace.h"
 #include "simulator/tuned.h"
 #include "simulator/updates_trace.h"
@@ -287,10 +288,26 @@ static int compare_items(const void *a, const void *b) {
     return p != q ? (p < q ? -1 : 1) : strcmp((*x)->strategy.hex, (*y)->strategy.hex);
 }
 
+/* Of a strategy with several micro-batches. */
+static enum status find_bound(const struct prediction *p, const struct prepared_domain *d, double *bound_us) {
+    struct cost cost;
+    struct bound bound;
+    enum status st = cost_init(&cost, d->cluster, NULL);
+    if (st)
+        return st;
+    st = bound_of_micro_batches(d->model, &cost, p->lossy, p->micro_batches, &bound, NULL);
+    cost_release(&cost);
+    *bound_us = st ? 0 : bound.iteration_us;
+    return st;
+}
+
 /* A round of updates has no iteration that the bound could hold for. */
 static bool add_bound(cJSON *row, const struct prediction *p, const struct prepared_domain *d) {
-    const double bound_us = d->lossy_bound_us[p->lossy];
-    return (!p->lossy || cJSON_AddNumberToObject(row, "lower_bound_us", bound_us)) &&
+    const bool own = p->micro_batches > 1;
+    double bound_us = d->lossy_bound_us[p->lossy];
+    if (own && find_bound(p, d, &bound_us))
+        return false;
+    return ((!p->lossy && !own) || cJSON_AddNumberToObject(row, "lower_bound_us", bound_us)) &&
            cJSON_AddNumberToObject(row, "gap", bound_us > 0 ? p->iteration_us / bound_us - 1 : 0);
 }
 

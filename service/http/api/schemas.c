@@ -203,6 +203,8 @@ static const struct schema schemas[] = {
      "'schedule':{'type':'object','required':['policy'],'additionalProperties':false,"
      "'properties':{'policy':{'enum':['fifo','priority','preemptive']},'credit_bytes':" COUNT ",'cross_iteration':" FLAG
      ",'pulls':{'enum':['at_once','priority']},'forward_prefetch':" COUNT ",'backward_prefetch':" COUNT ","
+     "'accumulation':{'type':'object','required':['micro_batches'],'additionalProperties':false,"
+     "'properties':{'micro_batches':" SIZE ",'synchronize':{'enum':['last','each']}}},"
      "'slices':{'type':'array','items':{'type':'object','required':['group','bytes'],'additionalProperties':false,"
      "'properties':{'group':" COUNT ",'bytes':" SIZE "}}}}},"
      "'consistency':" CONSISTENCY ","
