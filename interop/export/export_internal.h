@@ -73,8 +73,17 @@ enum ability {
     CAN_SHARE = 4096,        /* several served variables in one push */
     CAN_MAKE = 8192,         /* form_note_made has compared groups, their largest message, and what is sharded */
     CAN_KEEP_SHARDS = 16384, /* notes itself what it cannot say of "sharded" */
+    CAN_ACCUMULATE = 32768,  /* notes itself what it cannot say of micro-batches */
 };
 void form_note_rest(struct form *f, unsigned can);
+
+/* Where a tool that has this setting sums gradients with several micro-batches, which it is told in the number of them.
+ */
+void form_note_synchronize(struct form *f, enum synchronize theirs);
+
+/* The same for a tool that is told two numbers of samples: a device's in a micro-batch, and all in an iteration. True
+ * if there are several micro-batches, and samples are whole numbers. */
+bool form_batches(struct form *f, enum synchronize theirs, uint64_t *micro_batch, uint64_t *global_batch);
 
 /* Compare with what the form's settings make: `made`, a sealed strategy for the same model that serves nothing. Notes
  * where all-reduced variables differ in their groups, the largest message, what of them is sharded and stays gathered,

@@ -3,6 +3,8 @@
  *   {"strategy": ID, "forward_prefetch": n, "backward_prefetch": n,
  *    "groups": [{"reshard_after_forward": true, "variables": [NAME, ...]}]}
  *
+ * and with several micro-batches "accumulation": {"micro_batches": n, "synchronize": "last" or "each"}.
+ *
  * Groups are in the order in which the forward pass first reads them, the variables of a group in the model's order.
  *
  * fully_shard takes modules, and with a module all variables of its own. The name of such a variable is the module's
@@ -155,6 +157,14 @@ static bool add_prefetch(cJSON *json, const char *member, uint32_t depth, uint32
     return cJSON_AddNumberToObject(json, member, depth < n_groups ? depth : n_groups);
 }
 
+static bool add_accumulation(cJSON *json, const struct strategy *s) {
+    if (s->micro_batches == 1)
+        return true;
+    cJSON *accumulation = cJSON_AddObjectToObject(json, "accumulation");
+    return accumulation && cJSON_AddNumberToObject(accumulation, "micro_batches", s->micro_batches) &&
+           cJSON_AddStringToObject(accumulation, "synchronize", synchronize_name(s->synchronize));
+}
+
 /* ---- what is sharded that was not ---- */
 
 static void note_unsharded(struct form *f) {
@@ -185,12 +195,12 @@ enum status export_fsdp2(struct form *f, struct error *err) {
     uint32_t n = 0;
     const bool whole = add_groups(f, groups, &n) && cJSON_AddStringToObject(json, "strategy", s->id.hex) &&
                        add_prefetch(json, "forward_prefetch", s->forward_prefetch, n) &&
-                       add_prefetch(json, "backward_prefetch", s->backward_prefetch, n);
+                       add_prefetch(json, "backward_prefetch", s->backward_prefetch, n) && add_accumulation(json, s);
     const bool added = groups && cJSON_AddItemToObject(json, "groups", groups);
     if (!added)
         cJSON_Delete(groups);
     form_add_json(f, "fsdp2.json", json, whole && added);
     note_unsharded(f);
-    form_note_rest(f, CAN_ALL_REDUCE | CAN_KEEP_SHARDS);
+    form_note_rest(f, CAN_ALL_REDUCE | CAN_KEEP_SHARDS | CAN_ACCUMULATE);
     return ST_OK;
 }

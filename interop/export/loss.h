@@ -19,7 +19,8 @@
     X(ENCODING, "encoding")                                                                                            \
     X(SHARDED, "sharded")                                                                                              \
     X(RESHARD, "reshard")                                                                                              \
-    X(PREFETCH, "prefetch")
+    X(PREFETCH, "prefetch")                                                                                            \
+    X(ACCUMULATION, "accumulation")
 
 enum export_loss {
 #define X(name, word) EXPORT_LOSS_##name,

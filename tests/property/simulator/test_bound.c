@@ -27,7 +27,7 @@ enum { SAMPLES = 18, PREEMPTIVE = 4, STEPS = 16, TUPLES = 50 * INSTANCES };
 enum { MOST_NODES = 8, MOST_PUSHES = 600, MOST_ROUNDS = TIMELINE_MAX_PASSES + 4 };
 
 struct tally {
-    int tuples, settled, barriers, served, gathered, preemptive, sharded, left_out, tight;
+    int tuples, settled, barriers, served, gathered, preemptive, sharded, accumulated, left_out, tight;
     double closest, closest_barrier;
 };
 
@@ -66,7 +66,9 @@ static void check_whole_run(struct instance *in, const struct plan *plan) {
     if (plan->ends_in_update)
         run.home = plan->n_steps - 1;
     for (uint32_t m = 0; m < plan->n_messages && !plan->ends_in_update; m++)
-        run.home = plan->messages[m].gate > run.home ? plan->messages[m].gate : run.home;
+        run.home = plan_step_in_pass(plan, plan->messages[m].gate) > run.home
+                       ? plan_step_in_pass(plan, plan->messages[m].gate)
+                       : run.home;
     struct timeline_options options = {.record = note_begin, .context = &run};
     assert_ok(timeline_run(in->tl, plan, &in->cost, &options, &p, &err));
     for (uint32_t i = 0; i < in->cost.n_workers; i++) {
@@ -259,6 +261,24 @@ static void check_preemptive(struct instance *in, struct rng *rng) {
     }
 }
 
+/* The same strategy with several micro-batches, and their bound. */
+static void check_accumulated(struct instance *in, struct rng *rng, const struct strategy *one) {
+    struct error err;
+    struct strategy s;
+    const struct bound bound = in->bound;
+    if (is_encoded(one))
+        return;
+    assert_ok(strategy_copy(one, "accumulated", &s, &err));
+    s.micro_batches = 2 + (uint32_t)rng_below(rng, 3);
+    s.synchronize = rng_below(rng, 2) ? SYNCHRONIZE_each : SYNCHRONIZE_last;
+    assert_ok(strategy_seal(&s, &in->model, &in->cluster, &err));
+    assert_ok(bound_of_micro_batches(&in->model, &in->cost, LOSSY_none, s.micro_batches, &in->bound, &err));
+    check_strategy(in, &s);
+    in->tally->accumulated++;
+    in->bound = bound;
+    strategy_release(&s);
+}
+
 /* The same strategy with its all-reduces sharded, where they may be; parameters with any prefetch, some kept. */
 static void check_sharded(struct instance *in, struct rng *rng, const struct strategy *whole, enum sharded sharded) {
     struct error err;
@@ -283,6 +303,8 @@ static void check_sharded(struct instance *in, struct rng *rng, const struct str
     if (any) {
         assert_ok(strategy_seal(&s, &in->model, &in->cluster, &err));
         check_strategy(in, &s);
+        if (rng_below(rng, 4) == 0)
+            check_accumulated(in, rng, &s);
     }
     strategy_release(&s);
 }
@@ -302,6 +324,8 @@ static void check_samples(struct instance *in, struct rng *rng) {
         check_sharded(in, rng, &strategy, SHARDED_optimizer);
         if (i % 2)
             check_sharded(in, rng, &strategy, SHARDED_parameters);
+        if (i % 4 == 0)
+            check_accumulated(in, rng, &strategy);
         double ratio = check_strategy(in, &strategy);
         struct strategy *worse = ratio < nearest ? &best : &strategy;
         strategy_release(worse);
@@ -348,13 +372,14 @@ static void no_strategy_is_predicted_below_the_bound(void **state) {
         check_instance(tl, &rng, &t);
     }
     printf("%d tuples (%d with too many pushes left out), %d settled, %d with the barrier, %d with servers, %d "
-           "with gathers, %d preemptive, %d with sharded parameters; where communication shows, %d "
+           "with gathers, %d preemptive, %d with sharded parameters, %d with several micro-batches; where "
+           "communication shows, %d "
            "within 10%% of the bound, the closest at %.4f of it, with the barrier at %.4f\n",
-           t.tuples, t.left_out, t.settled, t.barriers, t.served, t.gathered, t.preemptive, t.sharded, t.tight,
-           t.closest, t.closest_barrier);
+           t.tuples, t.left_out, t.settled, t.barriers, t.served, t.gathered, t.preemptive, t.sharded, t.accumulated,
+           t.tight, t.closest, t.closest_barrier);
     assert_true(t.tuples >= TUPLES);
     assert_true(t.tight > 0 && t.barriers > 0 && t.gathered > 0 && t.preemptive > 0 && t.sharded > TUPLES / 50 &&
-                t.settled < t.tuples);
+                t.accumulated > TUPLES / 50 && t.settled < t.tuples);
     timeline_free(tl);
 }
 
