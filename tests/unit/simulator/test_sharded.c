@@ -97,7 +97,8 @@ static void read_layers(double forward_us, double backward_us, struct model *out
     assert_ok(quoted_model(text, out, &err));
 }
 
-static double fsdp_us(double forward_us, double backward_us, uint32_t prefetch, bool kept) {
+static double accumulated_us(double forward_us, double backward_us, uint32_t prefetch, bool kept,
+                             uint32_t micro_batches, enum synchronize synchronize) {
     struct error err;
     struct fixture f;
     struct model model;
@@ -109,6 +110,8 @@ static double fsdp_us(double forward_us, double backward_us, uint32_t prefetch, 
     assert_ok(strategy_init(&strategy, "fsdp", &model, LAYERS, &err));
     strategy.credit_bytes = 0;
     strategy.forward_prefetch = strategy.backward_prefetch = prefetch;
+    strategy.micro_batches = micro_batches;
+    strategy.synchronize = synchronize;
     for (uint32_t g = 0; g < LAYERS; g++) {
         strategy.variables[g].group = g;
         strategy.groups[g].sharded = SHARDED_parameters;
@@ -122,6 +125,10 @@ static double fsdp_us(double forward_us, double backward_us, uint32_t prefetch, 
     strategy_release(&strategy);
     model_release(&model);
     return us;
+}
+
+static double fsdp_us(double forward_us, double backward_us, uint32_t prefetch, bool kept) {
+    return accumulated_us(forward_us, backward_us, prefetch, kept, 1, SYNCHRONIZE_last);
 }
 
 /* Of L layers, with g a gather or a sum. Every layer waits for its gather and, in the backward pass, for the sum before
@@ -143,6 +150,21 @@ static void long_layers_hide_all_but_the_ends(void **state) {
         assert_close(fsdp_us(100, 200, prefetch, false), LAYERS * 300 + 3 * GATHER_US, EXACT);
         assert_close(fsdp_us(60, 120, prefetch, false), LAYERS * 180 + 3 * GATHER_US, EXACT);
         assert_close(fsdp_us(100, 200, prefetch, true), LAYERS * 300 + 2 * GATHER_US, EXACT);
+    }
+}
+
+/* Micro-batches are as one after another, but for the sums that do not go. */
+static void micro_batches_gather_each_and_sum_as_they_are_told(void **state) {
+    (void)state;
+    for (uint32_t n = 1; n <= 4; n++) {
+        const double g = GATHER_US, compute = n * LAYERS * 300;
+        assert_close(accumulated_us(100, 200, 1, false, n, SYNCHRONIZE_each), compute + n * 3 * g, EXACT);
+        assert_close(accumulated_us(100, 200, 1, false, n, SYNCHRONIZE_last), compute + n * 2 * g + g, EXACT);
+        assert_close(accumulated_us(100, 200, 1, true, n, SYNCHRONIZE_each), compute + n * 2 * g, EXACT);
+        assert_close(accumulated_us(100, 200, 1, true, n, SYNCHRONIZE_last), compute + n * g + g, EXACT);
+        assert_close(accumulated_us(100, 200, 0, false, n, SYNCHRONIZE_each), compute + n * 3 * LAYERS * g, EXACT);
+        assert_close(accumulated_us(100, 200, 0, false, n, SYNCHRONIZE_last), compute + n * 2 * LAYERS * g + LAYERS * g,
+                     EXACT);
     }
 }
 
@@ -173,6 +195,7 @@ int main(void) {
         cmocka_unit_test(nothing_may_be_in_flight_when_the_update_begins),
         cmocka_unit_test(without_prefetch_everything_is_exposed),
         cmocka_unit_test(long_layers_hide_all_but_the_ends),
+        cmocka_unit_test(micro_batches_gather_each_and_sum_as_they_are_told),
         cmocka_unit_test(short_layers_leave_the_network_no_gap),
         cmocka_unit_test(two_ahead_overlaps_a_sum_that_one_ahead_waits_for),
     };

@@ -72,6 +72,13 @@ static const struct {
     {SCHEDULE("{'policy':'fifo','credit_bytes':0.5}"), "/schedule/credit_bytes: is 0.5; it must be a whole number"},
     {SCHEDULE("{'policy':'fifo','cross_iteration':1}"), "/schedule/cross_iteration: must be true or false"},
     {SCHEDULE("{'policy':'priority','pulls':'first'}"), "/schedule/pulls: \"first\""},
+    {SCHEDULE("{'policy':'fifo','accumulation':4}"), "/schedule/accumulation: must be an object"},
+    {SCHEDULE("{'policy':'fifo','accumulation':{}}"), "the member \"micro_batches\" is missing"},
+    {SCHEDULE("{'policy':'fifo','accumulation':{'micro_batches':4097}}"),
+     "/schedule/accumulation/micro_batches: is 4097; it must be from 1 to 4096"},
+    {SCHEDULE("{'policy':'fifo','accumulation':{'micro_batches':2,'steps':2}}"), "/accumulation/steps: unknown member"},
+    {SCHEDULE("{'policy':'fifo','accumulation':{'micro_batches':2,'synchronize':'first'}}"),
+     "/schedule/accumulation/synchronize: \"first\""},
     {SCHEDULE("{'policy':'fifo','pulls':'priority'}"),
      "/schedule: \"pulls\" by priority need \"policy\" priority, not fifo"},
     {GROUPED("3"), "/groups/0: must be an object"},
@@ -373,6 +380,27 @@ static void sharded_parameters_are_read_in_their_one_form(void **state) {
     assert_same_id(w, plain, SHARDED_AS("'policy':'fifo'", "'sharded':'gradients'"), false);
     assert_same_id(w, SHARDED_AS("'policy':'fifo','forward_prefetch':0", "'sharded':'gradients'"),
                    SHARDED_AS("'policy':'fifo'", "'sharded':'gradients'"), true);
+}
+
+/* One micro-batch is what a strategy without "accumulation" has, whenever that would be summed. */
+static void micro_batches_are_read_in_their_one_form(void **state) {
+    struct world *w = *state;
+    struct error err = {0};
+    struct strategy s;
+#define ACCUMULATED(how) SHARDED_AS("'policy':'fifo','accumulation':{'micro_batches':" how "}", "'sharded':'gradients'")
+    const char *one = SHARDED_AS("'policy':'fifo'", "'sharded':'gradients'");
+    assert_ok(quoted_strategy(ACCUMULATED("3,'synchronize':'each'"), &w->model, &w->cluster, &s, &err));
+    assert_true(s.micro_batches == 3 && s.synchronize == SYNCHRONIZE_each);
+    char *text = strategy_canonical(&s, &w->model, &w->cluster);
+    assert_contains(text, "\"accumulation\":{\"micro_batches\":3,\"synchronize\":\"each\"}");
+    free(text);
+    strategy_release(&s);
+    assert_same_id(w, one, ACCUMULATED("1"), true);
+    assert_same_id(w, one, ACCUMULATED("1,'synchronize':'each'"), true);
+    assert_same_id(w, one, ACCUMULATED("2"), false);
+    assert_same_id(w, ACCUMULATED("2"), ACCUMULATED("2,'synchronize':'last'"), true);
+    assert_same_id(w, ACCUMULATED("2"), ACCUMULATED("2,'synchronize':'each'"), false);
+    assert_same_id(w, ACCUMULATED("2"), ACCUMULATED("3"), false);
 }
 
 /* The halves of a: the first in group 0, the second as f16 on n3. */
@@ -805,6 +833,7 @@ int main(void) {
         cmocka_unit_test(pushes_are_read_in_their_one_form),
         cmocka_unit_test(slices_are_read_in_their_order),
         cmocka_unit_test(sharded_parameters_are_read_in_their_one_form),
+        cmocka_unit_test(micro_batches_are_read_in_their_one_form),
         cmocka_unit_test(shards_are_read_each_in_its_way),
         cmocka_unit_test(shards_that_are_alike_are_said_once),
         cmocka_unit_test(pulls_by_priority_are_another_strategy_where_they_can_wait),
