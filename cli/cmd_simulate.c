@@ -575,6 +575,7 @@ enum status cmd_simulate(int argc, char **argv, struct error *err) {
             "second table tells the most that a device holds at once, of what, and where. What does not fit comes "
             "last;\n"
             "if nothing fits the exit status is 3.\n"
+            "Of a strategy with micro-batches (\"accumulation\") an iteration is all of them, with their samples.\n"
             "A sweep over workers repeats the cluster's nodes; one over batch assumes operator times in\n"
             "proportion to it. In weather a sweep shows the mean to expect there: drawn rates keep their share of\n"
             "the NIC's, and of flows of other jobs each node has as many.",

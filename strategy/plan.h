@@ -151,7 +151,8 @@ static inline uint32_t plan_pass_steps(const struct plan *plan) {
     return plan->n_steps / plan->micro_batches;
 }
 static inline uint32_t plan_step_in_pass(const struct plan *plan, uint32_t step) {
-    return step % plan_pass_steps(plan);
+    const uint32_t pass = plan_pass_steps(plan);
+    return step < pass ? step : step % pass;
 }
 
 /* Whether the step is of the last micro-batch. */
