@@ -2,7 +2,7 @@
 # Micro-batches ("accumulation"): refused where they cannot be, their gradients added up and summed right over MPI, and in
 # the lab as fast as predicted. Needs OUT and, for labs, root; prints ok, not ok and skip lines (tests/README.md).
 # Alone: real trials are timed.
-# Plan: 20
+# Plan: 21
 set -u
 cd "$(dirname "$0")/../.."
 source tests/cli/trials.bash accumulation
@@ -53,6 +53,9 @@ refused what_topk_keeps_back_is_refused '"synchronize" last, not each' 's/"name"
 sed 's/"groups"/"consistency":{"kind":"asynchronous"},&/' served-last.json >bad.json
 check drifting_workers_are_refused 2 'but workers with a "consistency" (asynchronous) send whole updates' "$syncopate" simulate \
     model.json cluster.json --strategy bad.json
+
+check no_sweep_counts_them 2 "has 3 micro-batches, and a sweep counts the samples of one: drop --sweep" "$syncopate" simulate \
+    model.json cluster.json --strategy whole-last.json --sweep bandwidth=1,2
 
 for name in {whole,zero,sharded}-{last,each}; do
     here $name --iterations 2
