@@ -82,7 +82,7 @@ FUZZ := $(patsubst tests/fuzz/%.c,$(OUT)/fuzz/%,$(wildcard tests/fuzz/fuzz_*.c))
 REPLAY := $(patsubst tests/fuzz/fuzz_%.c,$(OUT)/tests/fuzz/replay_%,$(wildcard tests/fuzz/fuzz_*.c))
 ALL_C := $(wildcard $(foreach f,$(FOLDERS) tests,$(f)/*.[ch] $(f)/*/*.[ch] $(f)/*/*/*.[ch]))
 
-.PHONY: all demo demo-pytorch test bench bench-service accuracy accuracy-sharded accuracy-nccl accuracy-pytorch accuracy-weather convergence failover curves evaluate evaluate-live asan tsan coverage fuzz lint format tidy man install \
+.PHONY: all demo demo-pytorch demo-fsdp test bench bench-service accuracy accuracy-sharded accuracy-nccl accuracy-pytorch accuracy-weather convergence failover curves evaluate evaluate-live asan tsan coverage fuzz lint format tidy man install \
         uninstall clean deps help quick $(FOLDERS) tests docs examples
 .DEFAULT_GOAL := all
 .DELETE_ON_ERROR:
@@ -198,6 +198,9 @@ demo: deps  ## the whole loop in a few minutes: a real tuning session on an emul
 demo-pytorch: deps  ## real PyTorch on 4 emulated nodes, with emulated devices and without: import, bench, tune, hook, compare; ten minutes, and root
 	@$(MAKE) --no-print-directory all
 	@examples/pytorch/demo $(OUT)/bin
+demo-fsdp: deps  ## FSDP2 of PyTorch 2.13 on 4 emulated nodes: as it comes, and wrapped for two memories, beside predictions; five minutes, and root
+	@$(MAKE) --no-print-directory all
+	@examples/pytorch/demo-fsdp $(OUT)/bin
 
 test: deps  ## every test; ends with "N passed, N failed, N skipped"
 	@$(MAKE) --no-print-directory quick
@@ -229,7 +232,7 @@ $(OUT)/tests/accuracy/accuracy: $(OUT)/obj/tests/accuracy/accuracy.o $$(foreach 
 	$(Q)$(CC) $(LDFLAGS_ALL) -o $@ $< $(call link,cli)
 accuracy-sharded: all $(OUT)/tests/accuracy/accuracy  ## the same of all-reduces in halves and sharded parameters
 	@OUT=$(OUT) tests/accuracy.sh --sharded
-accuracy-nccl: all  ## sums of the NCCL worker and predicted against measured, on one GPU: four minutes, and root
+accuracy-nccl: all  ## sums of the NCCL worker and predicted against measured, on one GPU: five minutes, and root
 	@OUT=$(OUT) tests/accuracy-nccl.sh
 accuracy-weather: all  ## predicted against measured while NICs and workers vary, in the lab: a quarter of an hour, and root
 	@OUT=$(OUT) tests/accuracy/weather.py

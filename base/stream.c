@@ -5,6 +5,8 @@
 #include <stdio_ext.h>
 #include <stdlib.h>
 
+#include "base/file.h"
+
 FILE *stream_open(char **text, size_t *n) {
     *text = NULL;
     *n = 0;
@@ -23,5 +25,14 @@ enum status stream_close(FILE *to, enum status st, char **text, struct error *er
         free(*text);
         *text = NULL;
     }
+    return st;
+}
+
+enum status stream_save(FILE *to, enum status st, char **text, const size_t *n, const char *path, struct error *err) {
+    st = stream_close(to, st, text, err);
+    if (!st)
+        st = file_write(path, *n, *text, err);
+    free(*text);
+    *text = NULL;
     return st;
 }

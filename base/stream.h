@@ -22,4 +22,8 @@ FILE *stream_open(char **text, size_t *n);
  * caller's to free; else *text is NULL. Fails: as `st`; ST_NO_MEMORY (the text is not whole, or `to` is NULL). */
 enum status stream_close(FILE *to, enum status st, char **text, struct error *err);
 
+/* End the stream, as stream_close, and write its text, of *n bytes then, to the file `path`, whole or
+ * not at all. Fails: as stream_close and file_write. */
+enum status stream_save(FILE *to, enum status st, char **text, const size_t *n, const char *path, struct error *err);
+
 #endif

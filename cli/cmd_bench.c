@@ -123,7 +123,8 @@ enum status cmd_bench(int argc, char **argv, struct error *err) {
     const struct command_line line = {
         .usage = "bench CLUSTER [options]",
         .about =
-            "Measure what messages really cost on CLUSTER: all-reduce curves by algorithm, pushes and pulls, launch\n"
+            "Measure what messages really cost on CLUSTER: all-reduce curves by algorithm, over MPI also those of\n"
+            "reduce-scatters and all-gathers as sharded strategies send them, pushes and pulls, launch\n"
             "and coordination. Every size is timed in two passes, and again where these differ; at the end it is said\n"
             "how well they agree. Then messages and a trial's computing are timed alone and together, while messages\n"
             "start up and while their bytes move. What is slowed for certain is written as \"interference\".\n"

@@ -13,7 +13,6 @@
 #include "base/units.h"
 #include "cli/commands.h"
 #include "cli/options.h"
-#include "cli/output.h"
 #include "cli/paths.h"
 #include "cli/remote.h"
 #include "cli/remote_query.h"
@@ -148,7 +147,7 @@ static enum status export_remotely(const struct filter *f, enum export_format fo
     if (out)
         st = remote_query_export(client, &f->query, format, references, out, n, err);
     if (out != stdout)
-        st = output_stream(out, st, &text, &size, path, err);
+        st = stream_save(out, st, &text, &size, path, err);
     client_close(client);
     return st;
 }
@@ -212,7 +211,7 @@ static enum status export_to(struct store *store, const struct query *query, enu
         return error_set(err, ST_USAGE, "--out: %s is the dataset itself", path);
     FILE *memory = stream_open(&text, &size);
     enum status st = memory ? export_text(store, query, format, references, memory, n, err) : ST_OK;
-    return output_stream(memory, st, &text, &size, path, err);
+    return stream_save(memory, st, &text, &size, path, err);
 }
 
 static enum status dataset_export(int argc, char **argv, struct error *err) {

@@ -18,11 +18,11 @@
 #include "cli/paths.h"
 #include "cli/remote.h"
 #include "cli/remote_predict.h"
-#include "cli/simulation.h"
-#include "cli/sweep.h"
 #include "cli/table.h"
 #include "strategy/baselines/pytorch_ddp.h"
 #include "strategy/cost/transport.h"
+#include "tuner/predict/simulation.h"
+#include "tuner/predict/sweep.h"
 
 struct request {
     const char *paths, *baselines, *buckets, *trace, *kind, *sweep, *all_reduce, *csv, *plot, *measure;
@@ -192,9 +192,9 @@ static void print_weather(const struct row *row) {
 static void print_figures(const struct cluster *cluster) {
     char typical[TRANSPORT_FIGURES_TEXT];
     const struct transport_error error = transport_known_error(cluster);
-    const char *transport = transport_name(transport_of(cluster));
+    const char *transport = transport_name(cluster_transport(cluster));
     transport_typical_figures(cluster, typical);
-    if (transport_of(cluster) == TRANSPORT_ideal)
+    if (cluster_transport(cluster) == TRANSPORT_ideal)
         text_print(stdout, "\nFigures: the description's; what it leaves out is free (transport ideal).");
     else if (*typical)
         text_print(stdout, "\nFigures: typical of %s, not measured here: %s.", transport, typical);

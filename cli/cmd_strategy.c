@@ -104,6 +104,8 @@ static const char *sharded_text(const struct group *group) {
         [SHARDED_gradients] = ", in halves, sharded gradients",
         [SHARDED_parameters] = ", sharded parameters",
     };
+    if (group->reshard_ranks > 0)
+        return ", sharded parameters, kept in parts";
     return group->keeps_gathered ? ", sharded parameters, kept" : words[group->sharded];
 }
 
@@ -184,7 +186,16 @@ static void show_schedule(const struct strategy *s) {
                    s->forward_prefetch, s->backward_prefetch);
     if (s->micro_batches > 1)
         text_print(stdout, "micro-batches: %u an iteration, gradients summed in %s\n", s->micro_batches,
-                   s->synchronize == SYNCHRONIZE_each ? "each" : "the last");
+                   s->synchronize == SYNCHRONIZE_last   ? "the last"
+                   : s->synchronize == SYNCHRONIZE_each ? "each"
+                                                        : "each, by replicas in the last");
+    if (s->shard_ranks)
+        text_print(stdout, "shards: among %u devices each, whose sums their replicas add up\n", s->shard_ranks);
+    for (uint32_t g = 0; g < s->n_groups; g++)
+        if (s->groups[g].reshard_ranks) {
+            text_print(stdout, "kept in parts between the passes: among %u devices\n", s->groups[g].reshard_ranks);
+            break;
+        }
 }
 
 static void show_consistency(const struct looked_at *l) {
@@ -326,7 +337,7 @@ static void diff_consistency(const struct strategy *a, const struct strategy *b,
     free(y);
 }
 
-static void diff_prefetch(const char *what, uint32_t a, uint32_t b, struct table *table) {
+static void diff_number(const char *what, uint32_t a, uint32_t b, struct table *table) {
     if (a == b)
         return;
     table_cell(table, "%s", what);
@@ -370,8 +381,9 @@ static void diff_schedule(const struct strategy *a, const struct strategy *b, st
         table_cell(table, "%s", a->cross_iteration ? "yes" : "no");
         table_cell(table, "%s", b->cross_iteration ? "yes" : "no");
     }
-    diff_prefetch("forward_prefetch", a->forward_prefetch, b->forward_prefetch, table);
-    diff_prefetch("backward_prefetch", a->backward_prefetch, b->backward_prefetch, table);
+    diff_number("forward_prefetch", a->forward_prefetch, b->forward_prefetch, table);
+    diff_number("backward_prefetch", a->backward_prefetch, b->backward_prefetch, table);
+    diff_number("shard_ranks", a->shard_ranks, b->shard_ranks, table);
     diff_accumulation(a, b, table);
     if (a->n_groups != b->n_groups) {
         table_cell(table, "groups");

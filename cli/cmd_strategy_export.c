@@ -261,9 +261,9 @@ enum status strategy_export(int argc, char **argv, struct error *err) {
         {"model", OPTION_TEXT, &words.model, "MODEL", "the model that the strategy is for"},
         {"cluster", OPTION_TEXT, &words.cluster, "CLUSTER", "the cluster that it is for"},
         {"to", OPTION_TEXT, &words.to,
-         "all|pytorch-ddp|pytorch-hook|fsdp2|horovod|deepspeed|megatron|torchtitan|accelerate|tensorflow|xla|byteps|"
-         "bytescheduler|"
-         "autodist|nccl",
+         "all|pytorch-ddp|pytorch-hook|fsdp2|fsdp2-code|horovod|deepspeed|megatron|torchtitan|accelerate|tensorflow|"
+         "xla|"
+         "byteps|bytescheduler|autodist|nccl",
          "the form; all: every form in a folder of its own, and summary.json"},
         {"out", OPTION_TEXT, &words.out, "PATH",
          "a file, or a folder for forms of several files (default: standard output)"},

@@ -95,7 +95,7 @@ static void print_memory(const struct expected *expected, const struct trial_res
     char buffers[32], predicted[32], grown[32];
     text_print(
         stdout,
-        "Buffers of messages: %s at once on the device that has most, predicted at most %s; its process grew by %s.\n",
+        "Buffers of messages: %s at once on the device that has most, predicted at most %s; its memory grew by %s.\n",
         units_format_bytes(result->buffers_bytes, buffers, sizeof buffers),
         units_format_bytes(expected->buffers_bytes, predicted, sizeof predicted),
         units_format_bytes(result->grown_bytes, grown, sizeof grown));

@@ -400,8 +400,8 @@ enum status cmd_tune(int argc, char **argv, struct error *err) {
         {"least-gain", OPTION_PERCENT, &o->kept.least_gain, "P%",
          "end when no candidate promises to be P% faster than the best"},
         {"allow-lossy", OPTION_FLAG, &o->kept.allow_lossy, NULL,
-         "let gradients lose something on their way: as 16-bit floats and, over mpi, 8-bit integers in blocks or their "
-         "largest elements alone; check that the model still learns"},
+         "let gradients lose something on their way: as 16-bit floats and, over mpi, 8-bit integers in blocks, "
+         "their largest elements alone or products of thin matrices; check that the model still learns"},
         {"allow-stale", OPTION_INTEGER, &o->kept.allow_stale, "K",
          "try workers too that do not wait for each other, with models stale by at most K (versions, or iterations "
          "where "

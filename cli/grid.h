@@ -11,8 +11,8 @@
 #include <stdint.h>
 
 #include "base/error.h"
-#include "cli/simulation.h"
-#include "cli/sweep.h"
+#include "tuner/predict/simulation.h"
+#include "tuner/predict/sweep.h"
 
 enum grid_measure { GRID_TIME, GRID_THROUGHPUT, GRID_SPEEDUP, GRID_EFFICIENCY, GRID_MEASURES };
 

@@ -10,7 +10,6 @@
 #include "base/text.h"
 #include "base/units.h"
 #include "cli/grid.h"
-#include "cli/output.h"
 #include "cli/plot.h"
 #include "cli/table.h"
 
@@ -169,7 +168,7 @@ enum status grid_write_csv(const struct grid *grid, const char *path, struct err
     FILE *memory = stream_open(&text, &size);
     if (memory)
         put_csv(grid, memory);
-    return output_stream(memory, ST_OK, &text, &size, path, err);
+    return stream_save(memory, ST_OK, &text, &size, path, err);
 }
 
 /* Column c, or behind them the bound and one device's own time. */
@@ -237,7 +236,7 @@ enum status grid_write_plot(const struct grid *grid, enum grid_measure measure, 
     enum status st = y && lines ? ST_OK : error_no_memory(err);
     if (memory && !st)
         st = draw(grid, measure, y, lines, memory, err);
-    st = output_stream(memory, st, &text, &size, path, err);
+    st = stream_save(memory, st, &text, &size, path, err);
     free(lines);
     free(y);
     return st;

@@ -7,7 +7,6 @@
 #include "base/grow.h"
 #include "base/json.h"
 #include "base/stream.h"
-#include "cli/output.h"
 #include "simulator/timeline.h"
 #include "simulator/trace.h"
 #include "strategy/cost/cost.h"
@@ -71,7 +70,7 @@ static enum status write_file(const struct measured_trace *trace, const struct p
     size_t size;
     FILE *memory = stream_open(&text, &size);
     enum status st = memory ? write_text(trace, plan, cost, memory, err) : ST_OK;
-    return output_stream(memory, st, &text, &size, path, err);
+    return stream_save(memory, st, &text, &size, path, err);
 }
 
 enum status measured_trace_write(const struct measured_trace *trace, const struct inputs *inputs,

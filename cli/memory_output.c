@@ -69,11 +69,13 @@ static void print_servers(const struct simulation *s, const struct row *rows, si
     }
 }
 
-static void print_unknown(const struct memory *m) {
+static void print_unknown(const struct simulation *s, const struct memory *m) {
     if (!m->knows_optimizer)
         text_print(stdout, "Without the optimizer's states: the model has no \"optimizer\".\n");
     if (!m->knows_activations)
         text_print(stdout, "Without activations: the model's operators have no \"activation_bytes\".\n");
+    if (s->model->activations_estimated)
+        text_print(stdout, "Activations are estimated from the model's architecture, not from a profile.\n");
 }
 
 static void print_others(const struct row *rows, size_t n) {
@@ -101,7 +103,7 @@ void memory_output_print(const struct simulation *s, const struct row *rows, siz
                    "\nPEAK: the most that a device holds at once, however slow the network is; without what operators "
                    "need while they run,\nwhat libraries keep for themselves and what an allocator loses.\n");
     if (any)
-        print_unknown(any);
+        print_unknown(s, any);
     print_servers(s, rows, n);
     print_others(rows, n);
 }

@@ -2,7 +2,7 @@
 #ifndef CLI_MEMORY_OUTPUT_H
 #define CLI_MEMORY_OUTPUT_H
 
-#include "cli/simulation.h"
+#include "tuner/predict/simulation.h"
 
 /* Print a table of the rows that have memory, and what it leaves out. Nothing where none has. */
 void memory_output_print(const struct simulation *simulation, const struct row *rows, size_t n);

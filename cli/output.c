@@ -4,9 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "base/file.h"
 #include "base/json.h"
-#include "base/stream.h"
 #include "base/text.h"
 
 enum status output_line(cJSON *json, bool whole, struct error *err) {
@@ -17,13 +15,4 @@ enum status output_line(cJSON *json, bool whole, struct error *err) {
     text_print(stdout, "%s\n", text);
     free(text);
     return ST_OK;
-}
-
-enum status output_stream(FILE *to, enum status st, char **text, const size_t *n, const char *path, struct error *err) {
-    st = stream_close(to, st, text, err);
-    if (!st)
-        st = file_write(path, *n, *text, err);
-    free(*text);
-    *text = NULL;
-    return st;
 }

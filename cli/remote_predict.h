@@ -3,7 +3,7 @@
 #define CLI_REMOTE_PREDICT_H
 
 #include "cli/client/client.h"
-#include "cli/simulation.h"
+#include "tuner/predict/simulation.h"
 
 /* Let the service predict the n contenders for the model and cluster of `s`, which it has (remote_inputs), and tell
  * their memory where `s` does. `rows` has room for n rows, and they come in the order of the contenders. A contender

@@ -10,7 +10,6 @@
  *
  * A trial never changes its team, so a reason of a team's own trials never ends. The reason of all can end: when a
  * trial is no longer shared with all, the other trials of its strategy are looked at. */
-#include <sqlite3.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -183,12 +182,12 @@ static enum status share_trial(struct store *store, const struct trial_row *row,
     return !status ? count_shared(store, row, shared, 1, err) : status;
 }
 
-static enum status read_row(sqlite3_stmt *stmt, struct trial_row *out, struct error *err) {
+static enum status read_row(struct sql_statement *stmt, struct trial_row *out, struct error *err) {
     for (int k = 0; k < 3; k++)
-        out->objects[k] = sqlite3_column_int64(stmt, k);
-    out->team = (const char *)sqlite3_column_text(stmt, 3);
-    out->shared = (const char *)sqlite3_column_text(stmt, 4);
-    const bool lost = !out->shared || (!out->team && sqlite3_column_type(stmt, 3) != SQLITE_NULL);
+        out->objects[k] = sql_column_integer(stmt, k);
+    out->team = sql_column_text(stmt, 3);
+    out->shared = sql_column_text(stmt, 4);
+    const bool lost = !out->shared || (!out->team && !sql_column_is_null(stmt, 3));
     return lost ? error_no_memory(err) : ST_OK;
 }
 
@@ -196,7 +195,7 @@ static enum status read_row(sqlite3_stmt *stmt, struct trial_row *out, struct er
 static enum status each_trial(struct store *store, const char *sql, size_t n, const struct sql_value *values,
                               use_trial *use, const char *shared, struct error *err) {
     struct trial_row row;
-    sqlite3_stmt *stmt;
+    struct sql_statement *stmt;
     bool more = true;
     if (!store->remembered && !(store->remembered = calloc(1, sizeof *store->remembered)))
         return error_no_memory(err);
@@ -212,7 +211,7 @@ static enum status each_trial(struct store *store, const char *sql, size_t n, co
         if (!status)
             status = use(store, &row, shared, err);
     }
-    sqlite3_reset(stmt);
+    sql_reset(stmt);
     return !status ? write_counts(store, err) : status;
 }
 

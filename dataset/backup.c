@@ -10,6 +10,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "dataset/sqlite_internal.h"
 #include "dataset/store_internal.h"
 
 enum status backup_copy(struct store *store, const char *temporary, struct error *err) {
@@ -28,7 +29,7 @@ enum status backup_copy(struct store *store, const char *temporary, struct error
     /* Out of the write-ahead log, so that the copy is one file that also a read-only folder can hold. */
     if (code == SQLITE_OK)
         code = sqlite3_exec(to, "PRAGMA journal_mode = DELETE", NULL, NULL, NULL);
-    enum status status = code == SQLITE_OK ? ST_OK : sql_fail(to, code, temporary, err);
+    enum status status = code == SQLITE_OK ? ST_OK : sqlite_fail(to, code, temporary, err);
     if (sqlite3_close(to) != SQLITE_OK && !status)
         status = error_at(err, ST_ENVIRONMENT, temporary, "cannot be closed");
     return status;

@@ -4,7 +4,6 @@
 #include "dataset/check.h"
 
 #include <math.h>
-#include <sqlite3.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -38,15 +37,16 @@ __attribute__((format(printf, 2, 3))) static void problem(struct check *check, c
         check->visit(check->context, line);
 }
 
-static const char *column_text(sqlite3_stmt *stmt, int i) {
-    const char *text = (const char *)sqlite3_column_text(stmt, i);
+static const char *column_text(struct sql_statement *stmt, int i) {
+    const char *text = sql_column_text(stmt, i);
     return text ? text : "";
 }
 
 /* Run `sql` and hand each row to `look`. */
 static enum status each_row(struct check *check, const char *sql,
-                            enum status (*look)(struct check *, sqlite3_stmt *, struct error *), struct error *err) {
-    sqlite3_stmt *stmt;
+                            enum status (*look)(struct check *, struct sql_statement *, struct error *),
+                            struct error *err) {
+    struct sql_statement *stmt;
     bool row = true;
     enum status status = sql_prepare(check->store, sql, &stmt, err);
     if (status)
@@ -57,7 +57,7 @@ static enum status each_row(struct check *check, const char *sql,
             break;
         status = look(check, stmt, err);
     }
-    sqlite3_finalize(stmt);
+    sql_finalize(stmt);
     return status;
 }
 
@@ -65,7 +65,7 @@ static enum status each_row(struct check *check, const char *sql,
  * one row: a heading in asterisks, then a line for each. Code 7 means that memory is out and says nothing about the
  * file. A failed CHECK is passed over, since json_valid() also fails without memory: `rules` below finds the rows that
  * break a rule. */
-static enum status look_at_integrity(struct check *check, sqlite3_stmt *stmt, struct error *err) {
+static enum status look_at_integrity(struct check *check, struct sql_statement *stmt, struct error *err) {
     const char *line = column_text(stmt, 0);
     if (strstr(line, "error code=7") || strstr(line, "error code 7"))
         return error_no_memory(err);
@@ -78,10 +78,10 @@ static enum status look_at_integrity(struct check *check, sqlite3_stmt *stmt, st
     return ST_OK;
 }
 
-static enum status look_at_reference(struct check *check, sqlite3_stmt *stmt, struct error *err) {
+static enum status look_at_reference(struct check *check, struct sql_statement *stmt, struct error *err) {
     (void)err;
     problem(check, "%s: row %lld refers to a missing row of %s", column_text(stmt, 0),
-            (long long)sqlite3_column_int64(stmt, 1), column_text(stmt, 2));
+            (long long)sql_column_integer(stmt, 1), column_text(stmt, 2));
     return ST_OK;
 }
 
@@ -105,8 +105,8 @@ static enum status tell(struct check *check, const char *what, const struct erro
 }
 
 /* Whether the content is an object of its kind. */
-static enum status look_into(struct check *check, sqlite3_stmt *stmt, const char *content, struct error *err) {
-    const enum store_kind kind = (enum store_kind)sqlite3_column_int(stmt, 3);
+static enum status look_into(struct check *check, struct sql_statement *stmt, const char *content, struct error *err) {
+    const enum store_kind kind = (enum store_kind)sql_column_integer(stmt, 3);
     struct error why = {0};
     cJSON *json = NULL;
     char what[64];
@@ -119,12 +119,13 @@ static enum status look_into(struct check *check, sqlite3_stmt *stmt, const char
 }
 
 /* Columns id, content, word of the kind, kind, name. */
-static enum status look_at_object(struct check *check, sqlite3_stmt *stmt, struct error *err) {
+static enum status look_at_object(struct check *check, struct sql_statement *stmt, struct error *err) {
     struct id id;
-    const char *content = (const char *)sqlite3_column_text(stmt, 1), *stated = column_text(stmt, 0);
+    size_t bytes;
+    const char *content = sql_column_bytes(stmt, 1, &bytes), *stated = column_text(stmt, 0);
     if (!content)
         return error_no_memory(err);
-    enum status status = id_of(content, (size_t)sqlite3_column_bytes(stmt, 1), &id, err);
+    enum status status = id_of(content, bytes, &id, err);
     if (status)
         return status;
     check->report.objects++;
@@ -181,17 +182,17 @@ static enum status look_at_trial(void *context, const struct record *record, str
     return ST_OK;
 }
 
-static enum status look_at_gap(struct check *check, sqlite3_stmt *stmt, struct error *err) {
+static enum status look_at_gap(struct check *check, struct sql_statement *stmt, struct error *err) {
     (void)err;
-    problem(check, "trial %lld: iterations are missing among its %lld", (long long)sqlite3_column_int64(stmt, 0),
-            (long long)sqlite3_column_int64(stmt, 1));
+    problem(check, "trial %lld: iterations are missing among its %lld", (long long)sql_column_integer(stmt, 0),
+            (long long)sql_column_integer(stmt, 1));
     return ST_OK;
 }
 
-static enum status look_at_stray(struct check *check, sqlite3_stmt *stmt, struct error *err) {
+static enum status look_at_stray(struct check *check, struct sql_statement *stmt, struct error *err) {
     (void)err;
     problem(check, "trial %lld: of another model or cluster than its session %s",
-            (long long)sqlite3_column_int64(stmt, 0), column_text(stmt, 1));
+            (long long)sql_column_integer(stmt, 0), column_text(stmt, 1));
     return ST_OK;
 }
 
@@ -244,14 +245,14 @@ static const char *const rules[] = {
     " WHERE state NOT IN ('running', 'done', 'failed') OR (state = 'running') <> (ended IS NULL)",
 };
 
-static enum status look_at_line(struct check *check, sqlite3_stmt *stmt, struct error *err) {
+static enum status look_at_line(struct check *check, struct sql_statement *stmt, struct error *err) {
     (void)err;
     problem(check, "%s", column_text(stmt, 0));
     return ST_OK;
 }
 
 /* Columns what it is, text. */
-static enum status look_at_json(struct check *check, sqlite3_stmt *stmt, struct error *err) {
+static enum status look_at_json(struct check *check, struct sql_statement *stmt, struct error *err) {
     return check_json(check, column_text(stmt, 0), column_text(stmt, 1), err);
 }
 
@@ -262,19 +263,19 @@ static const char texts[] = "SELECT 'session ' || id || ': budget', budget FROM 
                             " SELECT 'operation ' || id || ': result', result FROM operations WHERE result IS NOT NULL";
 
 /* Columns id, origin. */
-static enum status look_at_session(struct check *check, sqlite3_stmt *stmt, struct error *err) {
+static enum status look_at_session(struct check *check, struct sql_statement *stmt, struct error *err) {
     struct error why = {0};
     (void)err;
     enum status status = validate_session_id(column_text(stmt, 0), &why);
     if (!status)
-        status = validate_name("origin", (const char *)sqlite3_column_text(stmt, 1), VALID_ORIGIN_MAX, &why);
+        status = validate_name("origin", sql_column_text(stmt, 1), VALID_ORIGIN_MAX, &why);
     if (status)
         problem(check, "session %s: %s", column_text(stmt, 0), ERROR_TEXT(&why));
     return ST_OK;
 }
 
 /* Columns what it is, stamp. */
-static enum status look_at_stamp(struct check *check, sqlite3_stmt *stmt, struct error *err) {
+static enum status look_at_stamp(struct check *check, struct sql_statement *stmt, struct error *err) {
     (void)err;
     if (!text_is_name(column_text(stmt, 1), STAMP_MAX))
         problem(check, "%s: its time is no time: %.80s", column_text(stmt, 0), column_text(stmt, 1));
@@ -291,11 +292,10 @@ static const char stamps[] = "SELECT 'session ' || id, started FROM sessions UNI
                              " SELECT 'ranker ' || substr(id, 1, 12), created FROM rankers";
 
 /* Columns what it is, team, shared. */
-static enum status look_at_sharing(struct check *check, sqlite3_stmt *stmt, struct error *err) {
+static enum status look_at_sharing(struct check *check, struct sql_statement *stmt, struct error *err) {
     struct error why = {0};
     (void)err;
-    if (check_team((const char *)sqlite3_column_text(stmt, 1), (const char *)sqlite3_column_text(stmt, 2), &why) !=
-        ST_OK)
+    if (check_team(sql_column_text(stmt, 1), sql_column_text(stmt, 2), &why))
         problem(check, "%s: %s", column_text(stmt, 0), ERROR_TEXT(&why));
     return ST_OK;
 }
@@ -307,16 +307,16 @@ static const char sharing[] =
 
 /* Columns what it is, team, shared, name, created, whether the object is here, whether it was created in the future.
  * The newest holding decides what a name means, so a future stamp would win for ever. */
-static enum status look_at_holding(struct check *check, sqlite3_stmt *stmt, struct error *err) {
+static enum status look_at_holding(struct check *check, struct sql_statement *stmt, struct error *err) {
     struct error why = {0};
     const char *what = column_text(stmt, 0), *team = column_text(stmt, 1);
     enum status status = check_team(*team ? team : NULL, column_text(stmt, 2), &why);
     (void)err;
     if (!status)
         status = validate_name("name", column_text(stmt, 3), VALID_NAME_MAX, &why);
-    if (!status && (!text_is_name(column_text(stmt, 4), STAMP_MAX) || sqlite3_column_int(stmt, 6)))
+    if (!status && (!text_is_name(column_text(stmt, 4), STAMP_MAX) || sql_column_integer(stmt, 6)))
         status = error_set(&why, ST_INVALID, "its time is no time, or lies in the future: %.80s", column_text(stmt, 4));
-    if (!status && !sqlite3_column_int(stmt, 5))
+    if (!status && !sql_column_integer(stmt, 5))
         status = error_set(&why, ST_INVALID, "no such object is here");
     if (status)
         problem(check, "%s: %s", what, ERROR_TEXT(&why));
@@ -344,9 +344,9 @@ static enum status check_rules(struct check *check, struct error *err) {
     return status;
 }
 
-static enum status look_at_audiences(struct check *check, sqlite3_stmt *stmt, struct error *err) {
+static enum status look_at_audiences(struct check *check, struct sql_statement *stmt, struct error *err) {
     (void)err;
-    check->report.audiences = (uint64_t)sqlite3_column_int64(stmt, 0);
+    check->report.audiences = (uint64_t)sql_column_integer(stmt, 0);
     if (check->report.audiences)
         problem(check,
                 "%llu rows of audiences, which say what teams may see, do not agree with trials, sessions and holdings;"

@@ -2,7 +2,6 @@
  * event. */
 #include "dataset/events.h"
 
-#include <sqlite3.h>
 #include <string.h>
 
 #include "base/clock.h"
@@ -18,9 +17,9 @@ static const char charge_team[] = "INSERT INTO usage (team, rows, bytes)"
 /* An event is charged to the team of its session, whoever caused it, because pruning knows only that team and credits
  * it. */
 static enum status charge(struct store *store, const char *session, const char *content, struct error *err) {
-    const int64_t before = sqlite3_total_changes64(store->db);
+    const int64_t before = sql_total_changes(store);
     enum status status = sql_step(store, charge_team, SQL_VALUES(sql_text(session), sql_text(content)), NULL, err);
-    if (!status && sqlite3_total_changes64(store->db) != before) {
+    if (!status && sql_total_changes(store) != before) {
         store->apart_rows++;
         store->apart_bytes += 100 + (int64_t)strlen(content);
     }
@@ -28,17 +27,22 @@ static enum status charge(struct store *store, const char *session, const char *
 }
 
 static const char insert_event[] = "INSERT INTO events (session, kind, content, created)"
-                                   " VALUES (?, ?, ?, ?)";
+                                   " VALUES (?, ?, ?, ?)"
+                                   " RETURNING id";
 
 enum status event_add(struct store *store, const char *session, const char *kind, const char *content, int64_t *id,
                       struct error *err) {
     char now[32];
     clock_utc(now, sizeof now);
     enum status status = sql_check_json(content, "event", err);
+    int64_t row;
     if (!status)
-        status = sql_step(store, insert_event,
-                          SQL_VALUES(sql_text(session), sql_text(kind), sql_text(content), sql_text(now)), NULL, err);
-    const int64_t row = sqlite3_last_insert_rowid(store->db);
+        status = store_begin(store, err);
+    if (status)
+        return status;
+    status = sql_insert(store, insert_event,
+                        SQL_VALUES(sql_text(session), sql_text(kind), sql_text(content), sql_text(now)), &row, err);
+    status = store_end(store, status, err);
     if (!status && session)
         status = charge(store, session, content, err);
     if (!status && id)
@@ -46,11 +50,11 @@ enum status event_add(struct store *store, const char *session, const char *kind
     return status;
 }
 
-static enum status read_event(sqlite3_stmt *stmt, struct arena *arena, void *element, struct error *err) {
+static enum status read_event(struct sql_statement *stmt, struct arena *arena, void *element, struct error *err) {
     struct stored_event *event = element;
     const char **const at[] = {&event->session, &event->kind, &event->content, &event->created};
     enum status status = ST_OK;
-    event->id = sqlite3_column_int64(stmt, 0);
+    event->id = sql_column_integer(stmt, 0);
     for (int i = 0; i < 4 && !status; i++)
         status = sql_copy_text(stmt, i + 1, arena, at[i], err);
     return status;
@@ -70,7 +74,7 @@ static const char list_events_of_session[] = "SELECT id, session, kind, content,
 
 enum status event_list(struct store *store, const char *session, int64_t after, size_t limit, struct arena *arena,
                        size_t *n, struct stored_event **out, struct error *err) {
-    sqlite3_stmt *stmt;
+    struct sql_statement *stmt;
     void *rows;
     const struct sql_value values[] = {sql_integer(after), sql_integer(sql_limit(limit)), sql_text(session)};
     enum status status =

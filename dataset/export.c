@@ -5,7 +5,6 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <math.h>
-#include <sqlite3.h>
 #include <string.h>
 
 #include "base/json.h"
@@ -208,12 +207,12 @@ static enum status cannot_write(struct error *err) {
 
 /* Columns of a row as members of one line. Each is a text; a name that begins with * is JSON, written as it is; one
  * that begins with | is whom the row is shared with. */
-static void put_line(sqlite3_stmt *stmt, const char *schema, const char *kind, FILE *out) {
+static void put_line(struct sql_statement *stmt, const char *schema, const char *kind, FILE *out) {
     fprintf(out, "{\"schema\":\"%s\"", schema);
     if (kind)
         json_text("kind", kind, out);
-    for (int i = 0; i < sqlite3_column_count(stmt); i++) {
-        const char *name = sqlite3_column_name(stmt, i), *text = (const char *)sqlite3_column_text(stmt, i);
+    for (int i = 0; i < sql_column_count(stmt); i++) {
+        const char *name = sql_column_name(stmt, i), *text = sql_column_text(stmt, i);
         if (*name == '|')
             json_sharing(name + 1, text, out);
         else if (*name != '*')
@@ -228,7 +227,7 @@ static void put_line(sqlite3_stmt *stmt, const char *schema, const char *kind, F
 static enum status put_rows(struct store *store, const struct query *query, const char *head, const char *column,
                             const char *tail, const char *schema, const char *kind, FILE *out, struct error *err) {
     struct select select = {0};
-    sqlite3_stmt *stmt = NULL;
+    struct sql_statement *stmt = NULL;
     bool row = true;
     select_add_with(&select, head, sql_text(query->viewer));
     select_add(&select, " IN (SELECT t.");
@@ -244,7 +243,7 @@ static enum status put_rows(struct store *store, const struct query *query, cons
             break;
         put_line(stmt, schema, kind, out);
     }
-    sqlite3_finalize(stmt);
+    sql_finalize(stmt);
     select_release(&select);
     return !status && ferror(out) ? cannot_write(err) : status;
 }

@@ -3,7 +3,6 @@
  * index has in order, are merged by a heap (Knuth, The Art of Computer Programming 3, 5.4.1). A pair's trials are read
  * a few at a time, more each time, from the index alone. Cost: a search a pair, and O(log pairs) a trial. */
 #include <float.h>
-#include <sqlite3.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -78,7 +77,7 @@ static enum status fill(struct fastest *f, struct run *run, const struct median_
     const struct median_place behind = *from; /* a copy: *from may lie in the array that realloc moves */
     const size_t room = run->room == 0 ? FIRST : run->room < MOST ? 8 * run->room : run->room;
     struct median_place *places = realloc(run->places, room * sizeof *places);
-    sqlite3_stmt *stmt;
+    struct sql_statement *stmt;
     bool row = true;
     if (!places)
         return error_no_memory(err);
@@ -95,9 +94,9 @@ static enum status fill(struct fastest *f, struct run *run, const struct median_
         if (status || !row)
             break;
         run->places[run->n++] =
-            (struct median_place){.key = sqlite3_column_double(stmt, 1), .trial = sqlite3_column_int64(stmt, 0)};
+            (struct median_place){.key = sql_column_real(stmt, 1), .trial = sql_column_integer(stmt, 0)};
         if (run->n == room) {
-            sqlite3_reset(stmt);
+            sql_reset(stmt);
             break;
         }
     }
@@ -130,14 +129,14 @@ static const char next_of_pairs[] =
 
 /* The pair behind (*model, *cluster) becomes these; *found says whether there was one. */
 static enum status next_pair(struct store *store, int64_t *model, int64_t *cluster, bool *found, struct error *err) {
-    sqlite3_stmt *stmt;
+    struct sql_statement *stmt;
     enum status status =
         sql_first(store, next_of_pairs, SQL_VALUES(sql_integer(*model), sql_integer(*cluster)), &stmt, found, err);
     if (status || !*found)
         return status;
-    *model = sqlite3_column_int64(stmt, 0);
-    *cluster = sqlite3_column_int64(stmt, 1);
-    sqlite3_reset(stmt);
+    *model = sql_column_integer(stmt, 0);
+    *cluster = sql_column_integer(stmt, 1);
+    sql_reset(stmt);
     return ST_OK;
 }
 

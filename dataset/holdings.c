@@ -3,7 +3,6 @@
  * a step for each id or name that matches. */
 #include "dataset/holdings.h"
 
-#include <sqlite3.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -106,7 +105,7 @@ static bool sees_all(const struct viewer *asker) {
 
 /* *stmt is at its row. */
 static enum status start_seen(struct store *store, enum store_kind kind, const char *sql, const char *id,
-                              const struct viewer *asker, sqlite3_stmt **stmt, struct error *err) {
+                              const struct viewer *asker, struct sql_statement **stmt, struct error *err) {
     bool row;
     enum status status = sql_first(
         store, sql, SQL_VALUES(sql_text(id), sql_text(team_of(asker)), sql_integer(sees_all(asker))), stmt, &row, err);
@@ -117,31 +116,31 @@ static enum status start_seen(struct store *store, enum store_kind kind, const c
 
 enum status seen_get(struct store *store, enum store_kind kind, const char *id, const struct viewer *asker,
                      struct arena *arena, struct stored_object *out, struct error *err) {
-    sqlite3_stmt *stmt;
+    struct sql_statement *stmt;
     if (!asker)
         return store_get(store, kind, id, arena, out, err);
     enum status status = start_seen(store, kind, gets[kind], id, asker, &stmt, err);
     if (status)
         return status;
     status = object_read(stmt, true, arena, out, err);
-    sqlite3_reset(stmt);
+    sql_reset(stmt);
     return status;
 }
 
 enum status seen_name(struct store *store, enum store_kind kind, const char *id, const struct viewer *asker,
                       struct arena *arena, const char **name, struct error *err) {
-    sqlite3_stmt *stmt;
+    struct sql_statement *stmt;
     enum status status = start_seen(store, kind, names[kind], id, asker, &stmt, err);
     if (status)
         return status;
     status = sql_copy_text(stmt, 1, arena, name, err);
-    sqlite3_reset(stmt);
+    sql_reset(stmt);
     return status;
 }
 
 enum status seen_row(struct store *store, enum store_kind kind, const char *id, const struct viewer *asker,
                      int64_t *row, struct error *err) {
-    sqlite3_stmt *stmt;
+    struct sql_statement *stmt;
     enum status status;
     if (sees_all(asker)) {
         status = object_row(store, kind, id, row, err);
@@ -150,8 +149,8 @@ enum status seen_row(struct store *store, enum store_kind kind, const char *id, 
     status = start_seen(store, kind, asks[kind], id, asker, &stmt, err);
     if (status)
         return status;
-    *row = sqlite3_column_int64(stmt, 0);
-    sqlite3_reset(stmt);
+    *row = sql_column_integer(stmt, 0);
+    sql_reset(stmt);
     return ST_OK;
 }
 
@@ -176,11 +175,11 @@ struct search {
 };
 
 /* The first row's id, and whether there was a second. */
-static enum status take_first(struct search *s, sqlite3_stmt *stmt, struct error *err) {
+static enum status take_first(struct search *s, struct sql_statement *stmt, struct error *err) {
     enum status status = sql_next(s->store, stmt, &s->found, err);
     if (status || !s->found)
         return status;
-    const char *id = (const char *)sqlite3_column_text(stmt, 0);
+    const char *id = sql_column_text(stmt, 0);
     if (!id)
         return error_no_memory(err);
     snprintf(s->id.hex, sizeof s->id.hex, "%s", id);
@@ -218,7 +217,7 @@ static const char *const searches[SEARCH_COUNT][STORE_KIND_COUNT] = {
 
 /* `owner` is whose things are looked at; NULL: anybody's. What is shared is not asked for by owner. */
 static enum status look(struct search *s, enum search_step which, const char *owner, struct error *err) {
-    sqlite3_stmt *stmt;
+    struct sql_statement *stmt;
     const struct sql_value values[] = {sql_text(s->word), sql_text(team_of(s->asker)), sql_integer(sees_all(s->asker)),
                                        sql_text(owner)};
     if (s->found)
@@ -228,7 +227,7 @@ static enum status look(struct search *s, enum search_step which, const char *ow
     if (status)
         return status;
     status = take_first(s, stmt, err);
-    sqlite3_reset(stmt);
+    sql_reset(stmt);
     return status;
 }
 

@@ -5,7 +5,6 @@
 #include "dataset/ingest.h"
 
 #include <math.h>
-#include <sqlite3.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -150,7 +149,7 @@ static const char trial_is_seen[] =
 /* Where a hidden trial has the uid, the message is always the same, also when the two trials are equal. So the asker
  * learns only that the uid is taken, and had to know the uid for that. */
 static enum status refuse_hidden(struct batch *batch, const char *uid, struct error *err) {
-    sqlite3_stmt *stmt;
+    struct sql_statement *stmt;
     bool row = true;
     if (!batch->options->viewer)
         return ST_OK;
@@ -158,7 +157,7 @@ static enum status refuse_hidden(struct batch *batch, const char *uid, struct er
                                    SQL_VALUES(sql_text(uid), sql_text(batch->options->viewer)), &stmt, &row, err);
     if (status)
         return status;
-    sqlite3_reset(stmt);
+    sql_reset(stmt);
     return row ? ST_OK
                : error_set(err, ST_CONFLICT, "uid %.64s cannot be used here; leave it out, and one is made", uid);
 }
@@ -186,19 +185,19 @@ static const char trial_difference[] = "SELECT CASE WHEN session IS NOT ?3 THEN 
 
 /* The uid was there. */
 static enum status look_at_duplicate(struct batch *batch, size_t n, const struct sql_value *values, struct error *err) {
-    sqlite3_stmt *stmt;
+    struct sql_statement *stmt;
     bool row;
     enum status status = refuse_hidden(batch, values[1].text, err);
     if (!status)
         status = sql_first(batch->store, trial_difference, n, values, &stmt, &row, err);
     if (status)
         return status;
-    const char *column = (const char *)sqlite3_column_text(stmt, 0);
+    const char *column = sql_column_text(stmt, 0);
     if (column)
         status = error_set(err, ST_CONFLICT, "uid %.64s is here with another %s", values[1].text, column);
-    else if (sqlite3_column_type(stmt, 0) != SQLITE_NULL)
+    else if (!sql_column_is_null(stmt, 0))
         status = error_no_memory(err);
-    sqlite3_reset(stmt);
+    sql_reset(stmt);
     batch->report.duplicates += !status;
     return status;
 }

@@ -3,7 +3,6 @@
 #include "dataset/leases.h"
 
 #include <math.h>
-#include <sqlite3.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -23,16 +22,16 @@ struct held {
     bool leased;
 };
 
-static enum status read_held(sqlite3_stmt *stmt, int64_t trial, struct held *out, struct error *err) {
-    const char *client = (const char *)sqlite3_column_text(stmt, 1);
-    if (!client && sqlite3_column_type(stmt, 1) != SQLITE_NULL)
+static enum status read_held(struct sql_statement *stmt, int64_t trial, struct held *out, struct error *err) {
+    const char *client = sql_column_text(stmt, 1);
+    if (!client && !sql_column_is_null(stmt, 1))
         return error_no_memory(err);
     const enum status status = column_state(stmt, 0, trial, &out->state, err);
     if (status)
         return status;
     snprintf(out->client, sizeof out->client, "%s", client ? client : "");
-    out->attempt = (uint64_t)sqlite3_column_int64(stmt, 2);
-    out->leased = sqlite3_column_type(stmt, 3) != SQLITE_NULL;
+    out->attempt = (uint64_t)sql_column_integer(stmt, 2);
+    out->leased = !sql_column_is_null(stmt, 3);
     return ST_OK;
 }
 
@@ -41,7 +40,7 @@ static const char select_lease[] = "SELECT state, client, attempt, lease_until"
                                    " WHERE id = ?";
 
 static enum status look(struct store *store, int64_t trial, struct held *out, struct error *err) {
-    sqlite3_stmt *stmt;
+    struct sql_statement *stmt;
     bool row;
     enum status status = sql_first(store, select_lease, SQL_VALUES(sql_integer(trial)), &stmt, &row, err);
     if (status)
@@ -49,7 +48,7 @@ static enum status look(struct store *store, int64_t trial, struct held *out, st
     if (!row)
         return error_at(err, ST_NOT_FOUND, store->path, "no trial %lld", (long long)trial);
     status = read_held(stmt, trial, out, err);
-    sqlite3_reset(stmt);
+    sql_reset(stmt);
     return status;
 }
 
@@ -172,12 +171,12 @@ enum status lease_release(struct store *store, int64_t trial, const char *client
     return store_end(store, status, err);
 }
 
-static enum status read_lease(sqlite3_stmt *stmt, struct arena *arena, void *element, struct error *err) {
+static enum status read_lease(struct sql_statement *stmt, struct arena *arena, void *element, struct error *err) {
     struct lease *lease = element;
-    lease->trial = sqlite3_column_int64(stmt, 0);
-    lease->number = (uint64_t)sqlite3_column_int64(stmt, 2);
-    lease->attempt = (uint64_t)sqlite3_column_int64(stmt, 4);
-    lease->length_us = sqlite3_column_double(stmt, 5);
+    lease->trial = sql_column_integer(stmt, 0);
+    lease->number = (uint64_t)sql_column_integer(stmt, 2);
+    lease->attempt = (uint64_t)sql_column_integer(stmt, 4);
+    lease->length_us = sql_column_real(stmt, 5);
     enum status status = sql_copy_text(stmt, 1, arena, &lease->session, err);
     if (!status)
         status = sql_copy_text(stmt, 3, arena, &lease->client, err);
@@ -192,7 +191,7 @@ static const char list_leases[] =
 
 enum status leases_list(struct store *store, const char *session, struct arena *arena, size_t *n, struct lease **out,
                         struct error *err) {
-    sqlite3_stmt *stmt;
+    struct sql_statement *stmt;
     void *rows;
     enum status status = sql_start(store, list_leases, SQL_VALUES(sql_text(session)), &stmt, err);
     if (!status)

@@ -3,13 +3,13 @@
  * so that a trial, once merged, never changes. Cost: O(n log n) in the source. */
 #include "dataset/merge.h"
 
-#include <sqlite3.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "dataset/audiences_internal.h"
 #include "dataset/check.h"
+#include "dataset/sqlite_internal.h"
 #include "dataset/store_internal.h"
 
 #define TRIAL_COLUMNS                                                                                                  \
@@ -121,7 +121,7 @@ static enum status inspect(struct store *store, const char *path, struct store *
 }
 
 static enum status attach_uri(struct store *store, const char *uri, struct error *err) {
-    sqlite3_stmt *stmt;
+    struct sql_statement *stmt;
     bool row;
     enum status status = sql_prepare(store, "ATTACH ? AS source", &stmt, err);
     if (status)
@@ -129,7 +129,7 @@ static enum status attach_uri(struct store *store, const char *uri, struct error
     status = sql_bind(store, stmt, SQL_VALUES(sql_text(uri)), err);
     if (!status)
         status = sql_next(store, stmt, &row, err);
-    sqlite3_finalize(stmt);
+    sql_finalize(stmt);
     return status;
 }
 
@@ -139,7 +139,7 @@ static enum status attach(struct store *store, const char *path, struct store **
     if (status)
         return status;
     const struct store *s = *source;
-    char *uri = sql_uri(s->copy ? s->copy : s->file, !s->copy && s->immutable);
+    char *uri = sqlite_uri(s->copy ? s->copy : s->file, !s->copy && s->immutable);
     status = uri ? attach_uri(store, uri, err) : error_no_memory(err);
     free(uri);
     if (status)
@@ -160,7 +160,7 @@ struct finding {
 };
 
 static enum status find_clashes(struct store *store, const char *sql, struct finding *finding, struct error *err) {
-    sqlite3_stmt *stmt;
+    struct sql_statement *stmt;
     bool row = true;
     enum status status = sql_prepare(store, sql, &stmt, err);
     if (status)
@@ -169,9 +169,8 @@ static enum status find_clashes(struct store *store, const char *sql, struct fin
         status = sql_next(store, stmt, &row, err);
         if (status || !row)
             break;
-        const struct merge_conflict conflict = {.what = (const char *)sqlite3_column_text(stmt, 0),
-                                                .ours = (const char *)sqlite3_column_text(stmt, 1),
-                                                .theirs = (const char *)sqlite3_column_text(stmt, 2)};
+        const struct merge_conflict conflict = {
+            .what = sql_column_text(stmt, 0), .ours = sql_column_text(stmt, 1), .theirs = sql_column_text(stmt, 2)};
         if (!conflict.what || !conflict.ours || !conflict.theirs) {
             status = error_no_memory(err);
             break;
@@ -182,7 +181,7 @@ static enum status find_clashes(struct store *store, const char *sql, struct fin
         if (finding->visit)
             finding->visit(finding->context, &conflict);
     }
-    sqlite3_finalize(stmt);
+    sql_finalize(stmt);
     return status;
 }
 

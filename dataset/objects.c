@@ -1,6 +1,5 @@
 /* Objects: canonical JSON under the SHA-256 of its bytes. The statements differ by their table alone, whose names come
  * from the list in store.h, never from a user. Cost: hashing is O(bytes), everything else O(log objects). */
-#include <sqlite3.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -47,7 +46,7 @@ static const char *const inserts[] = {
 enum status object_put(struct store *store, enum store_kind kind, const struct id *id, const char *name,
                        const char *content, const char *created, bool *added, struct error *err) {
     char now[32];
-    sqlite3_stmt *stmt;
+    struct sql_statement *stmt;
     bool row;
     clock_utc(now, sizeof now);
     enum status status =
@@ -84,9 +83,9 @@ enum status no_object(const struct store *store, enum store_kind kind, const cha
     return error_at(err, ST_NOT_FOUND, store->path, "no %s %.12s", object_word(kind), id);
 }
 
-enum status object_read(sqlite3_stmt *stmt, bool with_content, struct arena *arena, struct stored_object *out,
+enum status object_read(struct sql_statement *stmt, bool with_content, struct arena *arena, struct stored_object *out,
                         struct error *err) {
-    const char *id = (const char *)sqlite3_column_text(stmt, 0);
+    const char *id = sql_column_text(stmt, 0);
     struct stored_object object = {0};
     if (!id)
         return error_no_memory(err);
@@ -109,7 +108,7 @@ static const char *const gets[] = {
 
 enum status store_get(struct store *store, enum store_kind kind, const char *id, struct arena *arena,
                       struct stored_object *out, struct error *err) {
-    sqlite3_stmt *stmt;
+    struct sql_statement *stmt;
     bool row;
     enum status status = sql_first(store, gets[kind], SQL_VALUES(sql_text(id)), &stmt, &row, err);
     if (status)
@@ -117,7 +116,7 @@ enum status store_get(struct store *store, enum store_kind kind, const char *id,
     if (!row)
         return no_object(store, kind, id, err);
     status = object_read(stmt, true, arena, out, err);
-    sqlite3_reset(stmt);
+    sql_reset(stmt);
     return status;
 }
 
@@ -135,13 +134,13 @@ static const char *const lists[] = {
 #undef X
 };
 
-static enum status read_listed(sqlite3_stmt *stmt, struct arena *arena, void *element, struct error *err) {
+static enum status read_listed(struct sql_statement *stmt, struct arena *arena, void *element, struct error *err) {
     return object_read(stmt, false, arena, element, err);
 }
 
 enum status store_list(struct store *store, enum store_kind kind, struct arena *arena, size_t *n,
                        struct stored_object **out, struct error *err) {
-    sqlite3_stmt *stmt;
+    struct sql_statement *stmt;
     void *rows;
     enum status status = sql_start(store, lists[kind], 0, NULL, &stmt, err);
     if (!status)

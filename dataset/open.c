@@ -12,7 +12,9 @@
 #include <unistd.h>
 
 #include "dataset/audiences_internal.h"
+#include "dataset/engine_internal.h"
 #include "dataset/schema_internal.h"
+#include "dataset/sqlite_internal.h"
 #include "dataset/store.h"
 #include "dataset/store_internal.h"
 
@@ -62,7 +64,7 @@ static enum status open_database(struct store *store, struct error *err) {
     static pthread_once_t once = PTHREAD_ONCE_INIT;
     pthread_once(&once, configure);
     const bool reads = store->read_only && !store->copy;
-    char *uri = reads ? sql_uri(store->file, store->immutable) : strdup(store->copy ? store->copy : store->file);
+    char *uri = reads ? sqlite_uri(store->file, store->immutable) : strdup(store->copy ? store->copy : store->file);
     if (!uri)
         return error_no_memory(err);
     const int flags = reads ? SQLITE_OPEN_READONLY : SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE;
@@ -70,7 +72,7 @@ static enum status open_database(struct store *store, struct error *err) {
         sqlite3_open_v2(uri, &store->db, flags | SQLITE_OPEN_URI | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_EXRESCODE, NULL);
     free(uri);
     if (code != SQLITE_OK)
-        return sql_fail(store->db, code, store->path, err);
+        return sqlite_fail(store->db, code, store->path, err);
     sqlite3_busy_timeout(store->db, BUSY_MS);
     /* Our files have no triggers and no views. A file from elsewhere may have some; these settings keep them from
      * running. The triggers of schema_follow are temporary ones of this connection; the settings do not concern them.
@@ -79,8 +81,8 @@ static enum status open_database(struct store *store, struct error *err) {
     sqlite3_db_config(store->db, SQLITE_DBCONFIG_ENABLE_TRIGGER, 0, NULL);
     sqlite3_db_config(store->db, SQLITE_DBCONFIG_ENABLE_VIEW, 0, NULL);
     sqlite3_db_config(store->db, SQLITE_DBCONFIG_ENABLE_FKEY, 1, NULL);
-    code = sql_add_functions(store->db);
-    return code == SQLITE_OK ? ST_OK : sql_fail(store->db, code, store->path, err);
+    code = sqlite_add_functions(store->db);
+    return code == SQLITE_OK ? ST_OK : sqlite_fail(store->db, code, store->path, err);
 }
 
 /* The cache: 64 MiB hold the pages that a batch of trials touches in a dataset of a million trials. The log: such a
@@ -218,7 +220,7 @@ static enum status open_locked(struct store *store, struct error *err) {
     status = open_for_writing(store, err);
     if (status && created) {
         close_database(store);
-        *store = (struct store){.path = store->path, .file = store->file, .lock = store->lock};
+        *store = (struct store){.engine = store->engine, .path = store->path, .file = store->file, .lock = store->lock};
         remove_files(store->file);
     }
     return status;
@@ -229,6 +231,7 @@ enum status store_open(const char *path, enum store_mode mode, struct store **ou
     if (!store)
         return error_no_memory(err);
     store->lock.fd = -1;
+    store->engine = &sqlite_engine;
     store->read_only = mode == STORE_READ_ONLY;
     store->path = strdup(path);
     enum status status = store->path ? resolve(path, &store->file, err) : error_no_memory(err);

@@ -1,7 +1,6 @@
 /* One row an operation; its id begins with the time, so that newer ones sort later. Cost: O(log n). */
 #include "dataset/operations.h"
 
-#include <sqlite3.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -46,7 +45,7 @@ enum status operation_begin(struct store *store, const char *kind, const char *t
     return status;
 }
 
-static enum status read_operation(sqlite3_stmt *stmt, struct arena *arena, void *element, struct error *err) {
+static enum status read_operation(struct sql_statement *stmt, struct arena *arena, void *element, struct error *err) {
     struct stored_operation *operation = element;
     const char *state;
     const char **const at[] = {&operation->id,      &operation->kind,   &operation->team,    &state,
@@ -67,7 +66,7 @@ static const char select_operation[] = "SELECT id, kind, team, state, request, r
 
 enum status operation_get(struct store *store, const char *id, struct arena *arena, struct stored_operation *out,
                           struct error *err) {
-    sqlite3_stmt *stmt;
+    struct sql_statement *stmt;
     void *rows;
     size_t n;
     enum status status = sql_start(store, select_operation, SQL_VALUES(sql_text(id)), &stmt, err);
@@ -121,7 +120,7 @@ static const char list_operations[] = "SELECT id, kind, team, state, request, re
 
 enum status operation_list(struct store *store, const struct operation_query *q, size_t limit, struct arena *arena,
                            size_t *n, struct stored_operation **out, struct error *err) {
-    sqlite3_stmt *stmt;
+    struct sql_statement *stmt;
     void *rows;
     enum status status = sql_start(store, list_operations,
                                    SQL_VALUES(sql_text(q->state ? words[*q->state] : NULL), sql_text(q->team),

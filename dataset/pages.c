@@ -2,7 +2,6 @@
  * a session. Cost: O(log n + page). */
 #include "dataset/pages.h"
 
-#include <sqlite3.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -58,13 +57,13 @@ struct object_row {
     int64_t row;
 };
 
-static enum status read_object(sqlite3_stmt *stmt, struct arena *arena, void *element, struct error *err) {
+static enum status read_object(struct sql_statement *stmt, struct arena *arena, void *element, struct error *err) {
     struct object_row *row = element;
-    const char *id = (const char *)sqlite3_column_text(stmt, 0);
+    const char *id = sql_column_text(stmt, 0);
     if (!id)
         return error_no_memory(err);
     snprintf(row->object.id.hex, sizeof row->object.id.hex, "%s", id);
-    row->row = sqlite3_column_int64(stmt, 3);
+    row->row = sql_column_integer(stmt, 3);
     enum status status = sql_copy_text(stmt, 1, arena, &row->object.name, err);
     return !status ? sql_copy_text(stmt, 2, arena, &row->object.created, err) : status;
 }
@@ -172,13 +171,13 @@ static char *describe_objects(const struct object_list *list, struct arena *aren
 static enum status take_page(struct store *store, struct select *select, sql_read_row *read, size_t size, size_t item,
                              size_t limit, struct arena *arena, size_t *n, void **out, const void **last,
                              struct error *err) {
-    sqlite3_stmt *stmt = NULL;
+    struct sql_statement *stmt = NULL;
     size_t found = 0;
     void *rows = NULL;
     enum status status = select_prepare(store, select, &stmt, err);
     if (!status)
         status = sql_collect(store, stmt, read, size, arena, &found, &rows, err);
-    sqlite3_finalize(stmt);
+    sql_finalize(stmt);
     select_release(select);
     if (status)
         return status;
@@ -223,9 +222,9 @@ struct session_row {
     int64_t row;
 };
 
-static enum status read_session(sqlite3_stmt *stmt, struct arena *arena, void *element, struct error *err) {
+static enum status read_session(struct sql_statement *stmt, struct arena *arena, void *element, struct error *err) {
     struct session_row *row = element;
-    row->row = sqlite3_column_int64(stmt, SESSION_ROW);
+    row->row = sql_column_integer(stmt, SESSION_ROW);
     return session_read(stmt, arena, &row->session, err);
 }
 

@@ -5,7 +5,6 @@
  * a trial, O(log) each. */
 #include "dataset/query.h"
 
-#include <sqlite3.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -269,29 +268,29 @@ static void text_places(struct record *r, const char **at[TEXTS]) {
 }
 
 /* Read the texts of a row, borrowed from the statement. NULL from a column that has a text means that memory is out. */
-static enum status read_texts(sqlite3_stmt *stmt, struct record *r, struct error *err) {
+static enum status read_texts(struct sql_statement *stmt, struct record *r, struct error *err) {
     const char **at[TEXTS];
     text_places(r, at);
     for (int i = 0; i < TEXTS; i++) {
-        *at[i] = (const char *)sqlite3_column_text(stmt, FIRST_TEXT + i);
-        if (!*at[i] && sqlite3_column_type(stmt, FIRST_TEXT + i) != SQLITE_NULL)
+        *at[i] = sql_column_text(stmt, FIRST_TEXT + i);
+        if (!*at[i] && !sql_column_is_null(stmt, FIRST_TEXT + i))
             return error_no_memory(err);
     }
     return ST_OK;
 }
 
-static enum status read_record(sqlite3_stmt *stmt, struct record *out, struct error *err) {
+static enum status read_record(struct sql_statement *stmt, struct record *out, struct error *err) {
     *out = (struct record){
-        .trial = sqlite3_column_int64(stmt, 0),
-        .number = (uint64_t)sqlite3_column_int64(stmt, 1),
-        .round = (uint64_t)sqlite3_column_int64(stmt, 2),
-        .seed = (uint64_t)sqlite3_column_int64(stmt, 3),
+        .trial = sql_column_integer(stmt, 0),
+        .number = (uint64_t)sql_column_integer(stmt, 1),
+        .round = (uint64_t)sql_column_integer(stmt, 2),
+        .seed = (uint64_t)sql_column_integer(stmt, 3),
         .predicted_us = sql_column_real(stmt, 4),
         .mean_us = sql_column_real(stmt, 5),
         .median_us = sql_column_real(stmt, 6),
         .low_us = sql_column_real(stmt, 7),
         .high_us = sql_column_real(stmt, 8),
-        .attempt = (uint64_t)sqlite3_column_int64(stmt, 9),
+        .attempt = (uint64_t)sql_column_integer(stmt, 9),
     };
     const enum status status = column_state(stmt, STATE, out->trial, &out->state, err);
     return !status ? read_texts(stmt, out, err) : status;
@@ -316,14 +315,14 @@ static const char list_iterations[] = "SELECT time_us, number"
                                       " ORDER BY number";
 
 static enum status read_times(struct store *store, int64_t trial, struct times *times, struct error *err) {
-    sqlite3_stmt *stmt;
+    struct sql_statement *stmt;
     bool row = true;
     times->n = 0;
     enum status status = sql_start(store, list_iterations, SQL_VALUES(sql_integer(trial)), &stmt, err);
     while (!status && row) {
         status = sql_next(store, stmt, &row, err);
         if (!status && row)
-            status = push_time(times, sqlite3_column_double(stmt, 0), err);
+            status = push_time(times, sql_column_real(stmt, 0), err);
     }
     return status;
 }
@@ -358,7 +357,7 @@ static const char strategy_name[] =
  * name that the record's own team sees. */
 static enum status read_name(struct store *store, const char *viewer, int64_t strategy, struct record *r,
                              struct name *name, struct error *err) {
-    sqlite3_stmt *stmt;
+    struct sql_statement *stmt;
     bool held;
     if (!viewer && !r->team) /* no viewer and no team: the name that the strategy came with */
         return ST_OK;
@@ -369,12 +368,12 @@ static enum status read_name(struct store *store, const char *viewer, int64_t st
         status = sql_next(store, stmt, &held, err);
     if (status || !held)
         return status;
-    const char *told = (const char *)sqlite3_column_text(stmt, 0);
-    if (!told && sqlite3_column_type(stmt, 0) != SQLITE_NULL)
+    const char *told = sql_column_text(stmt, 0);
+    if (!told && !sql_column_is_null(stmt, 0))
         status = error_no_memory(err);
     else
         status = told ? keep_name(name, told, strlen(told), err) : keep_name(name, r->strategy, ID_SHORT, err);
-    sqlite3_reset(stmt);
+    sql_reset(stmt);
     r->strategy_name = name->text;
     return status;
 }
@@ -392,7 +391,7 @@ struct walk {
     bool all;     /* the trials that lack the column of the order have been visited too */
 };
 
-static enum status visit_rows(struct walk *walk, sqlite3_stmt *stmt, struct error *err) {
+static enum status visit_rows(struct walk *walk, struct sql_statement *stmt, struct error *err) {
     struct record record;
     bool row = true;
     enum status status = ST_OK;
@@ -406,7 +405,7 @@ static enum status visit_rows(struct walk *walk, sqlite3_stmt *stmt, struct erro
         }
         status = read_record(stmt, &record, err);
         if (!status)
-            status = read_name(walk->store, walk->query->viewer, sqlite3_column_int64(stmt, STRATEGY_ROW), &record,
+            status = read_name(walk->store, walk->query->viewer, sql_column_integer(stmt, STRATEGY_ROW), &record,
                                &walk->name, err);
         if (!status && walk->query->iterations) {
             status = read_times(walk->store, record.trial, &walk->times, err);
@@ -439,15 +438,16 @@ enum { TRIED_FIRST = 4096, FEW = 64 };
 
 /* Visit the trials of the merge that the statement finds to fit. *rest: hardly any fits, so the walk ended behind
  * *last, and the trials after it are to be found in another way. */
-static enum status visit_merged(struct walk *walk, struct fastest *fastest, sqlite3_stmt *stmt, int parameter,
+static enum status visit_merged(struct walk *walk, struct fastest *fastest, struct sql_statement *stmt, int parameter,
                                 struct median_place *last, bool *rest, struct error *err) {
     const int64_t wanted = walk->left, skipped = (int64_t)walk->skip;
     struct median_place place;
     *rest = false;
     enum status status = fastest_next(fastest, &place, err);
     for (int64_t tried = 1; !status && place.trial && walk->left > 0 && !*rest; tried++) {
-        sqlite3_bind_int64(stmt, parameter, place.trial);
-        status = visit_rows(walk, stmt, err);
+        status = sql_bind_again(walk->store, stmt, (size_t)parameter, sql_integer(place.trial), err);
+        if (!status)
+            status = visit_rows(walk, stmt, err);
         const int64_t fitted = wanted - walk->left + skipped - (int64_t)walk->skip;
         *last = place;
         *rest = tried >= TRIED_FIRST && tried > FEW * fitted && walk->left > 0;
@@ -464,13 +464,13 @@ static int64_t limit_of(const struct walk *walk) {
 /* Trials in the way that SQLite thinks best; it sorts them where no index has the order. */
 static enum status walk_sorted(struct walk *walk, const struct cursor *cursor, bool missing, struct error *err) {
     struct select select = {0};
-    sqlite3_stmt *stmt = NULL;
+    struct sql_statement *stmt = NULL;
     enum status status = query_select(walk->store, &select, walk->query, cursor, missing, limit_of(walk), err);
     if (!status && !is_empty(&select, walk->query->order, missing))
         status = select_prepare(walk->store, &select, &stmt, err);
     if (!status && stmt)
         status = visit_rows(walk, stmt, err);
-    sqlite3_finalize(stmt);
+    sql_finalize(stmt);
     select_release(&select);
     return status;
 }
@@ -479,7 +479,7 @@ static enum status walk_sorted(struct walk *walk, const struct cursor *cursor, b
  * using an index with the median: that would read the table's rows in a scattered order. */
 static enum status walk_rest(struct walk *walk, const struct median_place *last, struct error *err) {
     struct select select = {0};
-    sqlite3_stmt *stmt = NULL;
+    struct sql_statement *stmt = NULL;
     const char *way = walk->query->descending ? " DESC" : "";
     select_add(&select, columns);
     enum status status = query_conditions(walk->store, &select, walk->query, err);
@@ -496,7 +496,7 @@ static enum status walk_rest(struct walk *walk, const struct median_place *last,
     if (!status)
         status = visit_rows(walk, stmt, err);
     walk->all = true;
-    sqlite3_finalize(stmt);
+    sql_finalize(stmt);
     select_release(&select);
     return status;
 }
@@ -504,7 +504,7 @@ static enum status walk_rest(struct walk *walk, const struct median_place *last,
 /* Measured trials by their median, where no index has this order. */
 static enum status walk_merged(struct walk *walk, const struct cursor *cursor, struct error *err) {
     struct select select = {0};
-    sqlite3_stmt *stmt = NULL;
+    struct sql_statement *stmt = NULL;
     struct fastest *fastest = NULL;
     struct median_place last = cursor ? (struct median_place){cursor->key, cursor->trial} : (struct median_place){0};
     bool rest = false;
@@ -518,7 +518,7 @@ static enum status walk_merged(struct walk *walk, const struct cursor *cursor, s
     if (!status)
         status = visit_merged(walk, fastest, stmt, (int)select.n, &last, &rest, err);
     fastest_free(fastest);
-    sqlite3_finalize(stmt);
+    sql_finalize(stmt);
     select_release(&select);
     return !status && rest ? walk_rest(walk, &last, err) : status;
 }
@@ -547,20 +547,14 @@ static enum status walk_all(struct walk *walk, const struct cursor *cursor, stru
     return status;
 }
 
-/* SQLite calls this every LOOK_AROUND instructions, about every 0.1 ms. */
-enum { LOOK_AROUND = 10000 };
-static int is_late(void *deadline_us) {
-    return clock_now_us() > *(const double *)deadline_us || work_check(NULL);
-}
-
 static enum status walk_in_time(struct walk *walk, const struct cursor *cursor, struct error *err) {
     const double patience_us = walk->query->patience_us;
-    double deadline_us = clock_now_us() + patience_us;
+    const double deadline_us = clock_now_us() + patience_us;
     if (!(patience_us > 0))
         return walk_all(walk, cursor, err);
-    sqlite3_progress_handler(walk->store->db, LOOK_AROUND, is_late, &deadline_us);
+    sql_hurry(walk->store, &deadline_us);
     enum status status = walk_all(walk, cursor, err);
-    sqlite3_progress_handler(walk->store->db, 0, NULL, NULL);
+    sql_hurry(walk->store, NULL);
     return status == ST_TIMEOUT && work_check(NULL) ? work_check(err) : status;
 }
 
@@ -588,7 +582,7 @@ enum status query_run(struct store *store, const struct query *query, query_visi
 
 enum status query_count(struct store *store, const struct query *query, uint64_t *out, struct error *err) {
     struct select select = {0};
-    sqlite3_stmt *stmt = NULL;
+    struct sql_statement *stmt = NULL;
     bool row, began;
     enum status status = store_begin_read(store, &began, err);
     if (status)
@@ -600,8 +594,8 @@ enum status query_count(struct store *store, const struct query *query, uint64_t
     if (!status)
         status = sql_next(store, stmt, &row, err);
     if (!status)
-        *out = (uint64_t)sqlite3_column_int64(stmt, 0);
-    sqlite3_finalize(stmt);
+        *out = (uint64_t)sql_column_integer(stmt, 0);
+    sql_finalize(stmt);
     select_release(&select);
     store_end_read(store, began);
     return status;

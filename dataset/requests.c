@@ -1,7 +1,6 @@
 /* Two tables, each row written once and forgotten by its age. Cost: O(log n) a request. */
 #include "dataset/requests.h"
 
-#include <sqlite3.h>
 #include <string.h>
 
 #include "base/clock.h"
@@ -9,23 +8,18 @@
 
 enum { TRIM_EVERY = 64, LARGE_BYTES = 64 << 10 };
 
-static enum status read_response(sqlite3_stmt *stmt, struct arena *arena, struct stored_response *out,
+static enum status read_response(struct sql_statement *stmt, struct arena *arena, struct stored_response *out,
                                  struct error *err) {
-    struct stored_response response = {.status = sqlite3_column_int(stmt, 1)};
+    struct stored_response response = {.status = (int)sql_column_integer(stmt, 1)};
     enum status status = sql_copy_text(stmt, 2, arena, &response.content_type, err);
     if (!status)
         status = sql_copy_text(stmt, 4, arena, &response.created, err);
     if (status)
         return status;
-    const void *body = sqlite3_column_blob(stmt, 3); /* NULL when it is empty */
-    response.length = (size_t)sqlite3_column_bytes(stmt, 3);
-    if (!body && sqlite3_errcode(sqlite3_db_handle(stmt)) == SQLITE_NOMEM)
-        return error_no_memory(err);
-    response.body = arena_copy(arena, body ? body : "", response.length);
-    if (!response.body)
-        return error_no_memory(err);
-    *out = response;
-    return ST_OK;
+    status = sql_copy_bytes(stmt, 3, arena, &response.length, &response.body, err);
+    if (!status)
+        *out = response;
+    return status;
 }
 
 /* An owner is "token@team". Rows that are older than this have the token alone, or the team alone where there was no
@@ -41,7 +35,7 @@ static const char select_response[] =
 enum status response_find(struct store *store, const char *token, const char *key, const char *fingerprint,
                           struct arena *arena, enum response_match *match, struct stored_response *out,
                           struct error *err) {
-    sqlite3_stmt *stmt;
+    struct sql_statement *stmt;
     bool row;
     enum status status =
         sql_first(store, select_response, SQL_VALUES(sql_text(token), sql_text(key)), &stmt, &row, err);
@@ -51,13 +45,13 @@ enum status response_find(struct store *store, const char *token, const char *ke
         *match = RESPONSE_NEW;
         return ST_OK;
     }
-    const char *stored = (const char *)sqlite3_column_text(stmt, 0);
+    const char *stored = sql_column_text(stmt, 0);
     const bool same = stored && !strcmp(stored, fingerprint);
     if (!stored)
         status = error_no_memory(err);
     else if (same)
         status = read_response(stmt, arena, out, err);
-    sqlite3_reset(stmt);
+    sql_reset(stmt);
     if (!status)
         *match = same ? RESPONSE_SAME : RESPONSE_OTHER;
     return status;
@@ -65,7 +59,8 @@ enum status response_find(struct store *store, const char *token, const char *ke
 
 static const char insert_response[] =
     "INSERT INTO idempotency (token, key, fingerprint, status, content_type, body, created)"
-    " VALUES (?, ?, ?, ?, ?, ?, ?)";
+    " VALUES (?, ?, ?, ?, ?, ?, ?)"
+    " RETURNING rowid";
 
 /* Counted from the newest, the first answer that is over the bound of number (?2) or of bytes (?3), and all older
  * ones. */
@@ -89,14 +84,15 @@ enum status response_put(struct store *store, const char *token, const char *key
     enum status status = store_begin(store, err);
     if (status)
         return status;
-    status = sql_run(store, insert_response,
-                     SQL_VALUES(sql_text(token), sql_text(key), sql_text(fingerprint), sql_integer(response->status),
-                                sql_text(response->content_type),
-                                sql_blob(response->length ? response->body : "", response->length), sql_text(now)),
-                     err);
+    int64_t number = 0;
+    status = sql_insert(store, insert_response,
+                        SQL_VALUES(sql_text(token), sql_text(key), sql_text(fingerprint), sql_integer(response->status),
+                                   sql_text(response->content_type),
+                                   sql_blob(response->length ? response->body : "", response->length), sql_text(now)),
+                        &number, err);
     /* Not after every answer, only after every TRIM_EVERY-th and after each large one: meanwhile the bound is passed by
      * little. */
-    if (!status && (sqlite3_last_insert_rowid(store->db) % TRIM_EVERY == 0 || response->length > LARGE_BYTES))
+    if (!status && (number % TRIM_EVERY == 0 || response->length > LARGE_BYTES))
         status =
             sql_run(store, trim_responses,
                     SQL_VALUES(sql_text(token), sql_integer(RESPONSES_MAX), sql_integer(RESPONSES_MAX_BYTES)), err);

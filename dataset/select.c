@@ -1,6 +1,5 @@
 /* Texts grow by doubling. An object's name is looked up first, because SQLite can walk an index in order for `model =
  * ?` but must sort for `model IN (SELECT ...)`. */
-#include <sqlite3.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -57,15 +56,16 @@ void select_release(struct select *select) {
     arena_release(&select->texts);
 }
 
-enum status select_prepare(struct store *store, const struct select *select, sqlite3_stmt **out, struct error *err) {
-    sqlite3_stmt *stmt = NULL;
+enum status select_prepare(struct store *store, const struct select *select, struct sql_statement **out,
+                           struct error *err) {
+    struct sql_statement *stmt = NULL;
     if (select->no_memory)
         return error_no_memory(err);
     enum status status = sql_prepare(store, select->sql, &stmt, err);
     if (!status)
         status = sql_bind(store, stmt, select->n, select->values, err);
     if (status) {
-        sqlite3_finalize(stmt);
+        sql_finalize(stmt);
         return status;
     }
     *out = stmt;
@@ -138,7 +138,7 @@ static void add_column(struct select *select, const char *column) {
 static enum status look_up(struct store *store, const char *viewer, enum store_kind kind, const char *word,
                            int64_t *first, unsigned *n, struct error *err) {
     struct select rows = {.viewer = viewer};
-    sqlite3_stmt *stmt = NULL;
+    struct sql_statement *stmt = NULL;
     bool row = true;
     select_add(&rows, "SELECT * FROM ");
     add_rows(&rows, kind, word, NULL);
@@ -149,9 +149,9 @@ static enum status look_up(struct store *store, const char *viewer, enum store_k
         if (status || !row)
             break;
         if (*n == 0)
-            *first = sqlite3_column_int64(stmt, 0);
+            *first = sql_column_integer(stmt, 0);
     }
-    sqlite3_finalize(stmt);
+    sql_finalize(stmt);
     select_release(&rows);
     return status;
 }

@@ -35,7 +35,7 @@ bool select_value(struct select *select, struct sql_value value); /* appends not
 void select_add_with(struct select *select, const char *text, struct sql_value value); /* ?N wherever it has an @ */
 void select_release(struct select *select);
 
-enum status select_prepare(struct store *store, const struct select *select, struct sqlite3_stmt **out,
+enum status select_prepare(struct store *store, const struct select *select, struct sql_statement **out,
                            struct error *err);
 
 /* A condition on `t.column`: it is an object by that name, or by the first digits of its id (PREFIX_MIN at least).

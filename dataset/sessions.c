@@ -1,5 +1,4 @@
 /* Sessions, and what a session that died left behind. */
-#include <sqlite3.h>
 #include <string.h>
 
 #include "base/clock.h"
@@ -84,7 +83,8 @@ enum status store_session_begin(struct store *store, const struct stored_session
                     NULL, err);
 }
 
-static enum status copy_texts(sqlite3_stmt *stmt, struct arena *arena, struct stored_session *out, struct error *err) {
+static enum status copy_texts(struct sql_statement *stmt, struct arena *arena, struct stored_session *out,
+                              struct error *err) {
     const char **const at[] = {&out->id,      &out->model, &out->cluster, NULL,          &out->budget,
                                &out->options, NULL,        &out->reason,  &out->started, &out->ended};
     enum status status = ST_OK;
@@ -104,7 +104,8 @@ static enum status parse_words(const char *state, const char *mode, struct store
     return ST_OK;
 }
 
-enum status session_read(sqlite3_stmt *stmt, struct arena *arena, struct stored_session *out, struct error *err) {
+enum status session_read(struct sql_statement *stmt, struct arena *arena, struct stored_session *out,
+                         struct error *err) {
     struct stored_session session = {0};
     enum status status = copy_texts(stmt, arena, &session, err);
     if (!status)
@@ -114,13 +115,12 @@ enum status session_read(sqlite3_stmt *stmt, struct arena *arena, struct stored_
     if (!status)
         status = sql_copy_text(stmt, 15, arena, &session.origin, err);
     if (!status)
-        status = parse_words((const char *)sqlite3_column_text(stmt, 6), (const char *)sqlite3_column_text(stmt, 14),
-                             &session, err);
+        status = parse_words(sql_column_text(stmt, 6), sql_column_text(stmt, 14), &session, err);
     if (status)
         return status;
-    session.seed = (uint64_t)sqlite3_column_int64(stmt, 3);
-    session.trials = (uint64_t)sqlite3_column_int64(stmt, 10);
-    session.complete = (uint64_t)sqlite3_column_int64(stmt, 11);
+    session.seed = (uint64_t)sql_column_integer(stmt, 3);
+    session.trials = (uint64_t)sql_column_integer(stmt, 10);
+    session.complete = (uint64_t)sql_column_integer(stmt, 11);
     *out = session;
     return ST_OK;
 }
@@ -130,7 +130,7 @@ static const char select_session[] = "SELECT " SESSION_COLUMNS " FROM sessions s
 
 enum status store_session_get(struct store *store, const char *id, struct arena *arena, struct stored_session *out,
                               struct error *err) {
-    sqlite3_stmt *stmt;
+    struct sql_statement *stmt;
     bool row;
     enum status status = sql_first(store, select_session, SQL_VALUES(sql_text(id)), &stmt, &row, err);
     if (status)
@@ -138,7 +138,7 @@ enum status store_session_get(struct store *store, const char *id, struct arena 
     if (!row)
         return no_session(store, id, err);
     status = session_read(stmt, arena, out, err);
-    sqlite3_reset(stmt);
+    sql_reset(stmt);
     return status;
 }
 
@@ -146,13 +146,13 @@ static const char list_sessions[] = "SELECT " SESSION_COLUMNS " FROM sessions s"
                                     " ORDER BY s.started DESC, s.rowid DESC"
                                     " LIMIT ? OFFSET ?";
 
-static enum status read_row(sqlite3_stmt *stmt, struct arena *arena, void *element, struct error *err) {
+static enum status read_row(struct sql_statement *stmt, struct arena *arena, void *element, struct error *err) {
     return session_read(stmt, arena, element, err);
 }
 
 enum status store_session_list(struct store *store, size_t offset, size_t limit, struct arena *arena, size_t *n,
                                struct stored_session **out, struct error *err) {
-    sqlite3_stmt *stmt;
+    struct sql_statement *stmt;
     void *rows;
     enum status status = sql_start(store, list_sessions,
                                    SQL_VALUES(sql_integer(sql_limit(limit)), sql_integer((int64_t)offset)), &stmt, err);
@@ -168,7 +168,7 @@ static const char count_sessions[] = "SELECT state, count(*)"
                                      " GROUP BY state";
 
 enum status store_session_counts(struct store *store, uint64_t counts[STORED_SESSION_STATE_COUNT], struct error *err) {
-    sqlite3_stmt *stmt;
+    struct sql_statement *stmt;
     uint64_t found[STORED_SESSION_STATE_COUNT] = {0};
     bool row = true;
     enum status status = sql_start(store, count_sessions, 0, NULL, &stmt, err);
@@ -177,9 +177,9 @@ enum status store_session_counts(struct store *store, uint64_t counts[STORED_SES
         status = sql_next(store, stmt, &row, err);
         if (status || !row)
             break;
-        const char *word = (const char *)sqlite3_column_text(stmt, 0);
+        const char *word = sql_column_text(stmt, 0);
         if (word && stored_session_state_parse(word, &state))
-            found[state] = (uint64_t)sqlite3_column_int64(stmt, 1);
+            found[state] = (uint64_t)sql_column_integer(stmt, 1);
     }
     if (!status)
         memcpy(counts, found, sizeof found);

@@ -1,5 +1,5 @@
-/* SQLite in the terms of this folder. Values are bound from arrays. Results become a status and one line that names the
- * file and says what to do.
+/* SQL in the terms of this folder, whatever the engine. Values are bound from arrays. Results become a status and one
+ * line that names the file and says what to do.
  *
  * A fixed statement is a text beside the function that runs it: `static const char insert_event[] = "INSERT ...";`. It
  * is prepared on first use and kept with the store, found again by the address of its text. So such a text must be
@@ -15,8 +15,7 @@
 #include "base/arena.h"
 #include "base/error.h"
 
-struct sqlite3;
-struct sqlite3_stmt;
+struct sql_statement;
 struct store;
 
 /* A value to bind. */
@@ -48,10 +47,10 @@ static inline struct sql_value sql_blob(const char *bytes, size_t n) {
 
 /* The statement of the static text `sql`, bound and ready for sql_next. The bound texts must live until it is reset. */
 enum status sql_start(struct store *store, const char *sql, size_t n, const struct sql_value *values,
-                      struct sqlite3_stmt **out, struct error *err);
+                      struct sql_statement **out, struct error *err);
 
 /* *row says whether there is one; after the last, and after a failure, the statement is reset. */
-enum status sql_next(struct store *store, struct sqlite3_stmt *stmt, bool *row, struct error *err);
+enum status sql_next(struct store *store, struct sql_statement *stmt, bool *row, struct error *err);
 
 /* A statement without rows, from start to end. */
 enum status sql_run(struct store *store, const char *sql, size_t n, const struct sql_value *values, struct error *err);
@@ -60,9 +59,14 @@ enum status sql_run(struct store *store, const char *sql, size_t n, const struct
 enum status sql_step(struct store *store, const char *sql, size_t n_values, const struct sql_value *values, uint64_t *n,
                      struct error *err);
 
+/* A statement "INSERT ... RETURNING" of at most one row; *row (may be NULL) is the first column, 0 where none was
+ * inserted. */
+enum status sql_insert(struct store *store, const char *sql, size_t n, const struct sql_value *values, int64_t *row,
+                       struct error *err);
+
 /* The first row of a statement. Where *row says that there is one, *out is at it until it is reset. */
 enum status sql_first(struct store *store, const char *sql, size_t n, const struct sql_value *values,
-                      struct sqlite3_stmt **out, bool *row, struct error *err);
+                      struct sql_statement **out, bool *row, struct error *err);
 
 /* The first column of a statement's first row; 0 where there is no row. */
 enum status sql_first_integer(struct store *store, const char *sql, size_t n, const struct sql_value *values,
@@ -73,10 +77,14 @@ void sql_forget(struct store *store);
 
 /* ---- others ---- */
 
-/* A statement of this call alone; finalize with sqlite3_finalize. */
-enum status sql_prepare(struct store *store, const char *sql, struct sqlite3_stmt **out, struct error *err);
-enum status sql_bind(struct store *store, struct sqlite3_stmt *stmt, size_t n, const struct sql_value *values,
+/* A statement of this call alone; finalize with sql_finalize. */
+enum status sql_prepare(struct store *store, const char *sql, struct sql_statement **out, struct error *err);
+enum status sql_bind(struct store *store, struct sql_statement *stmt, size_t n, const struct sql_value *values,
                      struct error *err);
+
+/* Value `i`, from 1, anew, of a statement that was reset; the others stay. */
+enum status sql_bind_again(struct store *store, struct sql_statement *stmt, size_t i, struct sql_value value,
+                           struct error *err);
 
 /* Run texts without results, one or several. */
 enum status sql_exec(struct store *store, const char *sql, struct error *err);
@@ -84,35 +92,41 @@ enum status sql_exec(struct store *store, const char *sql, struct error *err);
 /* ---- rows ---- */
 
 /* Rows of one statement, gathered into an array in an arena: `read` fills the zeroed element from the statement. */
-typedef enum status sql_read_row(struct sqlite3_stmt *stmt, struct arena *arena, void *element, struct error *err);
-enum status sql_collect(struct store *store, struct sqlite3_stmt *stmt, sql_read_row *read, size_t size,
+typedef enum status sql_read_row(struct sql_statement *stmt, struct arena *arena, void *element, struct error *err);
+enum status sql_collect(struct store *store, struct sql_statement *stmt, sql_read_row *read, size_t size,
                         struct arena *arena, size_t *n, void **out, struct error *err);
 
-/* Column `i`, copied; *out is NULL where the column is. */
-enum status sql_copy_text(struct sqlite3_stmt *stmt, int i, struct arena *arena, const char **out, struct error *err);
-double sql_column_real(struct sqlite3_stmt *stmt, int i); /* NaN where the column is NULL */
+/* After the last row that is wanted. */
+void sql_reset(struct sql_statement *stmt);
+void sql_finalize(struct sql_statement *stmt); /* NULL is allowed */
 
-/* How many rows the last statement changed. */
+/* Columns from 0. A text lives until the next row; it is NULL where the column is, and where memory is out. */
+int64_t sql_column_integer(struct sql_statement *stmt, int i); /* 0 where the column is NULL */
+double sql_column_real(struct sql_statement *stmt, int i);     /* NaN where the column is NULL */
+const char *sql_column_text(struct sql_statement *stmt, int i);
+const char *sql_column_bytes(struct sql_statement *stmt, int i, size_t *n);
+bool sql_column_is_null(struct sql_statement *stmt, int i);
+int sql_column_count(struct sql_statement *stmt);
+const char *sql_column_name(struct sql_statement *stmt, int i);
+
+/* Column `i`, copied; *out is NULL where the column is. Of bytes, *n is how many. */
+enum status sql_copy_text(struct sql_statement *stmt, int i, struct arena *arena, const char **out, struct error *err);
+enum status sql_copy_bytes(struct sql_statement *stmt, int i, struct arena *arena, size_t *n, const char **out,
+                           struct error *err);
+
+/* How many rows the last statement changed that changes any, and all statements of this connection. */
 int64_t sql_changes(const struct store *store);
+int64_t sql_total_changes(const struct store *store);
+
+/* Statements fail with ST_TIMEOUT from *deadline_us (base/clock.h) on, and where work_check fails; NULL: no more. */
+void sql_hurry(struct store *store, const double *deadline_us);
 
 /* How many rows a list may have: `limit`, 0 being all. */
 static inline int64_t sql_limit(size_t limit) {
     return limit && limit < INT64_MAX ? (int64_t)limit : INT64_MAX;
 }
 
-/* ---- the database ---- */
-
-/* The failure that `db` just met, as one line about the file `path`. `code` is SQLite's extended result. */
-enum status sql_fail(struct sqlite3 *db, int code, const char *path, struct error *err);
-
-/* What our statements call beside SQLite's own functions: shared_narrow (sharing.h), where NULL is no bound, and
- * reason_kept (validate_internal.h). Returns a result code of SQLite. */
-int sql_add_functions(struct sqlite3 *db);
-
 /* A text that a column of JSON may hold; `name` stands for it in messages. Fails: ST_INVALID. */
 enum status sql_check_json(const char *text, const char *name, struct error *err);
-
-/* "file:/the%20path?mode=ro" for the file of a read-only store, or any other; malloc'd, NULL when memory is out. */
-char *sql_uri(const char *file, bool immutable);
 
 #endif

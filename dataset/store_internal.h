@@ -8,14 +8,17 @@
 #include "dataset/sql_internal.h"
 #include "dataset/store.h"
 
+struct engine;
 struct kept_statement;
 struct remembered;
 
 struct store {
+    const struct engine *engine;
     struct sqlite3 *db;
-    char *path; /* as the caller wrote it, for messages */
-    char *file; /* absolute, without symbolic links */
-    char *copy; /* what is open in place of a file of an older schema; NULL: the file */
+    int64_t changes; /* how many rows the last statement changed */
+    char *path;      /* as the caller wrote it, for messages */
+    char *file;      /* absolute, without symbolic links */
+    char *copy;      /* what is open in place of a file of an older schema; NULL: the file */
     bool read_only, immutable;
     unsigned depth;   /* of write steps that are open */
     unsigned bare;    /* how many of these are inner ones without a savepoint: nothing was written before them */
@@ -55,14 +58,14 @@ enum status holding_put_at(struct store *store, enum store_kind kind, const char
                            const char *name, const char *shared, const char *created, struct error *err);
 
 /* A row of the columns id, name, created and, where it is asked for, content. */
-enum status object_read(struct sqlite3_stmt *stmt, bool with_content, struct arena *arena, struct stored_object *out,
+enum status object_read(struct sql_statement *stmt, bool with_content, struct arena *arena, struct stored_object *out,
                         struct error *err);
 
 /* The row that other tables know an object by, 0 when it is not here. */
 enum status object_row(struct store *store, enum store_kind kind, const char *id, int64_t *out, struct error *err);
 
 /* Column `i`, the state of `trial`. Fails: ST_INVALID. */
-enum status column_state(struct sqlite3_stmt *stmt, int i, int64_t trial, enum record_state *out, struct error *err);
+enum status column_state(struct sql_statement *stmt, int i, int64_t trial, enum record_state *out, struct error *err);
 
 /* A new trial's uid, 32 hex digits. Fails: ST_ENVIRONMENT. */
 enum { UID_ROOM = 33 };
@@ -79,7 +82,8 @@ enum status insert_iterations(struct store *store, int64_t trial, size_t n, cons
     " (SELECT count(*) FROM trials t WHERE t.session = s.id AND t.state = 'complete'),"                                \
     " s.team, s.shared, s.mode, s.origin"
 enum { SESSION_ROW = 16 };
-enum status session_read(struct sqlite3_stmt *stmt, struct arena *arena, struct stored_session *out, struct error *err);
+enum status session_read(struct sql_statement *stmt, struct arena *arena, struct stored_session *out,
+                         struct error *err);
 /* Returns ST_NOT_FOUND, with a message about the object. */
 enum status no_object(const struct store *store, enum store_kind kind, const char *id, struct error *err);
 const char *object_table(enum store_kind kind);

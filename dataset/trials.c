@@ -4,7 +4,6 @@
  * waiting when a lease runs out (leases.c). */
 #include <errno.h>
 #include <math.h>
-#include <sqlite3.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
@@ -68,7 +67,8 @@ static const char insert_trial[] =
     "         coalesce((SELECT row FROM strategies WHERE id = ?7), 0),"
     "         ?8, ?9, ?10, ?11, ?12, ?13, ?14,"
     "         coalesce(?15, (SELECT team FROM sessions WHERE id = ?2)),"
-    "         coalesce(?16, (SELECT shared FROM sessions WHERE id = ?2), '*'))";
+    "         coalesce(?16, (SELECT shared FROM sessions WHERE id = ?2), '*'))"
+    " RETURNING id";
 
 /* A trial that begins gives its team a name for its strategy: ?1 the trial, ?2 the name, ?3 now. Those that share the
  * trial see the strategy already (rule 4 of names_internal.h), so the holding itself is shared with nobody. */
@@ -81,16 +81,15 @@ static const char hold_strategy[] = "INSERT INTO holdings (kind, object, team, n
 static enum status insert(struct store *store, const struct new_trial *r, const char *uid, const char *now,
                           int64_t *trial, struct error *err) {
     const char *state = words[r->waiting ? RECORD_WAITING : RECORD_RUNNING];
-    enum status status = sql_run(
+    enum status status = sql_insert(
         store, insert_trial,
         SQL_VALUES(sql_text(uid), sql_text(r->session), sql_integer((int64_t)r->number), sql_integer((int64_t)r->round),
                    sql_text(r->model), sql_text(r->cluster), sql_text(r->strategy), sql_text(r->proposer),
                    sql_text(r->runner), sql_real(r->predicted_us), sql_integer((int64_t)r->seed), sql_text(state),
                    sql_text(now), sql_text(r->waiting ? NULL : now), sql_text(r->team), sql_text(r->shared)),
-        err);
+        trial, err);
     if (status)
         return status;
-    *trial = sqlite3_last_insert_rowid(store->db);
     status = audiences_add(store, *trial, *trial, err);
     if (status || !r->strategy_name)
         return status;
@@ -115,8 +114,8 @@ enum status store_trial_begin(struct store *store, const struct new_trial *reque
     return status;
 }
 
-enum status column_state(sqlite3_stmt *stmt, int i, int64_t trial, enum record_state *out, struct error *err) {
-    const char *word = (const char *)sqlite3_column_text(stmt, i);
+enum status column_state(struct sql_statement *stmt, int i, int64_t trial, enum record_state *out, struct error *err) {
+    const char *word = sql_column_text(stmt, i);
     if (!word)
         return error_no_memory(err);
     if (!record_state_parse(word, out))
@@ -129,7 +128,7 @@ static const char select_state[] = "SELECT state"
                                    " WHERE id = ?";
 
 static enum status read_state(struct store *store, int64_t trial, enum record_state *out, struct error *err) {
-    sqlite3_stmt *stmt;
+    struct sql_statement *stmt;
     bool row;
     enum status status = sql_first(store, select_state, SQL_VALUES(sql_integer(trial)), &stmt, &row, err);
     if (status)
@@ -137,7 +136,7 @@ static enum status read_state(struct store *store, int64_t trial, enum record_st
     if (!row)
         return error_at(err, ST_NOT_FOUND, store->path, "no trial %lld", (long long)trial);
     status = column_state(stmt, 0, trial, out, err);
-    sqlite3_reset(stmt);
+    sql_reset(stmt);
     return status;
 }
 

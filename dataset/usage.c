@@ -4,8 +4,6 @@
  */
 #include "dataset/usage.h"
 
-#include <sqlite3.h>
-
 #include "dataset/store_internal.h"
 
 static const char count_pages[] = "PRAGMA page_count";
@@ -22,13 +20,13 @@ enum status usage_mark(struct store *store, struct usage_mark *out, struct error
     if (!status)
         status = sql_first_integer(store, page_size, 0, NULL, &size, err);
     if (!status)
-        *out = (struct usage_mark){sqlite3_total_changes64(store->db), store->inserted - store->apart_rows,
+        *out = (struct usage_mark){sql_total_changes(store), store->inserted - store->apart_rows,
                                    (pages - unused) * size - store->apart_bytes};
     return status;
 }
 
 bool usage_changed(struct store *store, const struct usage_mark *since) {
-    return sqlite3_total_changes64(store->db) != since->changes;
+    return sql_total_changes(store) != since->changes;
 }
 
 static const char add_usage[] = "INSERT INTO usage (team, rows, bytes)"
@@ -51,26 +49,26 @@ static const char list_usage[] = "SELECT team, rows, bytes"
                                  " ORDER BY team";
 
 enum status usage_get(struct store *store, const char *team, struct usage *out, struct error *err) {
-    sqlite3_stmt *stmt;
+    struct sql_statement *stmt;
     bool row;
     enum status status = sql_first(store, list_usage, SQL_VALUES(sql_text(team)), &stmt, &row, err);
     if (status)
         return status;
-    *out = (struct usage){team, row ? sqlite3_column_int64(stmt, 1) : 0, row ? sqlite3_column_int64(stmt, 2) : 0};
-    sqlite3_reset(stmt);
+    *out = (struct usage){team, row ? sql_column_integer(stmt, 1) : 0, row ? sql_column_integer(stmt, 2) : 0};
+    sql_reset(stmt);
     return ST_OK;
 }
 
-static enum status read_usage(sqlite3_stmt *stmt, struct arena *arena, void *element, struct error *err) {
+static enum status read_usage(struct sql_statement *stmt, struct arena *arena, void *element, struct error *err) {
     struct usage *usage = element;
-    usage->rows = sqlite3_column_int64(stmt, 1);
-    usage->bytes = sqlite3_column_int64(stmt, 2);
+    usage->rows = sql_column_integer(stmt, 1);
+    usage->bytes = sql_column_integer(stmt, 2);
     return sql_copy_text(stmt, 0, arena, &usage->team, err);
 }
 
 enum status usage_list(struct store *store, const char *team, struct arena *arena, size_t *n, struct usage **out,
                        struct error *err) {
-    sqlite3_stmt *stmt;
+    struct sql_statement *stmt;
     void *rows;
     enum status status = sql_start(store, list_usage, SQL_VALUES(sql_text(team)), &stmt, err);
     if (!status)

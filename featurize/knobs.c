@@ -94,7 +94,7 @@ static void describe_messages(const struct survey *s, struct features *out) {
     const struct plan *plan = s->plan;
     double sizes = 0, scattered = 0;
     for (uint32_t m = 0; m < plan->n_messages; m++) {
-        if (plan->messages[m].half == HALF_gather) /* as plan->bytes, each gradient once */
+        if (!message_brings_gradients(&plan->messages[m])) /* as plan->bytes, each gradient once */
             continue;
         double bytes = (double)plan->messages[m].bytes;
         sizes += bytes * s->messages[m].log2_bytes;

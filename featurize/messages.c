@@ -80,7 +80,7 @@ static void place_messages(const struct survey *s, struct features *out) {
     for (uint32_t m = 0; m < plan->n_messages; m++) {
         const struct message *message = &plan->messages[m];
         double ready_us = s->messages[m].ready_us;
-        if (message->half == HALF_gather) /* its gradients are counted with the reduce-scatter */
+        if (!message_brings_gradients(message)) /* its gradients are counted with the reduce-scatter */
             continue;
         ready += (double)message->bytes * ready_us;
         first_us = fmin(first_us, ready_us);

@@ -66,7 +66,8 @@ static void price(struct survey *s, uint32_t m) {
     struct message_view *view = &s->messages[m];
     if (before && before->bytes == message->bytes && before->kind == message->kind &&
         before->algorithm == message->algorithm && before->half == message->half &&
-        before->encoder == message->encoder && before->unencoded_bytes == message->unencoded_bytes) {
+        before->encoder == message->encoder && before->unencoded_bytes == message->unencoded_bytes &&
+        before->ranks == message->ranks && before->stride == message->stride) {
         *view = view[-1];
     } else {
         view->log2_bytes = feature_log2((double)message->bytes);

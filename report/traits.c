@@ -124,13 +124,14 @@ static void write_served(const struct strategy *s, const struct plan *plan, char
     snprintf(out[TRAIT_SERVERS], TRAIT_ROOM, served ? "%u" : "none", served ? count_servers(plan) : 0);
     snprintf(out[TRAIT_SHARDED], TRAIT_ROOM, sharded ? "%u of %u" : "none", sharded, s->n_variables);
     snprintf(out[TRAIT_ENCODING], TRAIT_ROOM, "%s",
-             encodings == 1U << ENCODING_none   ? "as computed"
-             : encodings == 1U << ENCODING_f16  ? "16-bit floats"
-             : encodings == 1U << ENCODING_bf16 ? "bfloat16"
-             : encodings == 1U << ENCODING_int8 ? "8-bit integers in blocks"
-             : encodings == 1U << ENCODING_topk ? "the largest elements alone"
-             : encodings >> ENCODING_int8       ? "partly by encoders"
-                                                : "partly in 16 bits");
+             encodings == 1U << ENCODING_none       ? "as computed"
+             : encodings == 1U << ENCODING_f16      ? "16-bit floats"
+             : encodings == 1U << ENCODING_bf16     ? "bfloat16"
+             : encodings == 1U << ENCODING_int8     ? "8-bit integers in blocks"
+             : encodings == 1U << ENCODING_topk     ? "the largest elements alone"
+             : encodings == 1U << ENCODING_powersgd ? "products of thin matrices"
+             : encodings >> ENCODING_int8           ? "partly by encoders"
+                                                    : "partly in 16 bits");
 }
 
 /* A list of many nodes is cut. */

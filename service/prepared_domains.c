@@ -95,7 +95,6 @@ void prepared_domains_free(struct prepared_domains *d) {
 static enum status make_entry(struct model *model, struct cluster *cluster, struct entry **out, struct error *err) {
     struct entry *e = calloc(1, sizeof *e);
     struct cost cost;
-    struct bound bound;
     if (!e) {
         model_release(model);
         cluster_release(cluster);
@@ -109,17 +108,14 @@ static enum status make_entry(struct model *model, struct cluster *cluster, stru
     pthread_mutex_init(&e->mutex, NULL);
     enum status st = cost_init(&cost, &e->cluster, err);
     if (!st) {
-        for (uint32_t lossy = 0; lossy < LOSSINESS_COUNT && !st; lossy++) {
-            st = bound_iteration(&e->model, &cost, (enum lossiness)lossy, &bound, err);
-            e->domain.lossy_bound_us[lossy] = st ? 0 : bound.iteration_us;
-        }
+        st = bounds_find(&e->model, &cost, &e->domain.bounds, err);
         cost_release(&cost);
     }
     if (st) {
         free_entry(e);
         return st;
     }
-    e->domain.lower_bound_us = e->domain.lossy_bound_us[LOSSY_none];
+    e->domain.lower_bound_us = e->domain.bounds.us[false][LOSSY_none];
     e->bytes = arena_bytes(&e->model.arena) + arena_bytes(&e->cluster.arena);
     *out = e;
     return ST_OK;

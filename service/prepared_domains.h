@@ -11,6 +11,7 @@
 
 #include "base/error.h"
 #include "dataset/store.h"
+#include "simulator/bound.h"
 #include "strategy/cluster.h"
 #include "strategy/model.h"
 #include "tuner/predict/predictor.h"
@@ -19,7 +20,8 @@ struct prepared_domains; /* opaque */
 struct prepared_domain {
     const struct model *model;
     const struct cluster *cluster;
-    double lower_bound_us, lossy_bound_us[LOSSINESS_COUNT]; /* of strategies without encodings; by what may be lost */
+    double lower_bound_us; /* of strategies without encodings and replicas */
+    struct bounds bounds;  /* by what strategies may do */
 };
 
 /* Keep at most `most` domains that nobody uses. NULL when memory is out. */

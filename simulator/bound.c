@@ -5,6 +5,7 @@
 #include <math.h>
 #include <stdbool.h>
 
+#include "simulator/timeline.h"
 #include "strategy/exact/gradients.h"
 #include "strategy/exact/one_machine.h"
 
@@ -326,20 +327,30 @@ static enum status take_work(struct work *work, const struct model *model, const
     return status;
 }
 
+/* The least that replicas of shards of any size may take in place of all-reduces. */
+static struct cost with_replicas(const struct cost *cost) {
+    struct cost with = *cost;
+    with.limit_all_reduce_wire = cost->limit_replicas_wire;
+    with.limit_all_reduce_per_byte_us = cost->limit_replicas_per_byte_us;
+    with.limit_all_reduce_startup_us = cost->limit_replicas_startup_us;
+    return with;
+}
+
 enum status bound_of_micro_batches(const struct model *model, const struct cost *cost, enum lossiness lossy,
-                                   uint32_t micro_batches, struct bound *out, struct error *err) {
+                                   bool replicas, uint32_t micro_batches, struct bound *out, struct error *err) {
+    const struct cost with = replicas ? with_replicas(cost) : *cost;
     struct bound bound = {0};
     struct arena arena = {0};
     struct work work;
-    enum status status = take_work(&work, model, cost, lossy, &arena, err);
+    enum status status = take_work(&work, model, &with, lossy, &arena, err);
     if (!status) {
         const double pass_us = model->forward_us + model->backward_us;
         work.earlier_us = (micro_batches - 1) * pass_us;
         bound.compute_us = micro_batches * pass_us * cost->cluster->nodes[cost->slowest].compute_scale;
         if (cost->n_workers > 1)
-            bound_network(&work, cost, &bound);
+            bound_network(&work, &with, &bound);
         else
-            bound_one_node(&work, cost, &bound);
+            bound_one_node(&work, &with, &bound);
         bound.iteration_us = fmax(bound.compute_us, fmax(bound.volume_us, bound.windows_us));
         bound.barrier_us = fmax(bound.iteration_us, bound.barrier_windows_us);
         *out = bound;
@@ -350,5 +361,47 @@ enum status bound_of_micro_batches(const struct model *model, const struct cost 
 
 enum status bound_iteration(const struct model *model, const struct cost *cost, enum lossiness lossy, struct bound *out,
                             struct error *err) {
-    return bound_of_micro_batches(model, cost, lossy, 1, out, err);
+    return bound_of_micro_batches(model, cost, lossy, false, 1, out, err);
+}
+
+enum status bound_with_replicas(const struct model *model, const struct cost *cost, enum lossiness lossy,
+                                struct bound *out, struct error *err) {
+    return bound_of_micro_batches(model, cost, lossy, true, 1, out, err);
+}
+
+enum status bounds_find(const struct model *model, const struct cost *cost, struct bounds *out, struct error *err) {
+    struct bounds bounds = {.model = model, .cluster = cost->cluster};
+    struct bound bound;
+    enum status st = ST_OK;
+    for (uint32_t lossy = 0; lossy < LOSSINESS_COUNT && !st; lossy++) {
+        st = bound_iteration(model, cost, (enum lossiness)lossy, &bound, err);
+        bounds.us[false][lossy] = st ? 0 : bound.iteration_us;
+        if (!st)
+            st = bound_with_replicas(model, cost, (enum lossiness)lossy, &bound, err);
+        bounds.us[true][lossy] = st ? 0 : bound.iteration_us;
+    }
+    if (!st)
+        *out = bounds;
+    return st;
+}
+
+enum status bounds_of(const struct bounds *bounds, const struct prediction *prediction, double *us, struct error *err) {
+    struct cost cost;
+    struct bound bound;
+    *us = bounds->us[prediction->replicas][prediction->lossy];
+    if (prediction->micro_batches <= 1)
+        return ST_OK;
+    enum status st = cost_init(&cost, bounds->cluster, err);
+    if (st)
+        return st;
+    st = bound_of_micro_batches(bounds->model, &cost, prediction->lossy, prediction->replicas,
+                                prediction->micro_batches, &bound, err);
+    cost_release(&cost);
+    if (!st)
+        *us = bound.iteration_us;
+    return st;
+}
+
+bool bounds_is_plain(const struct prediction *prediction) {
+    return !prediction->replicas && prediction->lossy == LOSSY_none && prediction->micro_batches <= 1;
 }

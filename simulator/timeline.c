@@ -262,6 +262,8 @@ static void pace_traffic(struct timeline *tl, const struct chain *chain) {
     }
     for (uint32_t way = 0; way < (tl->two_way ? 2u : 1u); way++)
         network_set_capacity(&tl->network, tl->first_way + way, slowest * tl->all_reduce_unit, tl->now_us);
+    if (tl->inside)
+        network_set_capacity(&tl->network, tl->inside_way, slowest * tl->all_reduce_unit, tl->now_us);
     if (tl->n_servers == 0 && !tl->options->every_node && !tl->options->weather)
         return;
     set_nic(tl, chain->node);
@@ -447,7 +449,7 @@ static double in_node_us(const struct timeline *tl, const struct chain *chain, u
 
 double timeline_launch_us(const struct timeline *tl, const struct chain *chain, const struct message *message) {
     double work = tl->cost->runtime.message_us;
-    if (message->half != HALF_gather) /* of what is gathered each device's part lies in the message already */
+    if (message_brings_gradients(message)) /* else each device's part lies in the message already */
         work += pack_us(tl, message, false);
     if (sums_in_node(message, chain))
         work += in_node_us(tl, chain, message->bytes) +
@@ -465,13 +467,16 @@ static double occupy_launcher(struct timeline *tl, struct chain *chain, const st
 struct all_reduce_cost timeline_message_cost(struct timeline *tl, const struct message *message) {
     if (message->bytes != tl->last_bytes || message->algorithm != tl->last_algorithm ||
         message->half != tl->last_half || message->encoder != tl->last_encoder ||
-        message->unencoded_bytes != tl->last_unencoded) {
+        message->unencoded_bytes != tl->last_unencoded || message->ranks != tl->last_ranks ||
+        message->stride != tl->last_stride) {
         tl->last_cost = cost_all_reduce(tl->cost, message);
         tl->last_bytes = message->bytes;
         tl->last_algorithm = message->algorithm;
         tl->last_half = message->half;
         tl->last_encoder = message->encoder;
         tl->last_unencoded = message->unencoded_bytes;
+        tl->last_ranks = message->ranks;
+        tl->last_stride = message->stride;
     }
     return tl->last_cost;
 }
@@ -486,22 +491,27 @@ static void begin_all_reduce(struct timeline *tl, uint32_t m) {
     timer_push(tl, timer);
 }
 
+static struct line *line_of(struct timeline *tl, uint32_t m) {
+    return &tl->lines[message_is_of_replicas(&tl->plan->messages[m])];
+}
+
 static void line_up(struct timeline *tl, uint32_t m) {
-    if (tl->under_way)
-        tl->line[(tl->line_first + tl->in_line++) % tl->plan->n_messages] = m;
+    struct line *line = line_of(tl, m);
+    if (line->under_way)
+        line->messages[(line->first + line->n++) % tl->plan->n_messages] = m;
     else
         begin_all_reduce(tl, m);
-    tl->under_way = true;
+    line->under_way = true;
 }
 
 /* The one under way has ended. */
-static void begin_next_in_line(struct timeline *tl) {
-    tl->under_way = tl->in_line > 0;
-    if (!tl->under_way)
+static void begin_next_in_line(struct timeline *tl, struct line *line) {
+    line->under_way = line->n > 0;
+    if (!line->under_way)
         return;
-    const uint32_t m = tl->line[tl->line_first];
-    tl->line_first = (tl->line_first + 1) % tl->plan->n_messages;
-    tl->in_line--;
+    const uint32_t m = line->messages[line->first];
+    line->first = (line->first + 1) % tl->plan->n_messages;
+    line->n--;
     begin_all_reduce(tl, m);
 }
 
@@ -552,7 +562,7 @@ static void serve_queue(struct timeline *tl, uint32_t c) {
             !fits(tl, &chain->in_flight, plan->messages[m].bytes))
             return;
         ready_set_remove(&chain->ready, m);
-        chain->next = m + 1 < plan->n_messages ? m + 1 : 0;
+        chain->next = m + 1 < plan->n_messages - plan->n_replicas ? m + 1 : 0;
         launch(tl, c, m);
     }
 }
@@ -603,20 +613,31 @@ static uint32_t copies_of(const struct message *message, const struct chain *cha
     return message->local_reduction ? 1 : chain->devices;
 }
 
+/* The replicas of each part go on, whatever else is in flight. */
+static void begin_replicas(struct timeline *tl, uint32_t m) {
+    tl->active += tl->n_chains;
+    for (uint32_t c = 0; c < tl->n_chains; c++)
+        join(tl, c, m, tl->now_us);
+}
+
 static void all_reduce_done(struct timeline *tl, uint32_t m, double began_us) {
     const struct message *message = &tl->plan->messages[m];
-    /* Of a reduce-scatter each device keeps its part where it lies. */
-    double usable = tl->now_us + (message->half == HALF_scatter ? 0 : pack_us(tl, message, true));
+    /* Of a reduce-scatter each device keeps its part where it lies, and so of what replicas add. */
+    const bool stays = message->half == HALF_scatter || message_is_of_replicas(message);
+    double usable = tl->now_us + (stays ? 0 : pack_us(tl, message, true));
     emit(tl, INTERVAL_ALL_REDUCE, UINT32_MAX, m, began_us, tl->now_us);
     tl->begin_us[m] = 0;
     if (tl->cost->in_order)
-        begin_next_in_line(tl);
+        begin_next_in_line(tl, line_of(tl, m));
     tl->active -= tl->coordinated ? 1 : tl->n_chains;
     for (uint32_t c = 0; c < tl->n_chains; c++) {
-        return_credit(&tl->chains[c], message->bytes);
+        if (!message_is_of_replicas(message))
+            return_credit(&tl->chains[c], message->bytes);
         if (!message_is_first_half(message))
             open_gate(tl, c, m, usable);
     }
+    if (message->replicas > 0)
+        begin_replicas(tl, message->replicas);
     if (message_is_first_half(message))
         ready_everywhere(tl, message->other);
 }
@@ -690,7 +711,8 @@ static void send_all_reduce(struct timeline *tl, uint32_t m, uint32_t way, enum 
         struct all_reduce_cost cost = timeline_message_cost(tl, &tl->plan->messages[m]);
         hold_us = way == 2 ? cost.back_us : cost.hold_us;
     }
-    uint32_t class = tl->all_reduce_class + (kind == TIMER_TREE_ANSWER ? 3 - way : way);
+    const bool inside = tl->inside && cost_stays_in_nodes(tl->cost, &tl->plan->messages[m]);
+    uint32_t class = inside ? tl->inside_class : tl->all_reduce_class + (kind == TIMER_TREE_ANSWER ? 3 - way : way);
     struct transfer transfer = {
         .began_us = began_us, .message = m, .chain = (uint16_t)way, .kind = (uint16_t)kind, .weight = 1};
     network_add(&tl->network, class, hold_us * tl->all_reduce_unit, transfer, tl->now_us);
@@ -977,6 +999,7 @@ static void predict(const struct timeline *tl, double compute_us, struct predict
                                .passes = tl->rounds,
                                .events = events(tl),
                                .lossy = plan->lossy,
+                               .replicas = plan->n_replicas > 0,
                                .converged = tl->converged};
     if (tl->iteration_us > 0)
         out->samples_per_s = plan_samples(plan) / tl->iteration_us * 1e6;

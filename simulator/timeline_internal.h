@@ -89,6 +89,15 @@ struct chain {
     bool pulls_dirty;
 };
 
+/* All-reduces behind the one under way, as a ring of n_messages. */
+struct line {
+    uint32_t *messages;
+    uint32_t first, n;
+    bool under_way;
+};
+
+enum { LINES = 2 };
+
 /* A push that has come to its server, `copies` gradients of the message in one. */
 struct arrival {
     uint32_t message, copies;
@@ -118,11 +127,9 @@ struct timeline {
     uint64_t *words;
     uint32_t *n_ready, *joined; /* by message: chains that have it ready / joined or pushed it */
     double *begin_us;           /* by message: latest join of an all-reduce */
-    uint32_t *line;             /* ring of n_messages: all-reduces behind the one under way, where they go in order */
-    uint32_t line_first, in_line;
-    bool under_way;        /* an all-reduce, where they go in order */
-    double *server_us;     /* by node: when its summing processor is free */
-    double *reduced, *raw; /* by node, of timeline_load_us: bytes served there, a copy a node or a device */
+    struct line lines[LINES];   /* where all-reduces go in order; those among replicas have a line of their own */
+    double *server_us;          /* by node: when its summing processor is free */
+    double *reduced, *raw;      /* by node, of timeline_load_us: bytes served there, a copy a node or a device */
 
     struct timer *timers; /* heap */
     size_t n_timers;
@@ -145,7 +152,9 @@ struct timeline {
     double all_reduce_unit;    /* amount of one microsecond of transfer */
     bool two_way;              /* some all-reduce may have two parts */
     uint32_t first_way;        /* resource of all-reduces; with two_way, the next is that of the way back */
-    bool spends;               /* some port had saved less when this iteration began than when the last one did */
+    bool inside;               /* some messages never leave their nodes: they have a class and a resource */
+    uint32_t inside_class, inside_way;
+    bool spends; /* some port had saved less when this iteration began than when the last one did */
 
     struct arrival *arrived; /* pushes of this instant */
     size_t n_arrived;
@@ -166,6 +175,7 @@ struct timeline {
     enum half last_half;
     enum encoding last_encoder;
     uint64_t last_unencoded;
+    uint32_t last_ranks, last_stride;
 };
 
 /* Whether a chain's pulls from a server are in one class with the pushes of the server's node, where the two nodes both

@@ -29,6 +29,14 @@ static bool goes_two_ways(const struct plan *plan, const struct cost *cost) {
     return false;
 }
 
+/* Whether some messages move within groups that lie in one node each. */
+static bool any_inside(const struct plan *plan, const struct cost *cost) {
+    bool any = false;
+    for (uint32_t m = 0; m < plan->n_messages && !any; m++)
+        any = cost_stays_in_nodes(cost, &plan->messages[m]);
+    return any;
+}
+
 static bool is_alike(const struct node *a, const struct node *b) {
     return a->devices == b->devices && a->nic_gbit_per_s == b->nic_gbit_per_s &&
            a->nic_latency_us == b->nic_latency_us && a->device_link_gbyte_per_s == b->device_link_gbyte_per_s &&
@@ -143,6 +151,12 @@ static enum status sizes_of(const struct plan *plan, const struct cost *cost, co
         s.classes++;
         s.transfers += s.messages;
     }
+    if (any_inside(plan, cost)) {
+        s.classes++;
+        s.resources++;
+        s.uses++;
+        s.transfers += s.messages;
+    }
     *out = s;
     return ST_OK;
 }
@@ -172,7 +186,8 @@ static struct sizes joined_sizes(const struct sizes *a, const struct sizes *b) {
 static bool take_compute(struct timeline *tl, const struct sizes *s) {
     return TAKE(tl->chains, s->chains) && TAKE(tl->left, s->chains * s->steps) &&
            TAKE(tl->opened_us, s->chains * s->steps) && TAKE(tl->words, s->words) && TAKE(tl->n_ready, s->messages) &&
-           TAKE(tl->joined, s->messages) && TAKE(tl->begin_us, s->messages) && TAKE(tl->line, s->messages) &&
+           TAKE(tl->joined, s->messages) && TAKE(tl->begin_us, s->messages) &&
+           TAKE(tl->lines[0].messages, s->messages) && TAKE(tl->lines[1].messages, s->messages) &&
            TAKE(tl->server_us, s->nodes) && TAKE(tl->weather.gbit_per_s, s->nodes * WEATHER_NUMBERS) &&
            TAKE(tl->reduced, s->nodes) && TAKE(tl->raw, s->nodes) && TAKE(tl->timers, s->timers) &&
            TAKE(tl->arrived, s->timers);
@@ -426,6 +441,17 @@ static void add_all_reduce_classes(struct timeline *tl, uint32_t at, bool nics, 
     }
 }
 
+/* What stays in nodes leaves NICs to others. Behind all other classes. */
+static void add_inside_class(struct timeline *tl) {
+    const uint32_t class = tl->flows.n_classes;
+    if (!tl->inside)
+        return;
+    tl->inside_class = class;
+    tl->inside_way = add_resource(tl, tl->all_reduce_unit);
+    tl->first_use[class + 1] = add_use(tl, tl->first_use[class], tl->inside_way, 1);
+    tl->flows.n_classes++;
+}
+
 static void init_flows(struct timeline *tl) {
     uint32_t at = 0;
     double narrowest = tl->cost->narrowest_bytes_per_us;
@@ -475,7 +501,8 @@ static void share_out_heaps(struct timeline *tl) {
     for (uint32_t k = 0; k < tl->flows.n_classes; k++) {
         bool served = k < tl->all_reduce_class;
         classes[k].heap = heap;
-        classes[k].connection = tl->cost->connected && k != tl->all_reduce_class;
+        classes[k].connection =
+            tl->cost->connected && k != tl->all_reduce_class && !(tl->inside && k == tl->inside_class);
         heap += served ? most_at_once(tl, k) : all_reduces;
     }
     if (tl->interferes) {
@@ -489,6 +516,7 @@ static void init_network(struct timeline *tl, bool all) {
     struct network *net = &tl->network;
     struct flows *flows = &tl->flows;
     tl->two_way = goes_two_ways(tl->plan, tl->cost);
+    tl->inside = any_inside(tl->plan, tl->cost);
     tl->n_servers = tl->all_reduce_class = net->n_ports = 0;
     net->burst = tl->cost->burst_bytes;
     flows->n_resources = 0;
@@ -499,7 +527,8 @@ static void init_network(struct timeline *tl, bool all) {
         init_flows(tl);
     else
         init_all_reduces_alone(tl);
-    net->flows = all || net->burst > 0 ? flows : NULL;
+    add_inside_class(tl);
+    net->flows = all || net->burst > 0 || tl->inside ? flows : NULL;
     if (net->flows)
         flows_clear(flows);
     net->n_classes = flows->n_classes + tl->interferes;
@@ -528,8 +557,8 @@ enum status timeline_prepare(struct timeline *tl, const struct plan *plan, const
     memset(tl->begin_us, 0, plan->n_messages * sizeof *tl->begin_us);
     memset(tl->server_us, 0, cost->cluster->n_nodes * sizeof *tl->server_us);
     tl->n_timers = tl->n_arrived = 0;
-    tl->line_first = tl->in_line = 0;
-    tl->under_way = false;
+    for (int i = 0; i < LINES; i++)
+        tl->lines[i] = (struct line){.messages = tl->lines[i].messages};
     tl->timers_set = 0;
     tl->now_us = tl->busy_us = tl->queue_us = tl->mean_us = tl->squares = 0;
     tl->queued = 0;

@@ -9,7 +9,6 @@
 #include "base/grow.h"
 #include "base/work.h"
 #include "simulator/updates_internal.h"
-#include "strategy/cost/transport.h"
 #include "strategy/updates/replicate.h"
 
 enum { MOST_ENDED = 50, MOST_STEPS_AT_ONE_TIME = 1000000 };
@@ -591,7 +590,7 @@ static enum status set_out(struct updates *u, struct error *err) {
         return error_no_memory(err);
     for (uint32_t p = 0; p < cluster->n_nodes * DIRECTION_COUNT; p++)
         u->reported_rates[p] = u->cost->nic_bytes_per_us[p / DIRECTION_COUNT];
-    const double spread = transport_of(cluster) == TRANSPORT_ideal ? 1 : WIRE_SPREAD_OF_CONNECTIONS;
+    const double spread = cluster_transport(cluster) == TRANSPORT_ideal ? 1 : WIRE_SPREAD_OF_CONNECTIONS;
     enum status st = wire_init(&u->wire, cluster->n_nodes, !u->consistency->scheduled, spread, u->reported_rates,
                                u->cost->device_link_bytes_per_us, err);
     u->weather.cluster = u->reported.cluster = cluster;

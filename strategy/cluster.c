@@ -35,6 +35,15 @@ const char *transport_name(enum transport transport) {
     return transport_words[transport];
 }
 
+enum transport cluster_transport(const struct cluster *cluster) {
+    if (cluster->transport != TRANSPORT_by_device)
+        return cluster->transport;
+    for (uint32_t i = 0; i < cluster->n_nodes; i++)
+        if (cluster->nodes[i].devices > 0 && strcmp(cluster->nodes[i].device, "cpu") != 0)
+            return TRANSPORT_nccl;
+    return TRANSPORT_mpi;
+}
+
 static enum status read_node(const struct json_at *at, struct arena *arena, struct node *out, uint64_t *count,
                              struct error *err) {
     static const char *const known[] = {"name",
@@ -254,7 +263,8 @@ static enum status read_measurement(const struct json_at *at, struct measurement
     if (!st && algorithm >= ALL_REDUCE_COUNT)
         st = json_fail(at, err, "%s is no all-reduce; its cost follows from the ring's", algorithm_words[algorithm]);
     if (!st)
-        st = json_get_integer(at, "devices", operation == OPERATION_all_reduce ? JSON_REQUIRED : JSON_OPTIONAL, 1,
+        st = json_get_integer(at, "devices",
+                              operation_is_one_way((enum operation)operation) ? JSON_OPTIONAL : JSON_REQUIRED, 1,
                               CLUSTER_MAX_NODES * CLUSTER_MAX_DEVICES_PER_NODE, &devices, err);
     if (!st)
         st = json_get_integer(at, "bytes", JSON_REQUIRED, 1, UINT64_C(1) << 48, &out->bytes, err);
@@ -297,17 +307,10 @@ static enum status read_measurements(struct cluster *cluster, const struct json_
 }
 
 static enum status read_runtime(struct cluster *cluster, const struct json_at *root, struct error *err) {
-    static const char *const known[] = {"message_us",
-                                        "coordination_us",
-                                        "push_us",
-                                        "copy_gbyte_per_s",
-                                        "sum_gbyte_per_s",
-                                        "encode_gbyte_per_s",
-                                        "int8_gbyte_per_s",
-                                        "topk_gbyte_per_s",
-                                        "goodput",
-                                        "eager_bytes",
-                                        NULL};
+    static const char *const known[] = {"message_us",       "coordination_us",  "push_us",
+                                        "copy_gbyte_per_s", "sum_gbyte_per_s",  "encode_gbyte_per_s",
+                                        "int8_gbyte_per_s", "topk_gbyte_per_s", "powersgd_gbyte_per_s",
+                                        "goodput",          "eager_bytes",      NULL};
     struct runtime *out = &cluster->runtime;
     struct json_at at;
     out->goodput = 1;
@@ -330,6 +333,8 @@ static enum status read_runtime(struct cluster *cluster, const struct json_at *r
         st = json_get_number(&at, "int8_gbyte_per_s", JSON_OPTIONAL, 0, MAX_RATE, &out->int8_gbyte_per_s, err);
     if (!st)
         st = json_get_number(&at, "topk_gbyte_per_s", JSON_OPTIONAL, 0, MAX_RATE, &out->topk_gbyte_per_s, err);
+    if (!st)
+        st = json_get_number(&at, "powersgd_gbyte_per_s", JSON_OPTIONAL, 0, MAX_RATE, &out->powersgd_gbyte_per_s, err);
     if (!st)
         st = json_get_number(&at, "goodput", JSON_OPTIONAL, 1e-3, 1, &out->goodput, err);
     if (!st)
@@ -509,6 +514,8 @@ static bool write_runtime(const struct runtime *runtime, cJSON *object) {
             cJSON_AddNumberToObject(object, "int8_gbyte_per_s", runtime->int8_gbyte_per_s)) &&
            (runtime->topk_gbyte_per_s == 0 ||
             cJSON_AddNumberToObject(object, "topk_gbyte_per_s", runtime->topk_gbyte_per_s)) &&
+           (runtime->powersgd_gbyte_per_s == 0 ||
+            cJSON_AddNumberToObject(object, "powersgd_gbyte_per_s", runtime->powersgd_gbyte_per_s)) &&
            cJSON_AddNumberToObject(object, "goodput", runtime->goodput) &&
            (runtime->eager_bytes == 0 || cJSON_AddNumberToObject(object, "eager_bytes", runtime->eager_bytes));
 }

@@ -26,11 +26,11 @@
  *   "collectives"    {"all_reduce": {"startup_us": a, "per_byte_ns": b}}: every all-reduce takes a + b * bytes / 1000
  *                    microseconds, whatever the algorithm; default: measurements, and formulas where there are none
  *   "measurements"   an array of times that were measured; default none:
- *     "operation"      all_reduce, push or pull
+ *     "operation"      all_reduce, push, pull, or half of a ring: reduce_scatter or all_gather
  *     "algorithm"      of an all_reduce: auto (default), ring, tree, double_tree, recursive_doubling, halving_doubling
  *                      or hierarchical
- *     "devices"        how many took part; required of an all_reduce, else 2
- *     "bytes"          of the message, on each device
+ *     "devices"        how many took part; required of all but push and pull, else 2
+ *     "bytes"          of the message, on each device; of a half, what all devices have together
  *     "time_us"        microseconds
  *     "low_us", "high_us"  the interval around it that the repeats allow; default: not known
  *   "runtime"        costs that no link figure shows; `syncopate bench` measures them. What is left out, or 0 (of
@@ -43,6 +43,7 @@
  *     "encode_gbyte_per_s" converting a gradient to the element type that it travels in, or back: bytes before encoding
  *     "int8_gbyte_per_s" encoding a gradient as int8 in blocks, or decoding it: bytes before encoding
  *     "topk_gbyte_per_s" taking the largest elements out of a gradient: bytes before encoding
+ *     "powersgd_gbyte_per_s" all three passes of powersgd of rank 2 over a gradient: bytes before encoding
  *     "goodput"          the part of the NIC's rate that a flow's bytes get, at most 1
  *     "eager_bytes"      how large a message is sent before its receiver answers. A larger one waits for the answer
  *                        to its request. The answer to a push also returns the push's credit. Where it is not known,
@@ -96,8 +97,9 @@ enum algorithm {
 };
 
 /* X(name): what a measurement timed. all_reduce: bytes per device, `devices` of them. push, pull: one message of
- * `bytes` between one worker and one server on different nodes. */
-#define OPERATION_TABLE(X) X(all_reduce) X(push) X(pull)
+ * `bytes` between one worker and one server on different nodes. reduce_scatter, all_gather: half of a ring all-reduce
+ * of `bytes`; each of the devices ends, or begins, with a part of them. */
+#define OPERATION_TABLE(X) X(all_reduce) X(push) X(pull) X(reduce_scatter) X(all_gather)
 
 enum operation {
 #define X(name) OPERATION_##name,
@@ -114,7 +116,7 @@ enum transport {
     TRANSPORT_TABLE(X)
 #undef X
         TRANSPORT_COUNT,
-    TRANSPORT_by_device = TRANSPORT_COUNT /* the description names none: strategy/cost/transport.h has the default */
+    TRANSPORT_by_device = TRANSPORT_COUNT /* the description names none: cluster_transport has the default */
 };
 
 enum { CLUSTER_MAX_NODES = 16384, CLUSTER_MAX_DEVICES_PER_NODE = 64 };
@@ -135,9 +137,14 @@ struct link {
     double gbit_per_s;
 };
 
+/* Of one worker and one server; all other operations are of all devices. */
+static inline bool operation_is_one_way(enum operation operation) {
+    return operation == OPERATION_push || operation == OPERATION_pull;
+}
+
 struct measurement {
     enum operation operation;
-    enum algorithm algorithm; /* ALGORITHM_auto for push and pull */
+    enum algorithm algorithm; /* ALGORITHM_auto for all but all_reduce */
     uint32_t devices;
     uint64_t bytes;
     double time_us, low_us, high_us; /* 0, 0: no interval */
@@ -145,7 +152,7 @@ struct measurement {
 
 struct runtime {
     double message_us, coordination_us, push_us, copy_gbyte_per_s, sum_gbyte_per_s, encode_gbyte_per_s,
-        int8_gbyte_per_s, topk_gbyte_per_s, goodput, eager_bytes;
+        int8_gbyte_per_s, topk_gbyte_per_s, powersgd_gbyte_per_s, goodput, eager_bytes;
 };
 
 /* What computing and a message keep of their speeds while they overlap, and what a startup keeps beside bytes of other
@@ -224,6 +231,9 @@ struct cluster {
 const char *algorithm_name(enum algorithm algorithm);
 const char *operation_name(enum operation operation);
 const char *transport_name(enum transport transport); /* not of TRANSPORT_by_device */
+
+/* The transport that the description names, else `mpi` where every device is a "cpu", else `nccl`. */
+enum transport cluster_transport(const struct cluster *cluster);
 
 enum status cluster_read(const cJSON *json, const char *name, struct cluster *out, struct error *err);
 enum status cluster_read_file(const char *path, struct cluster *out, struct error *err);

@@ -12,6 +12,7 @@ static const char *const words[] = {ENCODING_TABLE(X) NULL};
 static const struct encoder_figure figures[ENCODING_COUNT] = {
     [ENCODING_int8] = {"block_size", 8, 65536, 256, true},
     [ENCODING_topk] = {"part", 1e-6, 0.5, 0.01, false},
+    [ENCODING_powersgd] = {"rank", 1, 256, 1, true},
 };
 
 const struct encoder_figure *encoder_figure(enum encoding encoding) {
@@ -23,9 +24,26 @@ const char *encoder_text(enum encoding encoding, double figure, char *out, size_
         snprintf(out, size, "int8 in blocks of %.0f", figure);
     else if (encoding == ENCODING_topk)
         snprintf(out, size, "topk of %.4g%%", 100 * figure);
+    else if (encoding == ENCODING_powersgd)
+        snprintf(out, size, "powersgd of rank %.0f", figure);
     else
         snprintf(out, size, "%s", encoding_name(encoding));
     return out;
+}
+
+struct encoder_matrix encoder_matrix(const struct variable *v) {
+    if (v->rank < 2)
+        return (struct encoder_matrix){v->elements, 0};
+    return (struct encoder_matrix){v->shape[0], v->elements / v->shape[0]};
+}
+
+uint64_t encoder_first_elements(const struct variable *variable, double rank) {
+    const struct encoder_matrix matrix = encoder_matrix(variable);
+    return matrix.columns ? matrix.rows * (uint64_t)rank : variable->elements;
+}
+
+uint64_t encoder_second_elements(const struct variable *variable, double rank) {
+    return encoder_matrix(variable).columns * (uint64_t)rank;
 }
 
 uint64_t encoder_kept(double part, uint64_t elements) {
@@ -106,6 +124,35 @@ static enum status check_figure(const struct variable *v, const struct variable_
                      figure->least, figure->most);
 }
 
+/* powersgd: whole matrices of at least its rank. */
+static enum status check_matrix(const struct group *group, const struct variable *v, const struct variable_sync *part,
+                                struct error *err) {
+    const struct encoder_matrix is = encoder_matrix(v);
+    if (part->encoding != ENCODING_powersgd)
+        return ST_OK;
+    if (v->sparse_rows)
+        return error_set(err, ST_INVALID,
+                         "variable \"%s\" is sparse and encoded as powersgd, which needs all rows: leave \"encoding\" "
+                         "away",
+                         v->name);
+    if (part->shards > 1)
+        return error_set(err, ST_INVALID,
+                         "variable \"%s\" is cut into %u shards and encoded as powersgd, which needs whole matrices: "
+                         "leave one of them away",
+                         v->name, part->shards);
+    if (group && group->partition_bytes)
+        return error_set(err, ST_INVALID,
+                         "variable \"%s\" is encoded as powersgd, which needs whole matrices, but group %lu has "
+                         "\"partition_bytes\": leave it away",
+                         v->name, (unsigned long)group->id);
+    if (is.columns && part->figure > (double)(is.rows < is.columns ? is.rows : is.columns))
+        return error_set(err, ST_INVALID,
+                         "variable \"%s\" is a matrix of %llu rows of %llu, which has no rank %.0f: lower \"rank\", or "
+                         "leave \"encoding\" away",
+                         v->name, (unsigned long long)is.rows, (unsigned long long)is.columns, part->figure);
+    return ST_OK;
+}
+
 enum status encoder_check(const struct strategy *strategy, const struct variable *v, const struct variable_sync *part,
                           struct error *err) {
     const char *name = encoding_name(part->encoding);
@@ -127,7 +174,8 @@ enum status encoder_check(const struct strategy *strategy, const struct variable
                          "variable \"%s\" is encoded as %s, which goes its own way, but group %lu has \"algorithm\" "
                          "%s: leave it away",
                          v->name, name, (unsigned long)group->id, algorithm_name(group->algorithm));
-    return check_figure(v, part, err);
+    const enum status st = check_figure(v, part, err);
+    return st ? st : check_matrix(group, v, part, err);
 }
 
 static bool has_encoder(const struct strategy *strategy) {

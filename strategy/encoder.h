@@ -15,6 +15,13 @@
  *          does not send stays there, and is added to its gradient of the next iteration (error feedback; Stich,
  *          Cordonnier and Jaggi, 2018), so that nothing is lost for ever.
  *
+ *   powersgd  rank. A gradient of shape [m, ...] is a matrix M of m rows of n, and travels as the product of P, m x
+ * rank, and Q, n x rank (Vogels, Karimireddy and Jaggi, PowerSGD, 2019, algorithms 1 and 2). P = M Q, with the Q of the
+ * iteration before, is added over all devices. Its columns are made orthogonal. Then Q = M^T P is added over all
+ * devices, and P Q^T is the sum. So there are two all-reduces in a message, of all its P and of all its Q, in f32. What
+ * a device's M differs by from the mean that came back is added to its gradient of the next iteration. Variables of one
+ * axis or none travel with P, as they are.
+ *
  * A group holds variables of one encoder with one figure. Its partition_bytes counts bytes before encoding. */
 #ifndef STRATEGY_ENCODER_H
 #define STRATEGY_ENCODER_H
@@ -24,6 +31,16 @@
 
 #include "base/json.h"
 #include "strategy/strategy.h"
+
+/* A gradient as powersgd reads it. */
+struct encoder_matrix {
+    uint64_t rows, columns; /* 0 columns: it is no matrix */
+};
+struct encoder_matrix encoder_matrix(const struct variable *variable);
+
+/* powersgd: how many elements of f32 a variable has in the first all-reduce, and in the second. */
+uint64_t encoder_first_elements(const struct variable *variable, double rank);
+uint64_t encoder_second_elements(const struct variable *variable, double rank);
 
 enum { ENCODER_SCALE_BYTES = sizeof(float), ENCODER_PLACED_BYTES = sizeof(uint32_t) + sizeof(float) };
 
@@ -43,7 +60,7 @@ const char *encoder_text(enum encoding encoding, double figure, char *out, size_
 /* topk: how many of `elements` elements travel. */
 uint64_t encoder_kept(double part, uint64_t elements);
 
-/* The bytes that `elements` elements have when they are encoded; with topk those of one device. */
+/* int8 and topk: the bytes that `elements` elements have when they are encoded; with topk those of one device. */
 uint64_t encoder_bytes(enum encoding encoding, double figure, uint64_t elements);
 
 /* int8: the bytes of the largest part, when so many elements are cut into n parts of whole blocks. */

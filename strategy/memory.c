@@ -42,12 +42,12 @@ struct ledger {
     uint64_t *split;          /* [n_variables] elements whose states are shared out */
     uint64_t *grads;          /* [n_variables] bytes of its gradient, as the model's type */
     uint32_t *grads_until;    /* [n_variables] the place where that is no longer needed, in the last micro-batch */
-    uint32_t
-        *earlier_until; /* [n_variables] in the first of several that are summed each; UINT32_MAX: the sum is whole */
-    uint64_t *sharded;  /* [n_variables] bytes of it that lie on all devices in parts */
-    struct run *runs;   /* [n_messages] */
+    uint32_t *earlier_until;  /* [n_variables] in the first that is summed alone; UINT32_MAX: the sum is whole */
+    uint64_t *sharded;        /* [n_variables] bytes of it that lie on all devices in parts */
+    struct run *runs;         /* [n_messages] */
     uint64_t largest_fused, largest_slice;
     uint32_t most_in_node; /* devices */
+    bool equal_parts;      /* of halves and sharded parameters (NCCL) */
 };
 
 const char *memory_part_name(enum memory_part part) {
@@ -97,7 +97,7 @@ static uint64_t elements_of(const struct message *m) {
 }
 
 static uint64_t largest_part(const struct ledger *l, const struct message *m) {
-    return ceil_divide(elements_of(m), l->plan->cluster->n_devices);
+    return ceil_divide(elements_of(m), m->ranks ? m->ranks : l->plan->cluster->n_devices);
 }
 
 static bool is_fused(const struct message *m) {
@@ -143,13 +143,21 @@ static bool adds_to_sums(const struct ledger *l, const struct message *m) {
     return l->plan->sums_each && l->plan->micro_batches > 1 && plan_is_last_pass(l->plan, m->ready);
 }
 
-/* A device's part of the sums, from the first reduce-scatter through the update. */
+/* Where the first of the sums that the message's is one of has come; until then it is what comes in. */
+static uint32_t first_sum(const struct ledger *l, const struct message *m) {
+    const struct plan *plan = l->plan;
+    const uint32_t gate = plan_step_in_pass(plan, m->gate);
+    if (!adds_to_sums(l, m))
+        return end_of(l, m);
+    return at(gate > plan_step_in_pass(plan, m->ready) ? gate : gate + plan_pass_steps(plan));
+}
+
+/* A device's part of the sums, from the first on: of sharded parameters through the update. */
 static void keep_sums(struct ledger *l, const struct message *m, uint64_t bytes) {
-    const uint32_t first = adds_to_sums(l, m) ? plan_step_in_pass(l->plan, m->ready) : m->ready;
     if (message_is_of_shards(m))
-        keep(l, MEMORY_gradients, bytes, after(first), after(l->plan->n_steps - 1));
+        keep(l, MEMORY_gradients, bytes, first_sum(l, m), after(l->plan->n_steps - 1));
     else if (adds_to_sums(l, m))
-        keep(l, MEMORY_gradients, bytes, after(first), end_of(l, m));
+        keep(l, MEMORY_gradients, bytes, first_sum(l, m), end_of(l, m));
 }
 
 /* What the devices keep parts of: states of its elements, and where parameters are sharded the variables and sums. */
@@ -171,9 +179,10 @@ static void share_out(struct ledger *l, const struct message *m) {
     keep_sums(l, m, part * width);
 }
 
-/* The place where the message no longer needs the gradients in it. */
+/* The place where the message no longer needs the gradients in it. Those of which devices keep parts go as they are
+ * packed, which is after the step: what was gathered for it is free by then, as in FSDP2. */
 static uint32_t gradients_end(const struct ledger *l, const struct message *m) {
-    return message_is_of_shards(m) && is_fused(m) ? after(m->ready) : end_of(l, m);
+    return message_is_of_shards(m) && is_fused(m) ? after(m->ready) + 1 : end_of(l, m);
 }
 
 /* Of the first of several micro-batches that are summed each. The others but the last are like it. */
@@ -198,16 +207,10 @@ static void note_gradients(struct ledger *l, const struct message *m) {
     }
 }
 
-/* Packing needs the gradients and the buffer for a moment. Those of sharded parameters go with that moment, so it
- * counts to the step that made the last of them. */
-static uint32_t start_of(const struct message *m) {
-    return message_is_of_shards(m) ? at(m->ready) : after(m->ready);
-}
-
 /* The run of bytes that a message is gathered into, where it has one. */
 static void keep_buffer(struct ledger *l, const struct message *m) {
     const bool capped = is_whole_all_reduce(m) && !sums_in_node(l, m);
-    const uint32_t from = start_of(m);
+    const uint32_t from = after(m->ready);
     if (m->encoder || !is_fused(m))
         return;
     keep(l, capped ? LANE_fused : MEMORY_buffers, m->bytes - m->encoded_bytes, from, end_of(l, m));
@@ -219,7 +222,7 @@ static void keep_buffer(struct ledger *l, const struct message *m) {
 /* An encoder reads one run of f32, which the sum comes back to. What is encoded lies beside that, with the parts that
  * come in. The credit counts other bytes, so it limits none of this. */
 static void keep_encoder(struct ledger *l, const struct message *m) {
-    const uint32_t n = l->plan->cluster->n_devices, from = start_of(m), until = end_of(l, m);
+    const uint32_t n = l->plan->cluster->n_devices, from = after(m->ready), until = end_of(l, m);
     const uint64_t elements = elements_of(m);
     if (!m->encoder)
         return;
@@ -230,13 +233,26 @@ static void keep_encoder(struct ledger *l, const struct message *m) {
         keep_always(l, MEMORY_encoding, elements * sizeof(float)); /* what did not travel yet */
         return;
     }
+    if (m->encoder == ENCODING_powersgd) {
+        const uint64_t first = m->bytes - m->second_bytes, largest = first > m->second_bytes ? first : m->second_bytes;
+        const uint64_t part = (largest / sizeof(float) + n - 1) / n * sizeof(float);
+        keep(l, MEMORY_encoding, m->bytes + times(part, n), from, until);
+        keep_always(l, MEMORY_encoding, elements * sizeof(float) + m->second_bytes); /* with Q of the last iteration */
+        return;
+    }
     keep(l, MEMORY_encoding, m->bytes + times(encoder_part_bytes(m->encoder, m->figure, elements, n), n), from, until);
+}
+
+/* Replicas add to a device's part, which lies there as a gradient, a part of that part at a time. */
+static void keep_replicas(struct ledger *l, const struct message *m) {
+    const uint64_t part = ceil_divide(elements_of(m), m->stride);
+    keep(l, MEMORY_buffers, ceil_divide(part, m->ranks) * dtype_bytes(m->dtype), after(m->ready), at(m->gate));
 }
 
 /* What comes in to be added. */
 static void keep_incoming(struct ledger *l, const struct message *m) {
     if (m->half == HALF_scatter)
-        keep(l, MEMORY_buffers, largest_part(l, m) * dtype_bytes(m->dtype), start_of(m), end_of(l, m));
+        keep(l, MEMORY_buffers, largest_part(l, m) * dtype_bytes(m->dtype), after(m->ready), end_of(l, m));
     if (sums_in_node(l, m))
         keep(l, MEMORY_buffers, times(m->bytes, l->most_in_node - 1), after(m->ready), end_of(l, m));
     if (m->kind == SYNC_ALL_REDUCE && m->algorithm == ALGORITHM_all_gather) {
@@ -272,19 +288,31 @@ static uint32_t last_read(const struct ledger *l, const struct message *m) {
     return last;
 }
 
+/* Between the passes a device keeps its part among the fewer devices that gather for the backward pass. */
+static void keep_between(struct ledger *l, const struct message *forward, const struct message *backward) {
+    if (forward->ranks != backward->ranks)
+        keep(l, MEMORY_gathered, largest_part(l, backward) * dtype_bytes(backward->dtype), after(last_read(l, forward)),
+             at(pass_begin(l, forward) + plan_step_in_pass(l->plan, backward->gate)));
+}
+
 /* The same bytes: in each micro-batch gathered once or twice, and summed in the last at least. */
 static void keep_run(struct ledger *l, const struct run *runs, size_t n) {
     uint32_t backward_end = 0;
-    bool again = false;
+    const struct message *again = NULL;
     for (size_t i = 0; i < n; i++) {
-        again |= is_for_backward(l, runs[i].message);
+        if (is_for_backward(l, runs[i].message))
+            again = runs[i].message;
         if (runs[i].message->half == HALF_scatter)
             backward_end = plan_step_in_pass(l->plan, runs[i].message->ready);
     }
     for (size_t i = 0; i < n; i++) {
         const struct message *m = runs[i].message;
-        if (m->half == HALF_gather)
-            keep_gathered(l, m, again && !is_for_backward(l, m) ? last_read(l, m) : pass_begin(l, m) + backward_end);
+        if (m->half != HALF_gather)
+            continue;
+        const bool is_first = again && !is_for_backward(l, m);
+        keep_gathered(l, m, is_first ? last_read(l, m) : pass_begin(l, m) + backward_end);
+        if (is_first)
+            keep_between(l, m, again);
     }
 }
 
@@ -311,11 +339,29 @@ static void put_gathered(struct ledger *l) {
     }
 }
 
+/* Where parts are equal, what the devices do not divide is copied into a padded run, be it one variable's. */
+static void keep_padding(struct ledger *l, const struct message *m) {
+    const uint64_t parts = m->ranks ? m->ranks : l->plan->cluster->n_devices;
+    const uint64_t padded = times(largest_part(l, m) * dtype_bytes(m->dtype), parts);
+    const uint64_t more = padded - (is_fused(m) ? m->bytes : 0);
+    const bool has_run =
+        m->half == HALF_scatter || message_gathers_parameters(m); /* of second halves the first has it */
+    if (!l->equal_parts || padded == m->bytes || !has_run)
+        return;
+    const bool gathers = m->half == HALF_gather;
+    keep(l, MEMORY_buffers, more, after(m->ready), gathers ? after(m->gate) : end_of(l, m));
+}
+
 static void put_messages(struct ledger *l) {
     for (uint32_t i = 0; i < l->plan->n_messages; i++) {
         const struct message *m = &l->plan->messages[i];
+        keep_padding(l, m);
         if (m->bytes == 0 || m->half == HALF_gather)
             continue;
+        if (message_is_of_replicas(m)) {
+            keep_replicas(l, m);
+            continue;
+        }
         if (plan_is_last_pass(l->plan, m->ready)) {
             if (m->half == HALF_scatter)
                 share_out(l, m);
@@ -481,7 +527,8 @@ static void name_place(const struct plan *plan, struct memory *m) {
 
 static bool begin(struct ledger *l, const struct plan *plan) {
     const uint32_t n = plan->model->n_variables;
-    *l = (struct ledger){.plan = plan, .places = 2 * plan->n_steps};
+    *l = (struct ledger){
+        .plan = plan, .places = 2 * plan->n_steps, .equal_parts = cluster_transport(plan->cluster) == TRANSPORT_nccl};
     for (uint32_t node = 0; node < plan->cluster->n_nodes; node++)
         if (l->most_in_node < plan->cluster->nodes[node].devices)
             l->most_in_node = plan->cluster->nodes[node].devices;

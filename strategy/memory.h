@@ -11,29 +11,34 @@
  *   parameters   the variables; of sharded ones the device's part
  *   gradients    of a variable from the step that makes it until all of its messages have ended: frameworks free it
  *                with the update (torch: zero_grad(set_to_none=True)). Of a sparse one that moves rows these rows.
- *                Where parameters are sharded the gradient goes as its message is packed, at the step that makes the
- *                last gradient of the group. The device's part of the sum stays from there through the update
+ *                Where parameters are sharded the gradient goes as its message is packed, after the step that makes the
+ *                last gradient of the group, when what was gathered for the group is free again (so does FSDP2). The
+ *                device's part of the sum stays from the message's gate through the update.
  *                With several micro-batches ("accumulation") from the first that makes it, and one that is added to
  *                it takes nothing. Where gradients are summed in each, and devices keep parts of the sums, it is as
- *                above in each micro-batch, and the part lies there from the first reduce-scatter on
+ *                above in each micro-batch, and the part lies there from the gate of the first reduce-scatter on
  *   optimizer    its states and master copies (strategy/optimizer.h); of messages in halves the device's part
  *   gathered     what all-gathers bring of sharded parameters: from its message on, or from when it is unpacked. Until
  *                the last forward step that reads one of its variables if it is gathered again, else until the group's
- *                last backward step
+ *                last backward step. If it is gathered again among fewer devices, the part among these from then until
+ *                the gate of the second all-gather
  *   buffers      one run of bytes for a message of several variables: gradients and then their sum, or what was
  *                gathered, until it is unpacked as the gate opens. And what comes in to be added: a device's part in a
- *                reduce-scatter, whole messages of the other devices at the first of a node, rows of all devices
- *                under all_gather. Of whole all-reduces no more than the credit lets go at once
+ *                reduce-scatter, a part of that part among replicas (until the update), whole messages of the other
+ *                devices at the first of a node, rows of all devices under all_gather. Of whole all-reduces no more
+ *                than the credit lets go at once. Under NCCL halves and messages of sharded parameters are padded to
+ *                equal parts, and that run is there for one variable too where the devices do not divide its elements
  *   encoding     such a run where gradients travel in f16 or bf16, within the same credit. With an encoder
  *                (strategy/encoder.h) what is encoded, and the parts of all devices that come in to be added, whatever
- *                the credit, which counts other bytes. Of topk what all devices sent, and always an f32 for each
- *                element, of what did not travel yet. What an encoder reads is a run of f32 among the buffers, unless
- *                it is one gradient of f32
+ *                the credit, which counts other bytes. Of topk what all devices sent. Of topk and powersgd always an
+ *                f32 for each element, of what did not travel yet, and of powersgd all Q. What an encoder reads is a
+ *                run of f32 among the buffers, unless it is one gradient of f32
  *   activations  of a forward operator from its step until that of the backward operator which uses them last; with
  *                several micro-batches in each
  *
- * A device's part of a message is the largest: its elements, or blocks of an encoder, divided by the devices, rounded
- * up. In a node of several devices the first one is meant, of the node that has most; all others need less.
+ * A device's part of a message is the largest: its elements, or blocks of an encoder, divided by the devices that
+ * share it, rounded up. In a node of several devices the first one is meant, of the node that has most; all others need
+ * less.
  * On a server: the sums of its messages, and the pushes that come in to be added: each worker's at once, unless the
  * credit lets fewer go.
  * Not counted: the sample batch, what operators need while they run, the library's own buffers, the CUDA context (some

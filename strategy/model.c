@@ -153,10 +153,11 @@ static enum status claim_variables(struct reader *r, const struct json_at *at, u
  * whole. */
 static enum status read_activation(struct reader *r, const struct json_at *at, struct operator* op, struct error *err) {
     const bool has = json_has(at, "activation_bytes", &(struct json_at){0});
-    if (r->n_forward++ > 0 && has != r->model->knows_activations)
+    if (!op->backward && r->n_forward++ > 0 && has != r->model->knows_activations)
         return json_fail(at, err, "\"activation_bytes\" is %s here and %s before: give it to all or to none",
                          has ? "given" : "missing", has ? "missing" : "given");
-    r->model->knows_activations = has;
+    if (!op->backward)
+        r->model->knows_activations = has;
     enum status st = json_get_integer(at, "activation_bytes", JSON_OPTIONAL, 0, MAX_BYTES, &op->activation_bytes, err);
     if (!st && (r->activation_bytes += op->activation_bytes) > MAX_BYTES)
         st = json_fail(at, err, "more than 2^53 bytes of activations");
@@ -182,11 +183,6 @@ static enum status read_kept_for(struct reader *r, const struct json_at *at, str
 
 static enum status read_operator_memory(struct reader *r, const struct json_at *at, struct operator* op,
                                         struct error *err) {
-    struct json_at ignored;
-    if (op->backward && (json_has(at, "activation_bytes", &ignored) || json_has(at, "kept_for", &ignored)))
-        return json_fail(at, err, "a backward operator leaves no activations: only forward operators do");
-    if (op->backward)
-        return ST_OK;
     enum status st = read_activation(r, at, op, err);
     return st ? st : read_kept_for(r, at, op, err);
 }
@@ -406,6 +402,27 @@ static enum status find_order(struct model *model, const struct json_at *root, s
     return st;
 }
 
+/* An operator leaves its activations to one that runs after it. */
+static enum status check_activations(const struct model *model, const struct json_at *root, struct error *err) {
+    uint32_t *place = calloc(model->n_operators, sizeof *place);
+    enum status st = place ? ST_OK : error_no_memory(err);
+    if (!st && model->activations_estimated && !model->knows_activations)
+        st = json_fail(root, err, "\"activations_estimated\" belongs to operators with \"activation_bytes\"");
+    for (uint32_t i = 0; i < model->n_operators && !st; i++)
+        place[model->order[i]] = i;
+    for (uint32_t i = 0; i < model->n_operators && !st; i++) {
+        const struct operator* op = & model->operators[i];
+        if (op->activation_bytes && !model->knows_activations)
+            st = json_fail(AT_ELEMENT(root, "operators", i), err,
+                           "a backward operator has \"activation_bytes\" only where forward operators have them");
+        else if (op->activation_bytes && place[op->kept_for] <= place[i])
+            st = json_fail(AT_ELEMENT(root, "operators", i), err, "\"kept_for\": \"%s\" runs before \"%s\" ends",
+                           model->operators[op->kept_for].name, op->name);
+    }
+    free(place);
+    return st;
+}
+
 static enum status check_whole(struct model *model, const struct json_at *root, struct error *err) {
     for (uint32_t i = 0; i < model->n_variables; i++)
         if (model->variables[i].producer == UINT32_MAX)
@@ -432,8 +449,9 @@ static enum status seal(struct model *model, struct error *err) {
 }
 
 static enum status read_whole(struct reader *r, const struct json_at *root, struct error *err) {
-    static const char *const known[] = {"schema",    "name",      "batch_per_device", "optimizer",
-                                        "variables", "operators", "layers",           NULL};
+    static const char *const known[] = {
+        "schema",    "name",      "batch_per_device", "optimizer", "activations_estimated",
+        "variables", "operators", "layers",           NULL};
     struct model *model = r->model;
     struct json_at ignored;
     const char *name;
@@ -446,6 +464,8 @@ static enum status read_whole(struct reader *r, const struct json_at *root, stru
         st = json_get_number(root, "batch_per_device", JSON_OPTIONAL, 1e-6, 1e9, &model->batch_per_device, err);
     if (!st)
         st = optimizer_read(root, &model->optimizer, err);
+    if (!st)
+        st = json_get_bool(root, "activations_estimated", JSON_OPTIONAL, &model->activations_estimated, err);
     if (!st)
         st = read_variables(r, root, err);
     if (st)
@@ -460,6 +480,8 @@ static enum status read_whole(struct reader *r, const struct json_at *root, stru
         st = find_order(model, root, err);
     if (!st)
         st = check_whole(model, root, err);
+    if (!st)
+        st = check_activations(model, root, err);
     return st ? st : seal(model, err);
 }
 
@@ -522,7 +544,7 @@ static void add_operator(cJSON *array, const struct model *model, const struct o
         add_names(object, "produces", op->n_produces, op->produces, model->variables, sizeof *model->variables, ok);
     if (*ok && !op->backward)
         add_names(object, "reads", op->n_reads, op->reads, model->variables, sizeof *model->variables, ok);
-    if (*ok && !op->backward && model->knows_activations)
+    if (*ok && model->knows_activations && (!op->backward || op->activation_bytes))
         *ok = cJSON_AddNumberToObject(object, "activation_bytes", (double)op->activation_bytes);
     if (*ok && op->activation_bytes)
         *ok = cJSON_AddStringToObject(object, "kept_for", model->operators[op->kept_for].name);
@@ -533,7 +555,8 @@ cJSON *model_write(const struct model *model) {
     bool ok = root && cJSON_AddStringToObject(root, "schema", MODEL_SCHEMA) &&
               cJSON_AddStringToObject(root, "name", model->name) &&
               cJSON_AddNumberToObject(root, "batch_per_device", model->batch_per_device) &&
-              optimizer_write(&model->optimizer, root);
+              optimizer_write(&model->optimizer, root) &&
+              (!model->activations_estimated || cJSON_AddTrueToObject(root, "activations_estimated"));
     cJSON *variables = ok ? cJSON_AddArrayToObject(root, "variables") : NULL;
     cJSON *operators = ok ? cJSON_AddArrayToObject(root, "operators") : NULL;
     ok = ok && variables && operators;

@@ -7,6 +7,8 @@
  *                       strategy has several ("accumulation" in strategy/strategy.h); default 1
  *   "optimizer"         what updates the variables (strategy/optimizer.h); default: not known, and memory is predicted
  *                       without its states
+ *   "activations_estimated"  true: "activation_bytes" are from the architecture, not from a profile of a run, and what
+ *                       is predicted from them says so; default false
  *   "variables"         an array of at least one variable:
  *     "name"              unique among the variables
  *     "shape"             array of the sizes of its axes, each at least 1, at most 8 of them; [] is a scalar
@@ -20,7 +22,9 @@
  *     "reads"             of a forward operator: names of the variables that it uses; default none
  *     "produces"          of a backward operator: names of the variables whose gradients it makes; default none
  *     "activation_bytes"  of a forward operator: bytes that it leaves for the backward pass. All forward operators have
- *                         it, or none; default: not known, and memory is predicted without activations
+ *                         it, or none; default: not known, and memory is predicted without activations. Of a backward
+ *                         operator, where forward ones have it: what it computes again and leaves for later ones;
+ *                         default 0
  *     "kept_for"          with "activation_bytes" above 0: name of the last backward operator that uses these bytes
  *   "layers"            instead of "operators", for a chain of layers in forward order:
  *     "name"              unique among the layers
@@ -59,7 +63,7 @@ struct operator{
     const uint32_t *after;     /* operators that must end first */
     const uint32_t *reads;     /* variables that a forward operator uses */
     const uint32_t *produces;  /* variables whose gradients a backward operator makes */
-    uint64_t activation_bytes; /* that a forward operator leaves for the backward pass */
+    uint64_t activation_bytes; /* that it leaves for the backward pass */
     uint32_t kept_for;         /* the backward operator that uses them last; the operator itself where they are 0 */
 };
 
@@ -70,6 +74,7 @@ struct model {
     double batch_per_device; /* samples */
     struct optimizer optimizer;
     bool knows_activations; /* its operators have "activation_bytes" */
+    bool activations_estimated;
     uint32_t n_variables, n_operators, n_forward;
     const struct variable *variables;
     const struct operator* operators;

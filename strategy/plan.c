@@ -8,7 +8,8 @@
  * most the partition size, and between the shards of one variable, which never share a message. Under preemptive the
  * strategy's slices, each the next bytes of one group's stream, are the messages. Streams are walked twice: to count,
  * then to write.
- *    A message of a sharded group is a reduce-scatter; the all-gathers that follow are written after all streams. Where
+ *    A message of a sharded group is a reduce-scatter; the all-gathers that follow, or all-reduces among replicas, are
+ * written after all streams. Where
  *    parameters are sharded the group's stream is walked again for each all-gather, with times of its own.
  * 3. Micro-batches: all of that is of one pass. Its steps and messages are repeated for each.
  * 4. Order: stable counting sorts by ready and, under priority, by gate; slices stay as they are.
@@ -25,10 +26,11 @@ enum { SECOND_TO_COME = 0 }; /* of `other`, until second halves have numbers */
 _Static_assert((int)STRATEGY_MAX_SLICES <= (int)PLAN_MAX_MESSAGES, "slices are messages");
 
 const char *message_way(const struct message *message) {
-    return message->encoder                ? encoding_name(message->encoder)
-           : message->half == HALF_scatter ? "reduce-scatter"
-           : message->half == HALF_gather  ? "all-gather"
-                                           : "all-reduce";
+    static const char *const ways[] = {[HALF_none] = "all-reduce",
+                                       [HALF_scatter] = "reduce-scatter",
+                                       [HALF_gather] = "all-gather",
+                                       [HALF_replicas] = "all-reduce among replicas"};
+    return message->encoder ? encoding_name(message->encoder) : ways[message->half];
 }
 
 const char *plan_phase(const struct plan *plan, uint32_t step) {
@@ -84,9 +86,10 @@ struct cursor {
     uint64_t offset; /* into that part */
 };
 
-/* When messages of a group with sharded parameters may start, and what waits for them. */
+/* When messages of a group with sharded parameters may start, what waits for them, and among how many devices they
+ * move. */
 struct times {
-    uint32_t ready, gate;
+    uint32_t ready, gate, ranks;
 };
 
 /* What the steps are to a group with sharded parameters. */
@@ -188,8 +191,14 @@ static void encode_message(struct message *open) {
     if (!open->encoder)
         return;
     open->unencoded_bytes = open->bytes;
-    open->bytes = open->encoded_bytes =
-        encoder_bytes(open->encoder, open->figure, open->bytes / dtype_bytes(open->dtype));
+    if (open->encoder != ENCODING_powersgd)
+        open->encoded_bytes = encoder_bytes(open->encoder, open->figure, open->bytes / dtype_bytes(open->dtype));
+    open->bytes = open->encoded_bytes;
+}
+
+/* Whether a second half or an all-reduce among replicas follows it. */
+static bool brings_another(const struct message *message) {
+    return message->half == HALF_scatter && (message->other != NO_MESSAGE || message->ranks > 0);
 }
 
 static void close_message(struct lowering *low) {
@@ -200,13 +209,22 @@ static void close_message(struct lowering *low) {
     if (low->messages)
         low->messages[low->n_messages] = low->open;
     low->n_messages++;
-    low->n_split += low->open.other != NO_MESSAGE;
+    low->n_split += brings_another(&low->open);
     low->open.bytes = 0;
+}
+
+/* The open message has all of this variable, by powersgd. */
+static void count_thin(struct message *open, const struct variable *v) {
+    const uint64_t second = encoder_second_elements(v, open->figure) * sizeof(float);
+    open->encoded_bytes += encoder_first_elements(v, open->figure) * sizeof(float) + second;
+    open->second_bytes += second;
 }
 
 /* `bytes` of the open message are of this variable. */
 static void count_encoded(struct lowering *low, uint32_t variable, uint64_t bytes) {
     enum dtype own = low->plan->model->variables[variable].dtype;
+    if (low->open.encoder == ENCODING_powersgd)
+        count_thin(&low->open, &low->plan->model->variables[variable]);
     if (own == low->open.dtype)
         return;
     low->open.encoded_bytes += bytes;
@@ -218,7 +236,7 @@ static void append_piece(struct lowering *low, const struct message *like, uint3
     struct message *open = &low->open;
     if (!open->bytes) {
         *open = *like;
-        open->bytes = open->encoded_bytes = open->unencoded_bytes = 0;
+        open->bytes = open->encoded_bytes = open->unencoded_bytes = open->second_bytes = 0;
         open->first_piece = (uint32_t)low->n_pieces;
         open->ready = low->times ? low->times->ready : 0;
         open->gate = low->times ? low->times->gate : UINT32_MAX;
@@ -279,7 +297,9 @@ static void stream_group(struct lowering *low, uint32_t g, enum half half) {
     struct message like = {.kind = SYNC_ALL_REDUCE,
                            .algorithm = s->groups[g].algorithm,
                            .half = half,
-                           .other = half == HALF_none || low->times ? NO_MESSAGE : SECOND_TO_COME};
+                           .other = half == HALF_none || low->times ? NO_MESSAGE : SECOND_TO_COME,
+                           .ranks = low->times ? low->times->ranks : 0,
+                           .stride = low->times && low->times->ranks > 0};
     uint32_t last = UINT32_MAX; /* variable in the stream */
     set_partition(low, s->groups[g].partition_bytes);
     for (uint32_t i = low->first[g]; i < low->first[g + 1]; i++) {
@@ -304,6 +324,10 @@ static void stream_group_at(struct lowering *low, uint32_t g, enum half half, co
     low->times = NULL;
 }
 
+static bool keeps_gathered(const struct lowering *low, const struct group *group) {
+    return group->keeps_gathered || (group->reshard_ranks == 1 && low->plan->cluster->n_devices > 1);
+}
+
 /* All messages of groups. Of those that are ready together reduce-scatters go first, as FSDP2 launches them, and then
  * what is needed first. */
 static void stream_groups(struct lowering *low) {
@@ -314,7 +338,7 @@ static void stream_groups(struct lowering *low) {
     for (uint32_t i = 0; i < low->n_gathered; i++)
         stream_group_at(low, low->forward_order[i], HALF_gather, &low->gatherings[low->forward_order[i]].forward);
     for (uint32_t i = 0; i < low->n_gathered; i++)
-        if (!s->groups[low->backward_order[i]].keeps_gathered)
+        if (!keeps_gathered(low, &s->groups[low->backward_order[i]]))
             stream_group_at(low, low->backward_order[i], HALF_gather,
                             &low->gatherings[low->backward_order[i]].backward);
 }
@@ -506,20 +530,23 @@ static enum status time_gatherings(struct lowering *low, struct error *err) {
         !alloc_u32(&plan->arena, &sums, s->n_groups))
         return error_no_memory(err);
     find_spans(low);
+    const uint32_t share = s->shard_ranks < plan->cluster->n_devices ? s->shard_ranks : 0;
     const uint32_t n = sort_gatherings(low, first_forward, keys, forward, first);
     sort_gatherings(low, first_backward, keys, backward, first);
     sort_gatherings(low, last_backward, keys, sums, first);
     for (uint32_t i = 0; i < n; i++) {
         const uint32_t before = i < ahead ? 0 : of[forward[i - ahead]].first_forward;
-        of[forward[i]].forward = (struct times){before == 0 ? update : before - 1, of[forward[i]].first_forward};
+        of[forward[i]].forward = (struct times){before == 0 ? update : before - 1, of[forward[i]].first_forward, share};
     }
     for (uint32_t i = 0; i < n; i++) {
         const uint32_t before = i < behind ? plan->n_forward_steps : of[backward[i - behind]].first_backward;
-        of[backward[i]].backward = (struct times){before - 1, of[backward[i]].first_backward};
+        const uint32_t kept = s->groups[backward[i]].reshard_ranks;
+        const bool fewer = kept > 0 && kept < strategy_shard_group(s, plan->cluster);
+        of[backward[i]].backward = (struct times){before - 1, of[backward[i]].first_backward, fewer ? kept : share};
     }
     for (uint32_t i = 0; i < n; i++) {
         const uint32_t next = i + 1 < n ? of[sums[i + 1]].last_backward + 1 : update;
-        of[sums[i]].sums = (struct times){of[sums[i]].last_backward, next};
+        of[sums[i]].sums = (struct times){of[sums[i]].last_backward, next, share};
     }
     low->n_gathered = n;
     low->forward_order = forward;
@@ -527,17 +554,36 @@ static enum status time_gatherings(struct lowering *low, struct error *err) {
     return ST_OK;
 }
 
-/* The other half of each message of a sharded group, with the same pieces. */
-static void add_second_halves(struct lowering *low) {
+static void add_second_half(struct lowering *low, struct message *first, struct message *second) {
+    second->half = HALF_gather;
+    first->other = (uint32_t)low->n_messages;
+}
+
+/* The update waits for it. */
+static void add_replicas(struct lowering *low, struct message *scatter, struct message *second) {
+    const struct plan *plan = low->plan;
+    second->half = HALF_replicas;
+    second->gate = plan->n_steps - 1;
+    second->stride = scatter->ranks;
+    second->ranks = plan->cluster->n_devices / scatter->ranks;
+    scatter->replicas = (uint32_t)low->n_messages;
+    low->plan->n_replicas++;
+}
+
+/* What follows a message of a sharded group, with the same pieces. */
+static void add_seconds(struct lowering *low) {
     const uint64_t n = low->n_messages;
     for (uint64_t i = 0; i < n; i++) {
-        if (low->messages[i].other == NO_MESSAGE)
+        struct message *first = &low->messages[i], *second = &low->messages[low->n_messages];
+        if (!brings_another(first) || !plan_is_last_pass(low->plan, first->ready))
             continue;
-        struct message *second = &low->messages[low->n_messages];
-        *second = low->messages[i];
-        second->half = HALF_gather;
+        *second = *first;
         second->other = (uint32_t)i;
-        low->messages[i].other = (uint32_t)low->n_messages++;
+        if (first->ranks > 0)
+            add_replicas(low, first, second);
+        else
+            add_second_half(low, first, second);
+        low->n_messages++;
     }
 }
 
@@ -615,7 +661,7 @@ static enum status make_messages(struct lowering *low, struct error *err) {
     enum status st = repeat(low, err);
     if (st)
         return st;
-    add_second_halves(low);
+    add_seconds(low);
     plan->n_messages = (uint32_t)low->n_messages;
     plan->n_pieces = (uint32_t)low->n_pieces;
     plan->pieces = low->pieces;
@@ -627,6 +673,11 @@ static enum status make_messages(struct lowering *low, struct error *err) {
 /* When a message is ready, counted from where nothing is in flight. */
 static uint32_t turn_of(const struct plan *plan, uint32_t ready) {
     return plan->ends_in_update ? (ready + 1) % plan->n_steps : ready;
+}
+
+/* Neither is made ready by a step. */
+static bool is_second(const struct message *message) {
+    return message_is_second_half(message) || message_is_of_replicas(message);
 }
 
 /* The order of fifo: by readiness, and then second halves by their gates. `first` has room for n_steps + 2. */
@@ -641,7 +692,7 @@ static enum status order_fifo(struct lowering *low, const uint32_t *ready, const
         key[i] = turn_of(plan, ready[i]);
     sort_by_key(n, NULL, key, plan->n_steps, by_ready, first);
     for (uint32_t i = 0; i < n; i++)
-        key[i] = message_is_second_half(&low->messages[i]) ? 1 + gate[i] : 0;
+        key[i] = is_second(&low->messages[i]) ? 1 + gate[i] : 0;
     sort_by_key(n, by_ready, key, plan->n_steps + 1, fifo, first);
     for (uint32_t i = 0; i < n; i++)
         low->messages[fifo[i]].fifo_rank = i;
@@ -677,8 +728,10 @@ static enum status order_messages(struct lowering *low, struct error *err) {
         sorted[i] = low->messages[order[i]];
         if (sorted[i].other != NO_MESSAGE)
             sorted[i].other = place[sorted[i].other];
+        if (sorted[i].replicas > 0)
+            sorted[i].replicas = place[sorted[i].replicas];
         /* No step makes a second half ready, and none waits for a first one. */
-        ready[i] = message_is_second_half(&sorted[i]) ? n_steps : sorted[i].ready;
+        ready[i] = is_second(&sorted[i]) ? n_steps : sorted[i].ready;
         gate[i] = message_is_first_half(&sorted[i]) ? n_steps : sorted[i].gate;
     }
     sort_by_key(n, NULL, ready, n_steps + 1, by_ready, first_ready);
@@ -694,7 +747,7 @@ static enum status order_messages(struct lowering *low, struct error *err) {
 static void sum_up(struct plan *plan) {
     for (uint32_t i = 0; i < plan->n_messages; i++) {
         const struct message *m = &plan->messages[i];
-        plan->bytes += m->half == HALF_gather ? 0 : m->bytes;
+        plan->bytes += message_brings_gradients(m) ? m->bytes : 0;
         if (plan->max_bytes < m->bytes)
             plan->max_bytes = m->bytes;
         plan->any_all_reduce |= m->kind == SYNC_ALL_REDUCE;
@@ -740,7 +793,7 @@ enum status plan_relower(struct plan *plan, const struct model *model, const str
                           .credit_bytes = strategy->credit_bytes,
                           .cross_iteration = strategy->cross_iteration,
                           .micro_batches = strategy->micro_batches,
-                          .sums_each = strategy->synchronize == SYNCHRONIZE_each,
+                          .sums_each = strategy->synchronize != SYNCHRONIZE_last,
                           .pulls_by_priority = strategy_orders_pulls(strategy)};
     enum status st = strategy_check(strategy, model, cluster, err);
     if (!st && !consistency_copy(&strategy->consistency, &plan->arena, &plan->consistency))

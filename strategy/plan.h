@@ -31,15 +31,22 @@
  * micro-batch, as FSDP2 frees a group after each backward pass, whether or not its gradients are summed
  * (set_requires_gradient_sync). Sums go in the last micro-batch alone ("last"), or in each. The sum of a micro-batch
  * before the last is waited for where the next pass comes to its gate, as that of the last one is in the next
- * iteration. Of a group in halves only the last micro-batch has the second one. The step that ends a micro-batch is no
- * update; what is gathered after it is ready then.
+ * iteration. Of a group in halves only the last micro-batch has the second one, and replicas add in the last alone.
+ * The step that ends a micro-batch is no update; what is gathered after it is ready then.
+ *
+ * Replicas. With "shard_ranks" (HSDP) these messages move within shard groups of so many consecutive devices, in all
+ * shard groups at once. A fourth message follows each reduce-scatter as soon as it has ended everywhere: an all-reduce
+ * of each part among the devices that have it, the replicas, which the update waits for. It goes on a stream of its
+ * own: no order and no credit holds it, and it holds no other message up. With a number as "reshard_after_forward" the
+ * all-gather for the backward pass moves within so many consecutive devices.
  *
  * Order. Messages are stored in the order in which they go: message 0 goes first when all are ready.
  *   fifo        by readiness; ties: groups before served variables, and of groups what is gathered last, by gate
  *   priority    by gate (what the next forward pass needs first); ties: in the order of fifo
  *   preemptive  the order of the strategy's slices, one message a slice
  * In the order of fifo second halves come after all other messages, by gate: when the backward pass ends all first
- * halves are on their way, and then the next forward pass gets its variables in turn (DeAR).
+ * halves are on their way, and then the next forward pass gets its variables in turn (DeAR). All-reduces among replicas
+ * are last, beyond that order.
  * priority passes over messages that are not ready. fifo and preemptive never do: they keep to the order, so that every
  * device knows it beforehand.
  *
@@ -91,12 +98,14 @@ struct piece {
     uint64_t bytes;
 };
 
-enum half { HALF_none, HALF_scatter, HALF_gather }; /* a whole all-reduce, or what is half of one */
+/* A whole all-reduce, or what is half of one, or an all-reduce of each part among its replicas. */
+enum half { HALF_none, HALF_scatter, HALF_gather, HALF_replicas };
 #define NO_MESSAGE UINT32_MAX
 
 struct message;
 
-/* What a message of SYNC_ALL_REDUCE is, for people: all-reduce, reduce-scatter or all-gather, or its encoder. */
+/* What a message of SYNC_ALL_REDUCE is, for people: all-reduce, reduce-scatter, all-gather or all-reduce among
+ * replicas, or its encoder. */
 const char *message_way(const struct message *message);
 
 struct message {
@@ -106,15 +115,20 @@ struct message {
     enum sync_kind kind;
     enum algorithm algorithm; /* SYNC_ALL_REDUCE */
     enum half half;           /* SYNC_ALL_REDUCE */
-    uint32_t other;           /* the other half; NO_MESSAGE: there is none */
-    uint32_t server;          /* SYNC_PARAMETER_SERVER: node */
-    bool local_reduction;     /* SYNC_PARAMETER_SERVER: one push a node instead of one a device */
-    enum dtype dtype;         /* of its elements on the wire; with an encoder of those that are encoded */
-    enum encoding encoder;    /* of all that is in it (strategy/encoder.h); ENCODING_none: it has none */
-    double figure;            /* of the encoder */
+    uint32_t other;           /* the other half; of HALF_replicas the reduce-scatter; NO_MESSAGE: there is none */
+    uint32_t replicas;        /* of a reduce-scatter: the all-reduce among replicas that follows; 0: none */
+    /* SYNC_ALL_REDUCE: it moves within groups of `ranks` devices each, `stride` apart, in all such groups at once; 0:
+     * all devices are one group. Of HALF_replicas a group has one part of `bytes`, of `stride` parts. */
+    uint32_t ranks, stride;
+    uint32_t server;       /* SYNC_PARAMETER_SERVER: node */
+    bool local_reduction;  /* SYNC_PARAMETER_SERVER: one push a node instead of one a device */
+    enum dtype dtype;      /* of its elements on the wire; with an encoder of those that are encoded */
+    enum encoding encoder; /* of all that is in it (strategy/encoder.h); ENCODING_none: it has none */
+    double figure;         /* of the encoder */
     /* Of the gradients in it that are encoded: bytes on the wire, a part of `bytes`, and bytes before encoding. */
     uint64_t encoded_bytes, unencoded_bytes;
-    uint32_t fifo_rank; /* its place in the order of readiness: 0 is ready first */
+    uint64_t second_bytes; /* powersgd: of `bytes`, those of the second all-reduce; else 0 */
+    uint32_t fifo_rank;    /* its place in the order of readiness: 0 is ready first */
     uint32_t first_piece, n_pieces;
 };
 
@@ -132,17 +146,19 @@ struct plan {
     bool sums_each;         /* gradients are summed in each micro-batch; false: in the last */
     uint32_t n_steps, n_forward_steps; /* of all micro-batches; of one */
     uint32_t n_messages, n_pieces;
+    uint32_t n_replicas;            /* of the messages: the last, all-reduces among replicas */
     const double *step_us;          /* n_steps, on a device with compute_scale 1 */
     const uint32_t *step_of;        /* by operator: the step that it is in, of the first micro-batch */
     const struct message *messages; /* n_messages, in the order they go */
     const struct piece *pieces;
-    /* Messages by the step that makes them ready / that waits for them (no second halves / no first halves): step k's
-     * are by_ready[first_ready[k] .. first_ready[k+1]), in the order they go; the same for gates. */
+    /* Messages by the step that makes them ready / that waits for them (no second halves, nothing among replicas / no
+     * first halves): step k's are by_ready[first_ready[k] .. first_ready[k+1]), in the order they go; the same for
+     * gates. */
     const uint32_t *first_ready, *by_ready; /* n_steps + 1, n_messages */
     const uint32_t *first_gate, *by_gate;
     bool any_all_reduce, any_server;
     enum lossiness lossy; /* the most that a gradient loses on its way */
-    uint64_t bytes;       /* of all gradients: all-gathers do not count */
+    uint64_t bytes;       /* of all gradients: message_brings_gradients */
     uint64_t max_bytes;   /* of the largest message */
 };
 
@@ -187,6 +203,13 @@ static inline bool message_is_second_half(const struct message *message) {
  * sum: of sharded parameters, or in a micro-batch before the last. Each is whole in itself. */
 static inline bool message_is_of_shards(const struct message *message) {
     return message->half != HALF_none && message->other == NO_MESSAGE;
+}
+static inline bool message_is_of_replicas(const struct message *message) {
+    return message->half == HALF_replicas;
+}
+/* Whether it is the first message of the gradients in it: whole, or a reduce-scatter. */
+static inline bool message_brings_gradients(const struct message *message) {
+    return message->half != HALF_gather && message->half != HALF_replicas;
 }
 static inline bool message_gathers_parameters(const struct message *message) {
     return message->half == HALF_gather && message_is_of_shards(message);

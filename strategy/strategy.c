@@ -21,11 +21,9 @@ const char *encoding_name(enum encoding encoding) {
 }
 
 enum lossiness encoding_lossiness(enum encoding encoding) {
-    static const enum lossiness lossiness[] = {[ENCODING_none] = LOSSY_none,
-                                               [ENCODING_f16] = LOSSY_half,
-                                               [ENCODING_bf16] = LOSSY_half,
-                                               [ENCODING_int8] = LOSSY_byte,
-                                               [ENCODING_topk] = LOSSY_any};
+    static const enum lossiness lossiness[] = {
+        [ENCODING_none] = LOSSY_none, [ENCODING_f16] = LOSSY_half, [ENCODING_bf16] = LOSSY_half,
+        [ENCODING_int8] = LOSSY_byte, [ENCODING_topk] = LOSSY_any, [ENCODING_powersgd] = LOSSY_any};
     return lossiness[encoding];
 }
 
@@ -264,6 +262,10 @@ uint32_t strategy_sharded_parameters(const struct strategy *strategy) {
     return n;
 }
 
+uint32_t strategy_shard_group(const struct strategy *strategy, const struct cluster *cluster) {
+    return strategy->shard_ranks ? strategy->shard_ranks : cluster->n_devices;
+}
+
 uint32_t strategy_deepest_prefetch(const struct strategy *strategy) {
     const uint32_t n = strategy_sharded_parameters(strategy);
     return n > 1 ? n : 1;
@@ -286,6 +288,20 @@ static void limit_prefetch(uint32_t *prefetch, uint32_t n_groups) {
         *prefetch = n_groups;
 }
 
+/* Say in one way what is kept of each group between the passes, and among how many devices. */
+static void settle_shards(struct strategy *strategy, const struct cluster *cluster) {
+    const uint32_t n = strategy_shard_group(strategy, cluster);
+    for (uint32_t g = 0; g < strategy->n_groups; g++) {
+        struct group *group = &strategy->groups[g];
+        group->keeps_gathered |= group->reshard_ranks == 1 && n > 1;
+        group->keeps_gathered &= group->sharded == SHARDED_parameters;
+        if (group->sharded != SHARDED_parameters || group->keeps_gathered || group->reshard_ranks == n)
+            group->reshard_ranks = 0;
+    }
+    if (strategy->shard_ranks == cluster->n_devices || strategy_sharded_parameters(strategy) == 0)
+        strategy->shard_ranks = 0;
+}
+
 enum status strategy_seal(struct strategy *strategy, const struct model *model, const struct cluster *cluster,
                           struct error *err) {
     enum status st = strategy_check(strategy, model, cluster, err);
@@ -298,13 +314,14 @@ enum status strategy_seal(struct strategy *strategy, const struct model *model, 
         return st;
     if ((st = renumber_pushes(strategy, err)))
         return st;
-    for (uint32_t g = 0; g < strategy->n_groups; g++)
-        strategy->groups[g].keeps_gathered &= strategy->groups[g].sharded == SHARDED_parameters;
+    settle_shards(strategy, cluster);
     const uint32_t n_sharded = strategy_sharded_parameters(strategy);
     limit_prefetch(&strategy->forward_prefetch, n_sharded);
     limit_prefetch(&strategy->backward_prefetch, n_sharded);
     if (strategy->micro_batches == 1)
         strategy->synchronize = SYNCHRONIZE_last;
+    else if (strategy->synchronize == SYNCHRONIZE_each_all_reduce_last && strategy->shard_ranks == 0)
+        strategy->synchronize = SYNCHRONIZE_each;
     char *text = strategy_canonical(strategy, model, cluster);
     if (!text)
         return error_no_memory(err);

@@ -16,11 +16,16 @@
  *                        theorem 1). A schedule without a limit or without servers has nothing to order: at_once
  *     "forward_prefetch", "backward_prefetch"  how many groups ahead sharded parameters are gathered in that pass;
  *                        default 1, and at most as many as there are such groups. 0: when the pass comes to the group
+ *     "shard_ranks"      how many consecutive devices share sharded parameters (HSDP): each such shard group has them
+ *                        all, and its sums are added to those of the other groups, its replicas. At least 2, and it
+ *                        divides the number of devices; default all. Beside "sharded" parameters alone
  *     "accumulation"     how many micro-batches a device computes before an update. The model's times and its batch
  *                        are those of one micro-batch. Default: one
  *       "micro_batches"    1 to 4096
  *       "synchronize"      last (default): gradients are added up on their device, and travel after the last one.
  *                          each: they travel after each, and the sums are added up
+ *                          each_all_reduce_last: likewise, and replicas of shards add theirs after the last one. With
+ *                          "shard_ranks" it is this or last, and without it is not there
  *     "slices"           of policy preemptive alone, which requires it: the messages in the order in which they go:
  *       "group"            id of a group
  *       "bytes"            the next so many bytes of the group's gradients, its members in the order of readiness
@@ -40,7 +45,9 @@
  *                        before the forward and the backward pass of the group bring the rest, which is freed after
  *                        them. Under policy fifo, with the barrier
  *     "reshard_after_forward"  of sharded parameters alone: true (default), or false: what is gathered before the
- *                        forward pass stays for the backward pass
+ *                        forward pass stays for the backward pass. Or a number of devices: after the forward pass
+ *                        each device keeps the part that it has among so many consecutive ones, and the backward pass
+ *                        gathers among these. It divides the shard group; 1 is false, all of the group is true
  *   "variables"        an array, each variable of the model once, in any order:
  *     "name"             the variable's
  *     "partition"        default: not cut
@@ -49,9 +56,13 @@
  *     "encoding"         in which its gradient travels: none (default), f16 or bf16; or an object of an encoder
  *                        (strategy/encoder.h), whose groups have no "algorithm" and no "sharded":
  *       "kind"             int8: 8-bit integers in blocks that share a scale. topk: the elements of largest size
- *                          alone; what does not travel is added to the next iteration's gradient
+ *                          alone; what does not travel is added to the next iteration's gradient. powersgd: as the
+ *                          product of two thin matrices; likewise. Its variables are whole, in a group without
+ *                          "partition_bytes"
  *       "block_size"       of int8: how many elements share a scale, 8 to 65536; default 256
  *       "part"             of topk: the part of a message's elements that travels, 1e-6 to 0.5; default 0.01
+ *       "rank"             of powersgd: columns of the thin matrices, 1 to 256, no more than a variable has rows or
+ *                          columns; default 1
  *     "sync"             "kind" is all_reduce, with "group" id of its group, or parameter_server, with
  *       "servers"          names of nodes; shard k lives on server k mod their number
  *       "local_reduction"  whether devices of a node sum first, so that one push a node is sent; default true
@@ -96,7 +107,7 @@ enum policy {
         POLICY_COUNT
 };
 
-#define ENCODING_TABLE(X) X(none) X(f16) X(bf16) X(int8) X(topk)
+#define ENCODING_TABLE(X) X(none) X(f16) X(bf16) X(int8) X(topk) X(powersgd)
 enum encoding {
 #define X(name) ENCODING_##name,
     ENCODING_TABLE(X)
@@ -115,7 +126,7 @@ enum sharded {
         SHARDED_COUNT
 };
 
-#define SYNCHRONIZE_TABLE(X) X(last) X(each)
+#define SYNCHRONIZE_TABLE(X) X(last) X(each) X(each_all_reduce_last)
 enum synchronize {
 #define X(name) SYNCHRONIZE_##name,
     SYNCHRONIZE_TABLE(X)
@@ -144,6 +155,8 @@ struct group {
     uint64_t partition_bytes; /* largest message; 0 = whole */
     enum sharded sharded;
     bool keeps_gathered; /* SHARDED_parameters: from the forward to the backward pass ("reshard_after_forward" false) */
+    uint32_t reshard_ranks; /* SHARDED_parameters: among how many devices parts are kept between the passes; 0: among
+                             * those that share the shards, or keeps_gathered */
 };
 
 /* How a variable is synchronized: mostly in one way for all of its shards. A shard with a way of its own has the same
@@ -174,6 +187,7 @@ struct strategy {
     bool cross_iteration;
     bool pulls_by_priority;                       /* "pulls"; sealed: only where it makes a difference */
     uint32_t forward_prefetch, backward_prefetch; /* sealed: 1 where no parameters are sharded */
+    uint32_t shard_ranks;                         /* devices that share sharded parameters; 0: all */
     uint32_t micro_batches;                       /* an iteration; at least 1 */
     enum synchronize synchronize;                 /* sealed: last where there is one micro-batch */
     struct consistency consistency;
@@ -211,6 +225,9 @@ bool strategy_moves_rows(const struct strategy *strategy, const struct variable 
 
 /* How many groups have sharded parameters. O(groups). */
 uint32_t strategy_sharded_parameters(const struct strategy *strategy);
+
+/* How many devices share sharded parameters: shard_ranks, or all. */
+uint32_t strategy_shard_group(const struct strategy *strategy, const struct cluster *cluster);
 
 /* How far ahead parameters can be gathered: over so many groups, or 1. */
 uint32_t strategy_deepest_prefetch(const struct strategy *strategy);
@@ -251,16 +268,16 @@ bool strategy_own_sync(struct strategy *strategy, struct variable_sync *sync);
  * numbered 0, 1, ... in the order of their first variable, pushes 1, 2, ... likewise, a push of one variable is 0, axis
  * is 0 where shards is 1, fields of the other kind are cleared; pulls_by_priority is false where it changes nothing
  * (without policy priority, a credit and servers); prefetch is at most the number of groups with sharded parameters, or
- * 1 without any; slices follow their groups and keep their order; shards that all
- * do what one entry can say have no entries of their own. Then strategy_check. The name is not part of the id: the id
- * says what is done, not what it is called. */
+ * 1 without any; shard_ranks of all devices is 0, and so is reshard_ranks of all that share the shards; slices follow
+ * their groups and keep their order; shards that all do what one entry can say have no entries of their own. Then
+ * strategy_check. The name is not part of the id: the id says what is done, not what it is called. */
 enum status strategy_seal(struct strategy *strategy, const struct model *model, const struct cluster *cluster,
                           struct error *err);
 
 /* Every rule: axis < rank, shards <= the axis, servers exist and are distinct and no more than shards, one dtype and
  * encoding a merge group, only sparse ones where it is gathered, groups exist, at least one device, what shares a push
- * is whole and alike, and those of strategy/slices.h. The message says which rule is broken, for which variable, group
- * or slice. Fails: ST_INVALID, ST_NO_MEMORY. */
+ * is whole and alike, shard groups divide the devices, and those of strategy/slices.h. The message says which rule is
+ * broken, for which variable, group or slice. Fails: ST_INVALID, ST_NO_MEMORY. */
 enum status strategy_check(const struct strategy *strategy, const struct model *model, const struct cluster *cluster,
                            struct error *err);
 

@@ -255,18 +255,39 @@ static enum status check_prefetch(const struct strategy *strategy, struct error 
 }
 
 /* What does not travel in one micro-batch has no way into the next one's sum, which is of other gradients. */
-static enum status check_each(const struct strategy *strategy, const struct model *model, struct error *err) {
-    for (uint32_t v = 0; v < strategy->n_variables; v++)
-        for (uint32_t k = 0; k < sync_parts(&strategy->variables[v]); k++)
-            if (sync_part(&strategy->variables[v], k)->encoding == ENCODING_topk)
-                return error_set(err, ST_INVALID,
-                                 "variable \"%s\" is encoded as topk, which keeps back what does not travel: "
-                                 "\"synchronize\" last, not each",
-                                 model->variables[v].name);
+static enum status check_each_encoding(const struct variable_sync *sync, const char *name, struct error *err) {
+    for (uint32_t k = 0; k < sync_parts(sync); k++) {
+        const enum encoding encoding = sync_part(sync, k)->encoding;
+        if (encoding == ENCODING_topk || encoding == ENCODING_powersgd)
+            return error_set(err, ST_INVALID,
+                             "variable \"%s\" is encoded as %s, which keeps back what does not travel: "
+                             "\"synchronize\" last, not each",
+                             name, encoding_name(encoding));
+    }
     return ST_OK;
 }
 
-static enum status check_accumulation(const struct strategy *strategy, const struct model *model, struct error *err) {
+static enum status check_each(const struct strategy *strategy, const struct model *model, const struct cluster *cluster,
+                              struct error *err) {
+    enum status st = ST_OK;
+    const bool among_replicas = strategy->synchronize == SYNCHRONIZE_each_all_reduce_last;
+    if (among_replicas && strategy->shard_ranks == 0)
+        return error_set(err, ST_INVALID,
+                         "\"synchronize\" is each_all_reduce_last, which tells replicas of shards when to all-reduce, "
+                         "and there are none: each, or \"shard_ranks\"");
+    if (!among_replicas && strategy->micro_batches > 1 && strategy->shard_ranks > 0 &&
+        strategy->shard_ranks < cluster->n_devices)
+        return error_set(err, ST_INVALID,
+                         "\"synchronize\" is each, and with \"shard_ranks\" %u replicas add their sums up once an "
+                         "iteration: it must be each_all_reduce_last, or last",
+                         strategy->shard_ranks);
+    for (uint32_t v = 0; v < strategy->n_variables && !st; v++)
+        st = check_each_encoding(&strategy->variables[v], model->variables[v].name, err);
+    return st;
+}
+
+static enum status check_accumulation(const struct strategy *strategy, const struct model *model,
+                                      const struct cluster *cluster, struct error *err) {
     if (strategy->micro_batches < 1 || strategy->micro_batches > STRATEGY_MAX_MICRO_BATCHES)
         return error_set(err, ST_INVALID, "\"micro_batches\" is %u; it must be from 1 to %d", strategy->micro_batches,
                          STRATEGY_MAX_MICRO_BATCHES);
@@ -275,7 +296,40 @@ static enum status check_accumulation(const struct strategy *strategy, const str
                          "%u \"micro_batches\", but workers with a \"consistency\" (%s) send whole updates: leave one "
                          "of them away",
                          strategy->micro_batches, consistency_name(strategy->consistency.kind));
-    return strategy->synchronize == SYNCHRONIZE_each ? check_each(strategy, model, err) : ST_OK;
+    return strategy->synchronize != SYNCHRONIZE_last ? check_each(strategy, model, cluster, err) : ST_OK;
+}
+
+/* Replicas are of parameters: of the other ways to shard, none is known that leaves a part with several devices. */
+static enum status check_replicas(const struct strategy *strategy, const struct cluster *cluster, struct error *err) {
+    const uint32_t ranks = strategy->shard_ranks;
+    if (ranks == 0)
+        return ST_OK;
+    if (ranks < 2 || cluster->n_devices % ranks > 0)
+        return error_set(err, ST_INVALID,
+                         "\"shard_ranks\" is %u, and cluster \"%s\" has %u devices: it must divide them and be at "
+                         "least 2",
+                         ranks, cluster->name, cluster->n_devices);
+    for (uint32_t g = 0; g < strategy->n_groups; g++) {
+        const enum sharded sharded = strategy->groups[g].sharded;
+        if (sharded != SHARDED_none && sharded != SHARDED_parameters)
+            return error_set(err, ST_INVALID,
+                             "\"shard_ranks\" is of \"sharded\" parameters, but group %lu has %s: leave one of them "
+                             "away",
+                             (unsigned long)strategy->groups[g].id, sharded_name(sharded));
+    }
+    if (strategy_sharded_parameters(strategy) == 0)
+        return error_set(err, ST_INVALID, "\"shard_ranks\" is %u, and no group has \"sharded\" parameters", ranks);
+    return ST_OK;
+}
+
+static enum status check_reshard(const struct strategy *strategy, const struct group *group,
+                                 const struct cluster *cluster, struct error *err) {
+    const uint32_t n = strategy_shard_group(strategy, cluster), ranks = group->reshard_ranks;
+    if (group->sharded != SHARDED_parameters || ranks == 0 || (ranks <= n && n % ranks == 0))
+        return ST_OK;
+    return error_set(err, ST_INVALID,
+                     "group %lu has \"reshard_after_forward\" %u, and %u devices share the shards: it must divide them",
+                     (unsigned long)group->id, ranks, n);
 }
 
 enum status strategy_check(const struct strategy *strategy, const struct model *model, const struct cluster *cluster,
@@ -288,11 +342,15 @@ enum status strategy_check(const struct strategy *strategy, const struct model *
                          (unsigned long)strategy->credit_bytes, (unsigned long)STRATEGY_MAX_BYTES);
     enum status st = check_prefetch(strategy, err);
     if (!st)
-        st = check_accumulation(strategy, model, err);
+        st = check_replicas(strategy, cluster, err);
+    if (!st)
+        st = check_accumulation(strategy, model, cluster, err);
     for (uint32_t i = 0; i < strategy->n_groups && !st; i++) {
         st = check_partition_bytes(strategy->groups[i].partition_bytes, err);
         if (!st)
             st = strategy_check_group(strategy, &strategy->groups[i], err);
+        if (!st)
+            st = check_reshard(strategy, &strategy->groups[i], cluster, err);
     }
     if (st)
         return st;

@@ -18,6 +18,8 @@ static const char *const synchronize_words[] = {SYNCHRONIZE_TABLE(X) NULL};
 #undef X
 static const char *const pulls_words[] = {"at_once", "priority", NULL};
 
+enum { MOST_RANKS = CLUSTER_MAX_NODES * CLUSTER_MAX_DEVICES_PER_NODE };
+
 /* ---- reading ---- */
 
 static enum status read_prefetch(const struct json_at *at, const char *member, uint32_t *out, struct error *err) {
@@ -25,17 +27,6 @@ static enum status read_prefetch(const struct json_at *at, const char *member, u
     enum status st = json_get_integer(at, member, JSON_OPTIONAL, 0, MODEL_MAX_VARIABLES, &groups, err);
     *out = (uint32_t)groups;
     return st;
-}
-
-/* The third word of FSDP2's files (docs/fsdp.md). */
-static enum status read_synchronize(const struct json_at *accumulation, size_t *out, struct error *err) {
-    static const char among_replicas[] = "each_all_reduce_last";
-    struct json_at at;
-    if (json_has(accumulation, "synchronize", &at) && cJSON_IsString(at.node) &&
-        strcmp(at.node->valuestring, among_replicas) == 0)
-        return json_fail(&at, err, "%s tells replicas of shards when to all-reduce, and this strategy has none",
-                         among_replicas);
-    return json_get_word(accumulation, "synchronize", JSON_OPTIONAL, synchronize_words, out, err);
 }
 
 static enum status read_accumulation(const struct json_at *schedule, struct strategy *out, struct error *err) {
@@ -50,17 +41,24 @@ static enum status read_accumulation(const struct json_at *schedule, struct stra
             st = json_get_integer(&at, "micro_batches", JSON_REQUIRED, 1, STRATEGY_MAX_MICRO_BATCHES, &micro_batches,
                                   err);
         if (!st)
-            st = read_synchronize(&at, &synchronize, err);
+            st = json_get_word(&at, "synchronize", JSON_OPTIONAL, synchronize_words, &synchronize, err);
     }
     out->micro_batches = (uint32_t)micro_batches;
     out->synchronize = (enum synchronize)synchronize;
     return st;
 }
 
+static enum status read_shard_ranks(const struct json_at *at, uint32_t *out, struct error *err) {
+    uint64_t ranks = 0;
+    enum status st = json_get_integer(at, "shard_ranks", JSON_OPTIONAL, 2, MOST_RANKS, &ranks, err);
+    *out = (uint32_t)ranks;
+    return st;
+}
+
 static enum status read_schedule(const struct json_at *root, struct strategy *out, struct error *err) {
-    static const char *const known[] = {"policy",       "credit_bytes",     "cross_iteration",
-                                        "pulls",        "forward_prefetch", "backward_prefetch",
-                                        "accumulation", "slices",           NULL};
+    static const char *const known[] = {
+        "policy",      "credit_bytes", "cross_iteration", "pulls", "forward_prefetch", "backward_prefetch",
+        "shard_ranks", "accumulation", "slices",          NULL};
     struct json_at at;
     size_t policy = POLICY_fifo, pulls = 0;
     enum status st = json_member(root, "schedule", &at, err);
@@ -80,6 +78,8 @@ static enum status read_schedule(const struct json_at *root, struct strategy *ou
         st = read_prefetch(&at, "forward_prefetch", &out->forward_prefetch, err);
     if (!st)
         st = read_prefetch(&at, "backward_prefetch", &out->backward_prefetch, err);
+    if (!st)
+        st = read_shard_ranks(&at, &out->shard_ranks, err);
     if (!st)
         st = read_accumulation(&at, out, err);
     out->policy = (enum policy)policy;
@@ -101,15 +101,29 @@ static enum status check_group_at(const struct json_at *at, const struct strateg
     return json_fail(at, err, "%s", found.message);
 }
 
+/* true, false or a number of devices. */
+static enum status read_reshard(const struct json_at *at, struct group *out, struct error *err) {
+    static const char name[] = "reshard_after_forward";
+    bool reshards = true;
+    uint64_t ranks = 0;
+    struct json_at member;
+    const bool is_there = json_has(at, name, &member), counts = is_there && cJSON_IsNumber(member.node);
+    if (is_there && !counts && !cJSON_IsBool(member.node))
+        return json_fail(&member, err, "must be true, false or a number of devices");
+    enum status st = counts ? json_get_integer(at, name, JSON_OPTIONAL, 1, MOST_RANKS, &ranks, err)
+                            : json_get_bool(at, name, JSON_OPTIONAL, &reshards, err);
+    out->keeps_gathered = !reshards;
+    out->reshard_ranks = (uint32_t)ranks;
+    return st;
+}
+
 static enum status read_sharded(const struct json_at *at, struct group *out, struct error *err) {
     size_t sharded = SHARDED_none;
-    bool reshards = true;
     struct json_at member;
     enum status st = json_get_word(at, "sharded", JSON_OPTIONAL, sharded_words, &sharded, err);
     if (!st)
-        st = json_get_bool(at, "reshard_after_forward", JSON_OPTIONAL, &reshards, err);
+        st = read_reshard(at, out, err);
     out->sharded = (enum sharded)sharded;
-    out->keeps_gathered = !reshards;
     if (!st && sharded != SHARDED_parameters && json_has(at, "reshard_after_forward", &member))
         st = json_fail(&member, err, "it says when gathered parameters are freed; \"sharded\" is %s",
                        sharded_words[sharded]);
@@ -425,6 +439,7 @@ static bool write_schedule(const struct strategy *strategy, cJSON *object) {
             cJSON_AddNumberToObject(object, "forward_prefetch", strategy->forward_prefetch)) &&
            (strategy->backward_prefetch == 1 ||
             cJSON_AddNumberToObject(object, "backward_prefetch", strategy->backward_prefetch)) &&
+           (!strategy->shard_ranks || cJSON_AddNumberToObject(object, "shard_ranks", strategy->shard_ranks)) &&
            write_accumulation(strategy, object) && slices_write(strategy, object);
 }
 
@@ -439,7 +454,8 @@ static bool write_groups(const struct strategy *strategy, cJSON *array) {
              (!group->partition_bytes ||
               cJSON_AddNumberToObject(object, "partition_bytes", (double)group->partition_bytes)) &&
              (!group->sharded || cJSON_AddStringToObject(object, "sharded", sharded_name(group->sharded))) &&
-             (!group->keeps_gathered || cJSON_AddBoolToObject(object, "reshard_after_forward", false));
+             (!group->keeps_gathered || cJSON_AddBoolToObject(object, "reshard_after_forward", false)) &&
+             (!group->reshard_ranks || cJSON_AddNumberToObject(object, "reshard_after_forward", group->reshard_ranks));
     }
     return ok;
 }

@@ -1,9 +1,11 @@
 #!/bin/bash
 # The NCCL worker on a real GPU: are sums right, and do predictions come true? `make accuracy-nccl`. Needs one GPU, root
-# for the lab, and four minutes. All ranks share the GPU, under MPS (which this starts and ends, if none runs), and talk by
+# for the lab, and five minutes. All ranks share the GPU, under MPS (which this starts and ends, if none runs), and talk by
 # NCCL's sockets: on this machine's loopback for the sums, through a lab of 4 nodes at 1 Gbit/s for the times.
+# One rank alone shows that kernels, gates, buffers and checks work on that GPU; NCCL then only copies, or does nothing.
 #
-#   OUT=build/release WORKER=nccl tests/accuracy-nccl.sh     (WORKER: the path of another worker)
+#   OUT=build/release WORKER=nccl tests/accuracy-nccl.sh [sums]     (WORKER: the path of another worker; sums: a minute,
+#                                                                    no lab and no root)
 set -u
 cd "$(dirname "$0")/.." || exit 1
 syncopate=${OUT:-build/release}/bin/syncopate worker=${WORKER:-nccl}
@@ -56,11 +58,20 @@ cnn-small 4 1 ps-load-balanced
 cnn-small 2 2 ps-load-balanced
 mlp-small 2 1 ps-partitioned
 ncf-sparse 2 1 parallax
+cnn-small 1 1 dear
+cnn-small 1 1 fsdp-optimal
+cnn-small 4 1 dear
+mlp-small 3 1 zero-2
+cnn-small 3 1 fsdp-optimal
+cnn-small 4 1 fsdp-per-block
+cnn-small 2 2 fsdp-whole
 END
+[ "${1:-}" != sums ] || exit $failed
 
 echo "Times, in the lab:"
 "$syncopate" bench lab-4x1g $options --time 20s --max-bytes 8M --out "$dir/lab.json" || exit 1
-for run in {cnn-small,resnet18}:{pytorch-ddp,horovod,wfbp,mg-wfbp,pace,bytescheduler-all-reduce,ps} cnn-small:ps-load-balanced; do
+for run in {cnn-small,resnet18}:{pytorch-ddp,horovod,wfbp,mg-wfbp,pace,bytescheduler-all-reduce,ps,dear,fsdp-optimal,fsdp-whole} \
+    cnn-small:ps-load-balanced; do
     timeout 60 "$syncopate" trial "${run%:*}" "$dir/lab.json" $options --baseline "${run#*:}" --iterations 6 --warmup 2 \
         >"$dir/said" 2>&1
     status=$?

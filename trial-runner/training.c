@@ -51,7 +51,7 @@ enum status training_place(enum training_task task, const struct plan *plan, uin
     const bool plain = consistency_is_plain(&plan->consistency);
     uint32_t largest = 0;
     while (largest + 1 < plan->n_messages &&
-           (plan->messages[largest].bytes < plan->max_bytes || plan->messages[largest].half == HALF_gather))
+           (plan->messages[largest].bytes < plan->max_bytes || !message_brings_gradients(&plan->messages[largest])))
         largest++;
     const enum dtype dtype = plan->n_messages > 0 ? plan->messages[largest].dtype : DTYPE_f32;
     if (plan->ends_in_update && task)

@@ -52,9 +52,11 @@ MODELS = {
     "llama-135m": (llama.llama_135m(2048), "h100-bf16", 16, 134515008, HUGGINGFACE + ": SmolLM-135M"),
     "llama-1b": (llama.llama_1b(8192), "h100-bf16", 2, 1235814400, HUGGINGFACE + ": Llama 3.2 1B"),
     "llama-8b": (llama.llama_8b(8192), "h100-bf16", 2, 8030261248, HUGGINGFACE + ": Llama 3 8B"),
+    "llama-8b-checkpointing": (llama.llama_8b(8192, True), "h100-bf16", 2, 8030261248, "as llama-8b"),
     "llama-135m-v100": (llama.llama_135m(2048), "v100-f16", 8, 134515008, "as llama-135m"),
     "llama-1b-v100": (llama.llama_1b(2048), "v100-f16", 2, 1235814400, "as llama-1b"),
     "llama-8b-v100": (llama.llama_8b(2048), "v100-f16", 1, 8030261248, "as llama-8b"),
+    "llama-8b-checkpointing-v100": (llama.llama_8b(2048, True), "v100-f16", 1, 8030261248, "as llama-8b"),
     "mlp-small": (small.mlp_small, "slow", 640, None, "ours"),
     "cnn-small": (small.cnn_small, "slow", 16, None, "ours"),
     "transformer-small": (small.transformer_small, "slow", 4, None, "ours"),
@@ -103,7 +105,7 @@ def text(model):
     def rows(key):
         return compact(key) + ":[\n" + ",\n".join("  " + compact(row) for row in model[key]) + "]"
 
-    head = ",".join(f"{compact(key)}:{compact(model[key])}" for key in ("schema", "name", "batch_per_device"))
+    head = ",".join(f"{compact(key)}:{compact(model[key])}" for key in model if key not in ("variables", "operators"))
     return "{" + head + ",\n " + rows("variables") + ",\n " + rows("operators") + "}\n"
 
 

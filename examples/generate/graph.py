@@ -9,6 +9,8 @@ output.
 - A value with k consumers gets k gradients, which are added: (k - 1) passes over memory, charged to its producer.
 - A variable read in several places (tied) is complete when the last contribution is: the operator that runs last in the
   backward pass produces it, after the others.
+- What a forward operator keeps for its backward one is told where the architecture tells it (`keeps`, and the optimizer).
+  A value that two operators keep is counted once: by the one whose backward operator runs last.
 Values and variables have the device's dtype. Shapes are those of one sample; the batch multiplies FLOPs and bytes, never a
 variable.
 """
@@ -17,6 +19,7 @@ from dataclasses import dataclass, field
 from math import prod
 
 WIDTHS = {"f32": 4, "bf16": 2, "f16": 2}
+F32 = WIDTHS["f32"]
 
 
 @dataclass
@@ -33,6 +36,8 @@ class Operator:
     reads: list
     time_us: float
     grad_us: float
+    keeps: float = None  # bytes of the whole batch, from its forward to its backward operator; None: nobody says
+    again: tuple = ()  # (bytes, operator): what its backward operator computes again and leaves, and up to whose
     output: Value = None
     consumers: list = field(default_factory=list)
 
@@ -41,6 +46,7 @@ class Graph:
     def __init__(self, name, device, batch):
         self.name, self.device, self.batch = name, device, batch
         self.width = WIDTHS[device.dtype]  # bytes of an element
+        self.optimizer = None  # what updates the variables; where it is told, activations are too
         self.variables = {}
         self.operators = []
 
@@ -64,16 +70,16 @@ class Graph:
         return sum(prod(self.variables[n]["shape"]) for n in names)
 
     def operator(self, name, inputs, shape, reads=(), kind="memory", flops=0.0, traffic=0.0, grad_traffic=0.0, steps=1,
-                 grad_flops=None):
+                 grad_flops=None, keeps=None):
         """flops: of one sample, forward. traffic: bytes of the whole batch, weights included. steps: launches, one
         after another, as in a recurrence over time. grad_flops: of one sample, where they are not the forward ones for
-        each gradient."""
+        each gradient. keeps: bytes of the whole batch."""
         gradients = bool(reads) + sum(v.grad for v in inputs)
         grad_flops = gradients * flops if grad_flops is None else grad_flops
         again = self.device.launch_us * (steps - 1)
         time = self.device.time_us(kind, self.batch * flops, traffic) + again
         grad_time = self.device.time_us(kind, self.batch * grad_flops, grad_traffic) + again if gradients else None
-        op = Operator(name, list(inputs), list(reads), time, grad_time)
+        op = Operator(name, list(inputs), list(reads), time, grad_time, keeps)
         for source in {id(v.source): v.source for v in inputs if v.source}.values():
             source.consumers.append(op)
         op.output = Value(tuple(shape), op, gradients > 0)
@@ -105,7 +111,8 @@ class Graph:
                 reads.append(self.variable(name + ".bias", width))
         out = x.shape[:-1] + (width,)
         traffic = self.bytes(x, Value(out)) + self.size(*reads) * self.width
-        return self.operator(name, [x], out, reads, "gemm", 2.0 * prod(x.shape) * width, traffic, 2 * traffic)
+        return self.operator(name, [x], out, reads, "gemm", 2.0 * prod(x.shape) * width, traffic, 2 * traffic,
+                             keeps=self.bytes(x))
 
     def matmul(self, name, a, b, shape, depth):
         """A product of two activations, (..., depth) by (depth, ...), as in attention."""
@@ -113,9 +120,12 @@ class Graph:
         return self.operator(name, [a, b], shape, (), "gemm", 2.0 * prod(shape) * depth, traffic, 2 * traffic)
 
     def norm(self, name, x, width, suffixes):
-        """Batch or layer normalization: statistics, then scaling; the gradient reads x and dy twice."""
+        """Batch or layer normalization: statistics, then scaling; the gradient reads x and dy twice. It keeps x, and of
+        each row a statistic in f32."""
         reads = [self.variable(name + suffix, width) for suffix in suffixes]
-        return self.operator(name, [x], x.shape, reads, traffic=3 * self.bytes(x), grad_traffic=5 * self.bytes(x))
+        rows = self.batch * prod(x.shape) // width
+        return self.operator(name, [x], x.shape, reads, traffic=3 * self.bytes(x), grad_traffic=5 * self.bytes(x),
+                             keeps=self.bytes(x) + F32 * rows)
 
     def batch_norm(self, name, x):
         return self.norm(name, x, x.shape[0], (".weight", ".bias"))
@@ -134,7 +144,7 @@ class Graph:
 
     def add(self, name, *values):
         """The gradient of a sum is the same tensor for each term: no traffic, only the launch."""
-        return self.operator(name, values, values[0].shape, traffic=(len(values) + 1) * self.bytes(values[0]))
+        return self.operator(name, values, values[0].shape, traffic=(len(values) + 1) * self.bytes(values[0]), keeps=0)
 
     def multiply(self, name, a, b):
         return self.operator(name, [a, b], a.shape, traffic=3 * self.bytes(a), grad_traffic=5 * self.bytes(a))
@@ -163,16 +173,30 @@ class Graph:
         return self.operator(name, [x], out.shape, traffic=self.bytes(x, out), grad_traffic=self.bytes(x, out))
 
     def embedding(self, name, tokens, rows, width, table=None, sparse=False):
-        """A gather. Backward, a dense gradient is cleared and written in full, a sparse one only where touched."""
+        """A gather. Backward, a dense gradient is cleared and written in full, a sparse one only where touched. What it
+        keeps is the batch's own tokens."""
         touched = prod(tokens.shape) * self.batch
         table = table or self.variable(name + ".weight", rows, width, sparse_rows=touched if sparse else None)
         out = Value(tokens.shape + (width,))
         dense = 0 if sparse else self.size(table) * self.width
         return self.operator(name, [tokens], out.shape, [table], traffic=2 * self.bytes(out),
-                             grad_traffic=dense + 3 * self.bytes(out))
+                             grad_traffic=dense + 3 * self.bytes(out), keeps=0)
 
     def loss(self, name, x):
-        return self.operator(name, [x], (1,), traffic=3 * self.bytes(x), grad_traffic=2 * self.bytes(x))
+        """It keeps the logarithms of the probabilities, in f32."""
+        return self.operator(name, [x], (1,), traffic=3 * self.bytes(x), grad_traffic=2 * self.bytes(x),
+                             keeps=F32 * self.batch * prod(x.shape))
+
+    def checkpoint(self, x, block):
+        """Activation checkpointing: of the operators `block`, a part of self.operators that reads x, only x is kept. The
+        backward pass computes the rest again, before the first gradient of one of the block's variables, because it needs
+        the block's variables for it; and then has it up to the block's last gradient."""
+        again = sum(op.keeps for op in block) - self.bytes(x)
+        last = [op for op in block if op.reads][-1]
+        last.grad_us += sum(op.time_us for op in block)
+        last.again = (again, block[0])
+        for op in block:
+            op.keeps = self.bytes(x) if op is block[0] else 0
 
     # -- the iteration -------------------------------------------------------------------------------------------------
 
@@ -181,6 +205,8 @@ class Graph:
             row = {"name": op.name, "phase": "forward", "time_us": round(op.time_us, 1), "after": sources(op)}
             if op.reads:
                 row["reads"] = op.reads
+            if self.optimizer:
+                row |= kept(op.keeps, op)
             yield row
 
     def backward_rows(self):
@@ -197,13 +223,19 @@ class Graph:
                    "after": list(dict.fromkeys(after + others))}
             if produces:
                 row["produces"] = produces
-            yield row
+            yield row | (kept(*op.again) if op.again else {})
 
     def model(self):
         assert all(op.consumers or op is self.operators[-1] for op in self.operators), "an output is never used"
-        return {"schema": "syncopate.model/1", "name": self.name, "batch_per_device": self.batch,
+        memory = {"optimizer": self.optimizer, "activations_estimated": True} if self.optimizer else {}
+        return {"schema": "syncopate.model/1", "name": self.name, "batch_per_device": self.batch, **memory,
                 "variables": list(self.variables.values()),
                 "operators": list(self.forward_rows()) + list(self.backward_rows())}
+
+
+def kept(nbytes, op):
+    """The members of a row whose operator leaves so much up to op's backward operator."""
+    return {"activation_bytes": int(nbytes)} | ({"kept_for": op.name + ".grad"} if nbytes else {})
 
 
 def sources(op):

@@ -14,6 +14,10 @@ have done all that was launched (`busy_until`):
 So two processors can stand for several nodes with accelerators, as long as gloo, the tiny batch and the optimizer leave
 them headroom; who measures prints their load.
 
+With ahead=False the host waits for the device after each launch, as one does that computes by itself: for fully_shard,
+which on a CPU begins to gather, and frees, at the host's moments. What the real pass takes of a processor is then part of
+the layer's time, as far as that goes; a backward pass is taken for two forward passes.
+
 A layer is a module with parameters of its own. Its share of the time follows from its multiplications; two thirds are
 the backward pass. Activations, pooling and the loss take none.
 """
@@ -67,11 +71,14 @@ class Device:
     """`iteration_ms` is what a forward and a backward pass of the module take. Make it before anything else hooks the
     module: what comes later then sees the device's time."""
 
-    def __init__(self, module, iteration_ms, *inputs):
+    def __init__(self, module, iteration_ms, *inputs, ahead=True):
         self.busy_until = 0.0  # seconds of time.perf_counter()
         for name, share in shares(module, inputs).items():
-            layers_of(module)[name].register_forward_hook(self._launch(share * iteration_ms / 1e3))
-        for parameter in module.parameters():
+            if ahead:
+                layers_of(module)[name].register_forward_hook(self._launch(share * iteration_ms / 1e3))
+            else:
+                self._compute(layers_of(module)[name], share * iteration_ms / 1e3)
+        for parameter in module.parameters() if ahead else ():
             parameter.register_hook(self._wait)
 
     def _launch(self, seconds):
@@ -84,6 +91,27 @@ class Device:
             self.busy_until += seconds * BACKWARD
 
         return forward
+
+    def _compute(self, layer, seconds):
+        """With the host, which waits."""
+        began = real = 0.0
+
+        def begin(layer, inputs):
+            nonlocal began
+            began = time.thread_time()
+
+        def forward(layer, inputs, output):
+            nonlocal real
+            real = time.thread_time() - began
+            time.sleep(max(seconds * FORWARD - real, 0))
+            if first_tensor(output).requires_grad:
+                first_tensor(output).register_hook(backward)
+
+        def backward(gradient):
+            time.sleep(max(seconds * BACKWARD - 2 * real, 0))
+
+        layer.register_forward_pre_hook(begin)
+        layer.register_forward_hook(forward)
 
     def _wait(self, gradient):
         """The hook of a parameter; it runs before the gradient is accumulated, and so before DDP knows of it."""

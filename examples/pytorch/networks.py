@@ -1,4 +1,4 @@
-"""Networks for the emulated device (`device.py`): five kinds of gradients, each a few MB, that train on a tiny batch.
+"""Networks for the emulated device (`device.py`): six kinds of gradients, 5 to 24 MB, that train on a tiny batch.
 
 Each is NAME: (a function that makes the module, a function that draws a batch). Copies are alike on all ranks if the seed
 is; the batches are of each rank. The loss of all of them is cross_entropy().
@@ -68,19 +68,26 @@ class Block(nn.Module):
         return x + self.down(functional.gelu(self.up(self.norm2(x))))
 
 
-class Tied(nn.Module):
-    """A transformer whose embedding is its output layer too: one gradient from both ends of the backward pass."""
+class Transformer(nn.Module):
+    """A language model: embedding, blocks, an output layer."""
 
-    def __init__(self, words=2000, width=192, blocks=3):
+    def __init__(self, words=2000, width=192, blocks=12):
         super().__init__()
         self.words = nn.Embedding(words, width)
         self.blocks = nn.Sequential(*(Block(width) for _ in range(blocks)))
         self.norm, self.head = nn.LayerNorm(width), nn.Linear(width, words, bias=False)
-        self.head.weight = self.words.weight
         nn.init.normal_(self.words.weight, std=0.02)
 
     def forward(self, tokens):
         return self.head(self.norm(self.blocks(self.words(tokens))))
+
+
+class Tied(Transformer):
+    """One whose embedding is its output layer too: one gradient from both ends of the backward pass."""
+
+    def __init__(self):
+        super().__init__(blocks=3)
+        self.head.weight = self.words.weight
 
 
 class Sparse(nn.Module):
@@ -104,9 +111,12 @@ def images(count):
     return draw
 
 
-def sentence(generator):
-    tokens = torch.randint(2000, (1, 8), generator=generator)
-    return tokens, (tokens * 7 + 1) % 2000
+def sentences(length):
+    def draw(generator):
+        tokens = torch.randint(2000, (1, length), generator=generator)
+        return tokens, (tokens * 7 + 1) % 2000
+
+    return draw
 
 
 def pairs(generator):
@@ -121,7 +131,8 @@ def cross_entropy(output, wanted):
 NETWORKS = {
     "plain": (plain, images(1)),
     "batchnorm": (batchnorm, images(2)),
-    "recurrent": (Recurrent, sentence),
-    "tied": (Tied, sentence),
+    "recurrent": (Recurrent, sentences(8)),
+    "tied": (Tied, sentences(8)),
+    "transformer": (Transformer, sentences(16)),
     "sparse": (Sparse, pairs),
 }

@@ -57,15 +57,20 @@ class Job:
     """A copy of the network, its optimizer and its data. Copies are alike on all ranks, their data is not. `how` makes
     the module into the one that is trained: wrap(module, optimizer); None: this rank trains alone."""
 
+    ahead = True  # of its device, as a host is with a GPU
+
     def __init__(self, options, how=None):
         torch.manual_seed(options.seed)
         make, self.draw = NETWORKS.get(options.network, (vgg11, images(options.batch)))
-        self.model = make()
+        self.model, self.losses, self.device = make(), [], None
         self.data = torch.Generator().manual_seed(1000 * options.seed + dist.get_rank())
-        self.device = Device(self.model, options.device_ms, self.draw(self.data)[0]) if options.device_ms else None
+        if options.device_ms:
+            self.device = Device(self.model, options.device_ms, self.draw(self.data)[0], ahead=self.ahead)
+        self.prepare(options, how)
+
+    def prepare(self, options, how):
         kind = {"momentum": 0.9, "weight_decay": 5e-4} if options.network == "vgg11" else {}
         self.optimizer = torch.optim.SGD(self.model.parameters(), lr=0.01, **kind)
-        self.losses = []
         if how:
             self.model = how(self.model, self.optimizer)
 
@@ -121,9 +126,12 @@ def in_turn(jobs, options):
 def compare(options):
     """Plain DDP and the strategy in turn."""
     jobs = {"ddp": Job(options, plainly), "strategy": Job(options, by(options.strategy))}
-    found = in_turn(jobs, options)
+    write_found(options.compare, in_turn(jobs, options))
+
+
+def write_found(path, found):
     if dist.get_rank() == 0:
-        with open(options.compare, "w", encoding="utf-8") as file:
+        with open(path, "w", encoding="utf-8") as file:
             json.dump(found, file)
 
 

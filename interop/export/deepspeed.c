@@ -11,8 +11,10 @@
  *
  * Where something is sharded, the stage is what is, and the settings are those that make the strategy by the rules of
  * strategy/baselines/zero.h. Each setting has an interval: DeepSpeed's default is taken if it lies there, else the
- * roundest number. What they make is built, and what is different is noted. Source: DeepSpeed documentation, "ZeRO
- * Optimizations for FP16 Training"; Rajbhandari et al., SC 2020. */
+ * roundest number. Replicas are those of MiCS, mics_shard_size, whose parameters must be made under
+ * deepspeed.zero.MiCS_Init; parts that fewer devices keep between the passes are the secondary partition of ZeRO++,
+ * zero_hpz_partition_size. Each goes without the other. What they make is built, and what is different is noted.
+ * Source: DeepSpeed documentation, "ZeRO Optimizations for FP16 Training"; Rajbhandari et al., SC 2020. */
 #include "interop/export/bucket_knob.h"
 #include "strategy/baselines/zero.h"
 #include "strategy/space/ready_order.h"
@@ -195,6 +197,19 @@ static enum status find_settings(struct form *f, struct zero_settings *out, stru
     return st;
 }
 
+/* MiCS, or hpZ; returns what of the two is said. */
+static unsigned add_partitions(const struct form *f, cJSON *zero, bool *whole) {
+    const uint32_t kept = form_reshard_ranks(f), ranks = f->strategy->shard_ranks;
+    if (ranks) {
+        *whole = *whole && cJSON_AddNumberToObject(zero, "mics_shard_size", ranks);
+        return CAN_REPLICATE;
+    }
+    if (kept == 0 || kept == UINT32_MAX)
+        return 0;
+    *whole = *whole && cJSON_AddNumberToObject(zero, "zero_hpz_partition_size", kept);
+    return CAN_RESHARD;
+}
+
 static bool add_settings(cJSON *zero, const struct zero_settings *s) {
     if (!cJSON_AddNumberToObject(zero, "stage", s->stage))
         return false;
@@ -218,9 +233,11 @@ enum status export_deepspeed(struct form *f, struct error *err) {
     if (st)
         return st;
     cJSON *zero = cJSON_CreateObject();
-    add_file(f, zero, zero && add_settings(zero, &settings), settings.stage);
+    bool whole = zero && add_settings(zero, &settings);
+    const unsigned can = add_partitions(f, zero, &whole);
+    add_file(f, zero, whole, settings.stage);
     form_note_made(f, &made);
     strategy_release(&made);
-    form_note_rest(f, CAN_ALL_REDUCE | CAN_MAKE | CAN_ACCUMULATE);
+    form_note_rest(f, CAN_ALL_REDUCE | CAN_MAKE | CAN_ACCUMULATE | can);
     return ST_OK;
 }

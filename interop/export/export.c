@@ -18,6 +18,7 @@ static const struct exporter exporters[] = {
      export_pytorch_hook, true},
     {"fsdp2", "groups of fully_shard with their resharding and prefetch, for apply of syncopate_torch", export_fsdp2,
      false},
+    {"fsdp2-code", "the same as a page of plain PyTorch code", export_fsdp2_code, false},
     {"horovod", "environment, and the groups of DistributedOptimizer", export_horovod, false},
     {"deepspeed", "the zero_optimization part of its JSON configuration", export_deepspeed, false},
     {"megatron", "arguments of Megatron-LM's command line", export_megatron, false},

@@ -36,7 +36,7 @@ struct form {
 typedef enum status export_function(struct form *f, struct error *err);
 export_function export_pytorch_ddp, export_pytorch_hook, export_fsdp2, export_horovod, export_deepspeed,
     export_tensorflow, export_xla, export_byteps, export_bytescheduler, export_nccl, export_autodist, export_megatron,
-    export_torchtitan, export_accelerate;
+    export_torchtitan, export_accelerate, export_fsdp2_code;
 
 /* ---- files ---- */
 
@@ -73,7 +73,9 @@ enum ability {
     CAN_SHARE = 4096,        /* several served variables in one push */
     CAN_MAKE = 8192,         /* form_note_made has compared groups, their largest message, and what is sharded */
     CAN_KEEP_SHARDS = 16384, /* notes itself what it cannot say of "sharded" */
-    CAN_ACCUMULATE = 32768,  /* notes itself what it cannot say of micro-batches */
+    CAN_REPLICATE = 32768,   /* "shard_ranks" */
+    CAN_RESHARD = 65536,     /* "reshard_after_forward" of so many devices */
+    CAN_ACCUMULATE = 131072, /* notes itself what it cannot say of micro-batches */
 };
 void form_note_rest(struct form *f, unsigned can);
 
@@ -97,6 +99,10 @@ bool form_same_groups(struct form *f, const struct strategy *made);
 
 /* What the group with the most parts kept apart has sharded. */
 enum sharded form_sharded(const struct form *f);
+
+/* Among how many devices each group that is gathered twice keeps its parts between the passes; 0: all that share the
+ * shards, UINT32_MAX: groups differ. */
+uint32_t form_reshard_ranks(const struct form *f);
 
 /* The algorithm that all groups share, and the encoding that all variables share, served ones too; -1: they differ. */
 int form_algorithm(const struct form *f);

@@ -5,8 +5,8 @@
  * nothing shards parameters, both train by DistributedDataParallel, with buckets that nobody can set: torchtitan's have
  * 100 MiB, Accelerate's those of PyTorch.
  *
- * torchtitan: the table [parallelism] of its configuration, and with several micro-batches two sizes in [training]. It
- * sums gradients in each (train.py, train_step).
+ * torchtitan: the table [parallelism] of its configuration, with replicas as data_parallel_replicate_degree; with
+ * several micro-batches also two sizes in [training]. It sums gradients in each (train.py, train_step).
  * Accelerate: the file of `accelerate launch --config_file`. Which class a block is, it takes from the model
  * (_no_split_modules, as models of transformers have it), unless fsdp_transformer_layer_cls_to_wrap is added. Without
  * classes nothing but the embedding and the tail is wrapped; NO_WRAP does the same, so it has no use here.
@@ -94,9 +94,10 @@ enum status export_torchtitan(struct form *f, struct error *err) {
     const struct way *way = NULL;
     struct strategy made;
     if (form_sharded(f) == SHARDED_parameters) {
-        enum status st = choose(f, sizeof ways / sizeof ways[0], ways, CAN_ACCUMULATE, &way, err);
+        const uint32_t ranks = f->strategy->shard_ranks;
+        enum status st = choose(f, sizeof ways / sizeof ways[0], ways, CAN_REPLICATE | CAN_ACCUMULATE, &way, err);
         if (!st)
-            write_torchtitan(f, 1, -1, way->words);
+            write_torchtitan(f, ranks ? f->cluster->n_devices / ranks : 1, ranks ? (int)ranks : -1, way->words);
         return st;
     }
     write_torchtitan(f, f->cluster->n_devices, 1, NULL);

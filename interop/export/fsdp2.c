@@ -1,9 +1,10 @@
 /* PyTorch's fully_shard (FSDP2), for syncopate_torch.fsdp.apply (interop/pytorch/syncopate_torch/fsdp.py):
  *
- *   {"strategy": ID, "forward_prefetch": n, "backward_prefetch": n,
+ *   {"strategy": ID, "forward_prefetch": n, "backward_prefetch": n, "shard_ranks": n,
  *    "groups": [{"reshard_after_forward": true, "variables": [NAME, ...]}]}
  *
- * and with several micro-batches "accumulation": {"micro_batches": n, "synchronize": "last" or "each"}.
+ * "shard_ranks" is there where the parameters have replicas, and "reshard_after_forward" may be a number of devices.
+ * With several micro-batches there is "accumulation": {"micro_batches": n, "synchronize": "last" or "each"}.
  *
  * Groups are in the order in which the forward pass first reads them, the variables of a group in the model's order.
  *
@@ -14,6 +15,8 @@
  * What a strategy does not shard is sharded all the same, and noted. Its parameters stay gathered from the forward to
  * the backward pass. Halves of an all-reduce (ZeRO-1 and 2) are then the same messages: a reduce-scatter after the
  * backward pass of a group, and an all-gather before its forward pass. */
+#include "interop/export/fsdp2.h"
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -37,9 +40,8 @@ static int by_module(const void *a, const void *b) {
     return order ? order : (x->variable > y->variable) - (x->variable < y->variable);
 }
 
-/* How much of a variable's name is that of its module. The output projection of nn.MultiheadAttention is never called,
- * so its variables count as the attention's own. */
-static size_t module_length(struct form *f, const char *name) {
+/* The output projection of nn.MultiheadAttention is never called, so its variables count as the attention's own. */
+size_t fsdp2_module_length(struct form *f, const char *name) {
     static const char projection[] = ".out_proj", *const beside[] = {".in_proj_weight", ".q_proj_weight"};
     const char *point = strrchr(name, '.');
     const size_t n = point ? (size_t)(point - name) : 0, tail = sizeof projection - 1;
@@ -61,7 +63,7 @@ static const struct place *sort_by_module(struct form *f) {
     f->no_memory |= !places;
     for (uint32_t v = 0; v < m->n_variables && places; v++) {
         const char *name = m->variables[v].name;
-        places[v] = (struct place){name, module_length(f, name), v};
+        places[v] = (struct place){name, fsdp2_module_length(f, name), v};
     }
     if (places)
         qsort(places, m->n_variables, sizeof *places, by_module);
@@ -110,12 +112,19 @@ static bool stays_gathered(const struct strategy *s, uint32_t g) {
     return g == s->n_groups || s->groups[g].sharded != SHARDED_parameters || s->groups[g].keeps_gathered;
 }
 
+static bool add_reshard(const struct strategy *s, uint32_t g, cJSON *json) {
+    static const char name[] = "reshard_after_forward";
+    const uint32_t ranks = stays_gathered(s, g) ? 0 : s->groups[g].reshard_ranks;
+    return ranks ? cJSON_AddNumberToObject(json, name, ranks)
+                 : cJSON_AddBoolToObject(json, name, !stays_gathered(s, g));
+}
+
 /* Add variable v; makes the group's JSON with the first one. */
 static bool add_variable(const struct form *f, struct wrapped *to, uint32_t v) {
     cJSON *names = cJSON_GetObjectItem(to->json, "variables");
     if (!to->json) {
         to->json = cJSON_CreateObject();
-        if (!cJSON_AddBoolToObject(to->json, "reshard_after_forward", !stays_gathered(f->strategy, to->group)))
+        if (!add_reshard(f->strategy, to->group, to->json))
             return false;
         names = cJSON_AddArrayToObject(to->json, "variables");
     }
@@ -153,8 +162,8 @@ static bool add_groups(struct form *f, cJSON *list, uint32_t *n) {
     return whole;
 }
 
-static bool add_prefetch(cJSON *json, const char *member, uint32_t depth, uint32_t n_groups) {
-    return cJSON_AddNumberToObject(json, member, depth < n_groups ? depth : n_groups);
+uint32_t fsdp2_prefetch(uint32_t depth, uint32_t n) {
+    return depth < n ? depth : n;
 }
 
 static bool add_accumulation(cJSON *json, const struct strategy *s) {
@@ -188,19 +197,31 @@ static void note_unsharded(struct form *f) {
                   halves, s->n_variables);
 }
 
+cJSON *fsdp2_groups(struct form *f, unsigned can, uint32_t *n) {
+    cJSON *groups = cJSON_CreateArray();
+    if (!add_groups(f, groups, n)) {
+        f->no_memory = true;
+        cJSON_Delete(groups);
+        groups = NULL;
+    }
+    note_unsharded(f);
+    form_note_rest(f, CAN_ALL_REDUCE | CAN_KEEP_SHARDS | CAN_REPLICATE | CAN_RESHARD | can);
+    return groups;
+}
+
 enum status export_fsdp2(struct form *f, struct error *err) {
     (void)err;
     const struct strategy *s = f->strategy;
-    cJSON *json = cJSON_CreateObject(), *groups = cJSON_CreateArray();
     uint32_t n = 0;
-    const bool whole = add_groups(f, groups, &n) && cJSON_AddStringToObject(json, "strategy", s->id.hex) &&
-                       add_prefetch(json, "forward_prefetch", s->forward_prefetch, n) &&
-                       add_prefetch(json, "backward_prefetch", s->backward_prefetch, n) && add_accumulation(json, s);
+    cJSON *json = cJSON_CreateObject(), *groups = fsdp2_groups(f, CAN_ACCUMULATE, &n);
+    const bool whole = cJSON_AddStringToObject(json, "strategy", s->id.hex) &&
+                       cJSON_AddNumberToObject(json, "forward_prefetch", fsdp2_prefetch(s->forward_prefetch, n)) &&
+                       cJSON_AddNumberToObject(json, "backward_prefetch", fsdp2_prefetch(s->backward_prefetch, n)) &&
+                       (!s->shard_ranks || cJSON_AddNumberToObject(json, "shard_ranks", s->shard_ranks)) &&
+                       add_accumulation(json, s);
     const bool added = groups && cJSON_AddItemToObject(json, "groups", groups);
     if (!added)
         cJSON_Delete(groups);
     form_add_json(f, "fsdp2.json", json, whole && added);
-    note_unsharded(f);
-    form_note_rest(f, CAN_ALL_REDUCE | CAN_KEEP_SHARDS | CAN_ACCUMULATE);
     return ST_OK;
 }

@@ -186,7 +186,9 @@ static enum status build_probe(const struct probing *p, const struct probe *prob
     set_groups(probe, &s);
     for (uint32_t v = 0; v < s.n_variables; v++) {
         struct variable_sync *sync = &s.variables[v];
-        if (p->model->variables[v].dtype == DTYPE_f32 || p->model->variables[v].dtype == DTYPE_f64)
+        const bool thin =
+            probe->encoding == ENCODING_powersgd && p->model->variables[v].sparse_rows; /* has no matrix */
+        if ((p->model->variables[v].dtype == DTYPE_f32 || p->model->variables[v].dtype == DTYPE_f64) && !thin)
             set_encoding(sync, probe->encoding);
         sync->group = p->model->variables[v].dtype;
         if (probe->algorithm == ALGORITHM_all_gather && p->model->variables[v].sparse_rows)

@@ -19,6 +19,7 @@
     X(ENCODING, "encoding")                                                                                            \
     X(SHARDED, "sharded")                                                                                              \
     X(RESHARD, "reshard")                                                                                              \
+    X(REPLICAS, "replicas")                                                                                            \
     X(PREFETCH, "prefetch")                                                                                            \
     X(ACCUMULATION, "accumulation")
 

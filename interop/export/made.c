@@ -40,6 +40,19 @@ enum sharded form_sharded(const struct form *f) {
     return most;
 }
 
+uint32_t form_reshard_ranks(const struct form *f) {
+    const struct strategy *s = f->strategy;
+    uint32_t ranks = 0, n = 0;
+    for (uint32_t g = 0; g < s->n_groups; g++) {
+        if (s->groups[g].sharded != SHARDED_parameters || s->groups[g].keeps_gathered)
+            continue;
+        if (n++ > 0 && s->groups[g].reshard_ranks != ranks)
+            return UINT32_MAX;
+        ranks = s->groups[g].reshard_ranks;
+    }
+    return ranks;
+}
+
 /* A largest message that cuts a group of so many bytes; else 0. */
 static uint64_t cut_of(const struct group *group, uint64_t bytes) {
     return group->partition_bytes < bytes ? group->partition_bytes : 0;

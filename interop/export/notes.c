@@ -85,7 +85,10 @@ static void note_variables(struct form *f, unsigned can) {
 
 void form_note_synchronize(struct form *f, enum synchronize theirs) {
     const struct strategy *s = f->strategy;
-    if (s->micro_batches > 1 && s->synchronize != theirs)
+    if (s->micro_batches > 1 && s->synchronize == SYNCHRONIZE_each_all_reduce_last && theirs == SYNCHRONIZE_each)
+        form_note(f, EXPORT_LOSS_ACCUMULATION, "replicas would add their sums up in each of %u micro-batches, not once",
+                  s->micro_batches);
+    else if (s->micro_batches > 1 && s->synchronize != theirs)
         form_note(f, EXPORT_LOSS_ACCUMULATION, "gradients would be summed %s of %u micro-batches, not %s",
                   theirs == SYNCHRONIZE_each ? "in each" : "in the last", s->micro_batches,
                   theirs == SYNCHRONIZE_each ? "in the last alone" : "in each");
@@ -112,7 +115,7 @@ void form_note_rest(struct form *f, unsigned can) {
     if (s->micro_batches > 1 && !(can & CAN_ACCUMULATE))
         form_note(f, EXPORT_LOSS_ACCUMULATION,
                   "%u micro-batches an iteration, with sums in %s, are the training loop's to make", s->micro_batches,
-                  s->synchronize == SYNCHRONIZE_each ? "each" : "the last");
+                  s->synchronize == SYNCHRONIZE_last ? "the last" : "each");
     if (s->policy == POLICY_preemptive && !(can & CAN_PREEMPT))
         form_note(f, EXPORT_LOSS_PREEMPTION, "%u slices of groups go in an order of their own", s->n_slices);
     if (s->policy == POLICY_priority && !(can & CAN_ORDER))
@@ -126,6 +129,12 @@ void form_note_rest(struct form *f, unsigned can) {
         else
             form_note(f, EXPORT_LOSS_CREDIT, "one message may be in flight");
     }
+    if (s->shard_ranks && !(can & CAN_REPLICATE))
+        form_note(f, EXPORT_LOSS_REPLICAS, "%u devices share the parameters, which have %u replicas", s->shard_ranks,
+                  f->cluster->n_devices / s->shard_ranks);
+    if (form_reshard_ranks(f) && !(can & CAN_RESHARD))
+        form_note(f, EXPORT_LOSS_RESHARD,
+                  "between the passes fewer devices keep the parts of some groups, and gather them again");
     if (s->cross_iteration && !(can & CAN_CROSS))
         form_note(f, EXPORT_LOSS_CROSS_ITERATION,
                   "messages run on into the next forward pass, where this framework waits for all");

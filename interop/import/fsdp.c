@@ -110,10 +110,8 @@ static enum status build_titan(const struct titan *t, const struct strategy_for 
                           wanted->cluster->name);
     if (shards == 1 && t->replicas > 1)
         return pytorch_ddp_build(wanted->model, wanted->cluster, UINT64_C(100) << 20, wanted->name, out, err);
-    if (t->replicas > 1)
-        return lines_fail(&t->lines, err, "%lu replicas of %lu shards: either replicas or shards are known here",
-                          (unsigned long)t->replicas, (unsigned long)shards);
-    return fsdp_build(wanted->model, wanted->cluster, FSDP_WRAP_titan, keeps[t->policy], wanted->name, out, err);
+    return fsdp_build_replicas(wanted->model, wanted->cluster, FSDP_WRAP_titan, keeps[t->policy],
+                               t->replicas > 1 ? (uint32_t)shards : 0, wanted->name, out, err);
 }
 
 enum status torchtitan_read(const struct source *source, const struct strategy_for *wanted, struct notes *notes,

@@ -49,6 +49,10 @@ static const struct route routes[] = {
      NULL, "200", "", "invalid not-found infeasible too-large", api_predictions_create,
      "Predict strategies for a model on a cluster, fastest first"},
 
+    {"POST", "/api/v1/advice", ROLE_READ, ROUTE_HEAVY | ROUTE_BULK, "", "AdviceRequest", "Advice", NULL, "200", "",
+     "invalid not-found infeasible too-large", api_advice_create,
+     "DDP, servers, ZeRO or FSDP: the time and the memory of each way, and the fastest that fits"},
+
     {"POST", "/api/v1/explanations", ROLE_READ, ROUTE_HEAVY | ROUTE_UPLOAD, "", "TraceUpload", "Explanation", NULL,
      "200", "", "invalid", api_explanations_create,
      "Where an iteration's time went, from profiler traces of all ranks"},
@@ -153,6 +157,10 @@ static const struct route routes[] = {
      "not-found invalid", page_strategy, "A strategy: what it does, and when"},
     {"GET", "/compare", ROLE_READ, PAGE | ROUTE_HEAVY, "a b model cluster", NULL, NULL, HTML, "200", "",
      "not-found invalid", page_compare, "Two strategies on one time axis"},
+    {"GET", "/advice", ROLE_READ, PAGE | ROUTE_HEAVY, "model cluster memory", NULL, NULL, HTML, "200", "",
+     "not-found invalid infeasible", page_advice, "Which way of training at which memory"},
+    {"GET", "/advice/{way}", ROLE_READ, PAGE | ROUTE_HEAVY, "model cluster memory gbit_per_s", NULL, NULL, HTML, "200",
+     "", "not-found invalid infeasible", page_way, "One of these ways: what it does, and when"},
     {"GET", "/dataset", ROLE_READ, PAGE, "filter order page_token", NULL, NULL, HTML, "200", "", "timeout",
      page_dataset, "Everybody's trials"},
     {"GET", "/traces", ROLE_READ, PAGE, "", NULL, NULL, HTML, "200", "", "", page_traces, "A form for traces"},

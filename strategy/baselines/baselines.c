@@ -81,6 +81,8 @@ static const struct baseline by_name[] = {
      "DeepSpeed ZeRO 2 defaults (SC 2020)", BASELINE_DEFAULT, baseline_zero_2, NULL},
     {"zero-3", "parameters sharded too, gathered 50 million at a time, as long as 1 billion are there",
      "DeepSpeed ZeRO 3 defaults (SC 2020)", BASELINE_DEFAULT, baseline_zero_3, NULL},
+    {"hsdp", "as fsdp-per-block within each node; the parts of all nodes are all-reduced",
+     "PyTorch fully_shard (FSDP2) on a mesh of nodes and their devices", BASELINE_DEFAULT, baseline_hsdp, NULL},
     {"fsdp-optimal", "parameters sharded, and layers gathered together so that the iteration is shortest",
      "exact, for FSDP's wrapping", BASELINE_EXACT, baseline_fsdp_optimal, NULL},
 };

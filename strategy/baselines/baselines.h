@@ -58,7 +58,7 @@ baseline_build baseline_wfbp, baseline_single, baseline_mg_wfbp, baseline_merge_
     baseline_random_axis_partition_all_reduce, baseline_parallax, baseline_byteps, baseline_async_ps, baseline_ssp,
     baseline_mlfabric_a, baseline_mlfabric_s, baseline_tree_reduce, baseline_dear, baseline_megatron,
     baseline_fsdp_per_block, baseline_fsdp_whole, baseline_torchtitan, baseline_zero_1, baseline_zero_2,
-    baseline_zero_3, baseline_fsdp_optimal;
+    baseline_zero_3, baseline_fsdp_optimal, baseline_hsdp;
 
 extern const struct baseline_grid baseline_horovod_grid, baseline_byteps_grid;
 

@@ -24,7 +24,6 @@
 #include "strategy/baselines/baselines.h"
 #include "strategy/baselines/blocks.h"
 #include "strategy/baselines/builder.h"
-#include "strategy/cost/transport.h"
 #include "strategy/space/ready_order.h"
 
 enum { ROOT = 0 };
@@ -72,7 +71,7 @@ static uint32_t least(uint32_t a, uint32_t b) {
 
 static void set_schedule(const struct cluster *cluster, struct strategy *s) {
     const uint32_t n = strategy_sharded_parameters(s);
-    const bool waits = transport_of(cluster) == TRANSPORT_gloo;
+    const bool waits = cluster_transport(cluster) == TRANSPORT_gloo;
     s->credit_bytes = 0;
     s->forward_prefetch = waits ? 0 : least(2, n);
     s->backward_prefetch = waits ? 0 : 1;
@@ -80,6 +79,12 @@ static void set_schedule(const struct cluster *cluster, struct strategy *s) {
 
 enum status fsdp_build(const struct model *model, const struct cluster *cluster, enum fsdp_wrap wrap,
                        enum fsdp_keep keep, const char *name, struct strategy *out, struct error *err) {
+    return fsdp_build_replicas(model, cluster, wrap, keep, 0, name, out, err);
+}
+
+enum status fsdp_build_replicas(const struct model *model, const struct cluster *cluster, enum fsdp_wrap wrap,
+                                enum fsdp_keep keep, uint32_t shard_ranks, const char *name, struct strategy *out,
+                                struct error *err) {
     struct arena scratch = {0};
     struct strategy s;
     uint32_t *module = arena_alloc(&scratch, model->n_variables, sizeof *module),
@@ -94,6 +99,7 @@ enum status fsdp_build(const struct model *model, const struct cluster *cluster,
     if (!st) {
         assign(model, module, keep, &s);
         set_schedule(cluster, &s);
+        s.shard_ranks = shard_ranks;
         st = baseline_finish(ST_OK, &s, model, cluster, out, err);
     }
     arena_release(&scratch);

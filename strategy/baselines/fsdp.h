@@ -22,4 +22,9 @@ enum fsdp_keep { FSDP_KEEP_none, FSDP_KEEP_last, FSDP_KEEP_all };
 enum status fsdp_build(const struct model *model, const struct cluster *cluster, enum fsdp_wrap wrap,
                        enum fsdp_keep keep, const char *name, struct strategy *out, struct error *err);
 
+/* The same with shards among so many devices, which divide them all, and replicas of these (HSDP); 0: among all. */
+enum status fsdp_build_replicas(const struct model *model, const struct cluster *cluster, enum fsdp_wrap wrap,
+                                enum fsdp_keep keep, uint32_t shard_ranks, const char *name, struct strategy *out,
+                                struct error *err);
+
 #endif

@@ -13,7 +13,6 @@
 #include "strategy/baselines/baselines.h"
 #include "strategy/baselines/buckets.h"
 #include "strategy/baselines/builder.h"
-#include "strategy/cost/transport.h"
 #include "strategy/space/ready_order.h"
 
 static const uint64_t FIRST_BUCKET_BYTES = UINT64_C(1) << 20, BUCKET_BYTES = UINT64_C(25) << 20;
@@ -48,7 +47,7 @@ static enum status build(const struct model *model, const struct cluster *cluste
     st = ready && items ? ready_order(model, ready, err) : error_no_memory(err);
     s.credit_bytes = 0;
     if (!st)
-        fill_buckets(model, ready, caps, transport_of(cluster) == TRANSPORT_gloo, items, &s);
+        fill_buckets(model, ready, caps, cluster_transport(cluster) == TRANSPORT_gloo, items, &s);
     return baseline_finish(st, &s, model, cluster, out, err);
 }
 

@@ -138,7 +138,7 @@ struct all_reduce_line all_reduce_line(const struct cluster *cluster, enum algor
 
 static struct all_reduce_lines lines_of(const struct cluster *cluster, enum algorithm algorithm) {
     const struct shape s = shape_of(cluster);
-    const enum transport transport = transport_of(cluster);
+    const enum transport transport = cluster_transport(cluster);
     struct all_reduce_lines lines = {0};
     if (transport == TRANSPORT_nccl) {
         const double startup = cluster->startup > 0 ? cluster->startup : 1; /* of NCCL's own costs too */
@@ -159,7 +159,7 @@ static struct all_reduce_lines lines_of(const struct cluster *cluster, enum algo
 
 /* How long a device takes to add a byte. */
 static double adding_us(const struct cluster *cluster) {
-    const enum transport transport = transport_of(cluster);
+    const enum transport transport = cluster_transport(cluster);
     const struct runtime runtime = transport_runtime(cluster);
     const bool gpu = transport == TRANSPORT_nccl || transport == TRANSPORT_ps_lite;
     if (gpu && cluster->runtime.sum_gbyte_per_s <= 0) /* the profile's figure is of a server's processor */
@@ -171,7 +171,7 @@ static double adding_us(const struct cluster *cluster) {
  * device. */
 static struct gather gather_of(const struct cluster *cluster) {
     const struct shape s = shape_of(cluster);
-    const bool linear = transport_of(cluster) == TRANSPORT_mpi;
+    const bool linear = cluster_transport(cluster) == TRANSPORT_mpi;
     if (s.n < 2)
         return (struct gather){.devices = s.n};
     return (struct gather){s.n, (linear ? s.widest * (s.n - s.widest) : s.n - 1) * s.beta, s.n * adding_us(cluster)};
@@ -181,7 +181,7 @@ static struct gather gather_of(const struct cluster *cluster) {
 enum { MPI_RING_BYTES = 65536, MPI_RING_RANKS = 4 };
 
 static void set_choice(struct all_reduce_table *table, const struct cluster *cluster) {
-    const enum transport transport = transport_of(cluster);
+    const enum transport transport = cluster_transport(cluster);
     table->choice[ALGORITHM_ring] = true;
     if (cluster->fixed_all_reduce || cluster->n_devices < 2)
         return; /* all lines are one */
@@ -195,16 +195,22 @@ static void set_choice(struct all_reduce_table *table, const struct cluster *clu
 
 /* ---- curves ---- */
 
-static bool is_point_of(const struct measurement *m, enum algorithm algorithm, uint32_t devices) {
-    return m->operation == OPERATION_all_reduce && m->algorithm == algorithm && m->devices == devices && m->bytes > 0;
+/* What a curve is of. The algorithm of a half is auto. */
+struct timed {
+    enum operation operation;
+    enum algorithm algorithm;
+};
+
+static bool is_point_of(const struct measurement *m, struct timed timed, uint32_t devices) {
+    return m->operation == timed.operation && m->algorithm == timed.algorithm && m->devices == devices && m->bytes > 0;
 }
 
-/* Write what was measured of one algorithm into arrays that have room for all measurements. Returns how many points. */
-static uint32_t list_points(const struct cluster *cluster, enum algorithm algorithm, double *bytes, double *time_us) {
+/* Write what was measured of it into arrays that have room for all measurements. Returns how many points. */
+static uint32_t list_points(const struct cluster *cluster, struct timed timed, double *bytes, double *time_us) {
     uint32_t n = 0;
     for (uint32_t i = 0; i < cluster->n_measurements; i++) {
         const struct measurement *m = &cluster->measurements[i];
-        if (!is_point_of(m, algorithm, cluster->n_devices))
+        if (!is_point_of(m, timed, cluster->n_devices))
             continue;
         bytes[n] = (double)m->bytes;
         time_us[n++] = m->time_us;
@@ -212,21 +218,33 @@ static uint32_t list_points(const struct cluster *cluster, enum algorithm algori
     return n;
 }
 
-static enum status measured_curves(struct all_reduce_table *table, const struct cluster *cluster, struct arena *arena,
-                                   struct error *err) {
+/* One family of curves, of what `timed` says each. *any: whether one of them was measured. */
+static enum status measured_family(const struct cluster *cluster, uint32_t n_curves, const struct timed *timed,
+                                   struct all_reduce_curve *curves, bool *any, struct arena *arena, struct error *err) {
     struct curve_table measured[ALL_REDUCE_COUNT];
     size_t most = cluster->n_measurements, n = 0;
     double *bytes = arena_alloc(arena, most, sizeof *bytes), *time_us = arena_alloc(arena, most, sizeof *time_us);
     enum status st = bytes && time_us ? ST_OK : error_no_memory(err);
-    for (int a = 0; a < ALL_REDUCE_COUNT && !st; a++) {
-        uint32_t points = list_points(cluster, (enum algorithm)a, bytes + n, time_us + n);
-        measured[a] = (struct curve_table){points, bytes + n, time_us + n};
+    for (uint32_t i = 0; i < n_curves && !st; i++) {
+        uint32_t points = list_points(cluster, timed[i], bytes + n, time_us + n);
+        measured[i] = (struct curve_table){points, bytes + n, time_us + n};
         n += points;
     }
-    for (int a = 0; a < ALL_REDUCE_COUNT && !st && n > 0; a++)
-        st = curve_init(&table->curves[a].measured, ALL_REDUCE_COUNT, measured, (uint32_t)a, arena, err);
-    table->any_curve = n > 0;
+    for (uint32_t i = 0; i < n_curves && !st && n > 0; i++)
+        st = curve_init(&curves[i].measured, n_curves, measured, i, arena, err);
+    *any = n > 0;
     return st;
+}
+
+static enum status measured_curves(struct all_reduce_table *table, const struct cluster *cluster, struct arena *arena,
+                                   struct error *err) {
+    const struct timed halves[HALVES] = {{OPERATION_reduce_scatter, ALGORITHM_auto},
+                                         {OPERATION_all_gather, ALGORITHM_auto}};
+    struct timed whole[ALL_REDUCE_COUNT];
+    for (int a = 0; a < ALL_REDUCE_COUNT; a++)
+        whole[a] = (struct timed){OPERATION_all_reduce, (enum algorithm)a};
+    enum status st = measured_family(cluster, ALL_REDUCE_COUNT, whole, table->curves, &table->any_curve, arena, err);
+    return st ? st : measured_family(cluster, HALVES, halves, table->halves, &table->any_half, arena, err);
 }
 
 /* ---- bursts ---- */
@@ -286,9 +304,11 @@ static double hold_at(const struct curve *curve, uint32_t i, struct must must, d
     return within_latency || must.back > 0 ? least : fmax(least, hold_seen(curve, i, must, burst_us));
 }
 
-static enum status curve_hold(struct all_reduce_table *table, enum algorithm algorithm, const struct must *must,
-                              struct arena *arena, struct error *err) {
-    const struct curve *curve = &table->curves[algorithm].measured;
+/* must: by algorithm; the curve is of this one. */
+static enum status curve_hold(const struct all_reduce_table *table, struct all_reduce_curve *of,
+                              enum algorithm algorithm, const struct must *must, struct arena *arena,
+                              struct error *err) {
+    const struct curve *curve = &of->measured;
     if (curve->n == 0)
         return ST_OK;
     double *hold = arena_alloc(arena, curve->n, sizeof *hold);
@@ -305,9 +325,9 @@ static enum status curve_hold(struct all_reduce_table *table, enum algorithm alg
     }
     for (uint32_t i = 0; i + 1 < curve->n; i++)
         exponent[i] = hold[i] > 0 ? log(hold[i + 1] / hold[i]) / log(curve->bytes[i + 1] / curve->bytes[i]) : 0;
-    table->curves[algorithm].hold_per_byte_us = hold;
-    table->curves[algorithm].hold_exponent = exponent;
-    table->curves[algorithm].back = back;
+    of->hold_per_byte_us = hold;
+    of->hold_exponent = exponent;
+    of->back = back;
     return ST_OK;
 }
 
@@ -315,7 +335,7 @@ static enum status hold_curves(struct all_reduce_table *table, const struct clus
                                struct error *err) {
     double wire[ALGORITHM_COUNT], tree_back;
     struct must must[ALGORITHM_COUNT] = {0};
-    if (!table->any_curve || !isfinite(all_reduce_narrowest_bytes_per_us(cluster)))
+    if ((!table->any_curve && !table->any_half) || !isfinite(all_reduce_narrowest_bytes_per_us(cluster)))
         return ST_OK;
     enum status st = wire_per_byte_us(cluster, wire, &tree_back, err);
     for (int a = 0; a < ALL_REDUCE_COUNT && !st; a++)
@@ -323,14 +343,25 @@ static enum status hold_curves(struct all_reduce_table *table, const struct clus
     if (!st)
         table->burst_us = fmax(table->burst_us, burst_us(table, must));
     for (int a = 0; a < ALL_REDUCE_COUNT && !st && table->burst_us > 0; a++)
-        st = curve_hold(table, (enum algorithm)a, must, arena, err);
+        st = curve_hold(table, &table->curves[a], (enum algorithm)a, must, arena, err);
+    must[ALGORITHM_ring].hold /= 2;
+    for (int h = 0; h < HALVES && !st && table->burst_us > 0; h++)
+        st = curve_hold(table, &table->halves[h], ALGORITHM_ring, must, arena, err);
     return st;
+}
+
+/* A ring lets n - 1 of n parts through each NIC, whatever is on its way from device to device of a node. */
+static double half_least_per_byte_us(const struct cluster *cluster) {
+    const struct shape s = shape_of(cluster);
+    return s.n < 2 || cluster->fixed_all_reduce ? 0 : (s.n - 1) / s.n * s.beta;
 }
 
 enum status all_reduce_init(struct all_reduce_table *table, const struct cluster *cluster, double burst_us,
                             struct arena *arena, struct error *err) {
-    struct all_reduce_table built = {
-        .burst_us = burst_us, .fixed = cluster->fixed_all_reduce, .gather = gather_of(cluster)};
+    struct all_reduce_table built = {.burst_us = burst_us,
+                                     .fixed = cluster->fixed_all_reduce,
+                                     .gather = gather_of(cluster),
+                                     .half_least_per_byte_us = half_least_per_byte_us(cluster)};
     struct all_reduce_line fixed = {cluster->all_reduce_startup_us, cluster->all_reduce_per_byte_ns / 1000};
     for (int a = 0; a < ALGORITHM_COUNT; a++) {
         built.lines[a].n = 1; /* free, on one device */
@@ -354,7 +385,7 @@ enum status all_reduce_init_limits(struct all_reduce_table *table, const struct 
     struct cluster bare = *cluster;
     bare.transport = TRANSPORT_ideal;
     enum status st = all_reduce_init(table, &bare, burst_us, arena, err);
-    if (!st && transport_of(cluster) == TRANSPORT_nccl && cluster->n_devices > 1 && !cluster->fixed_all_reduce) {
+    if (!st && cluster_transport(cluster) == TRANSPORT_nccl && cluster->n_devices > 1 && !cluster->fixed_all_reduce) {
         const struct shape s = shape_of(&bare);
         table->lines[ALGORITHM_double_tree].line[0].per_byte_us = 2 * fmax(s.beta, s.beta_link);
     }
@@ -387,15 +418,19 @@ static struct all_reduce_cost cost_with_bursts(const struct all_reduce_curve *wi
     return cost;
 }
 
-static struct all_reduce_cost cost_of(const struct all_reduce_table *table, enum algorithm algorithm, double bytes) {
-    const struct curve *curve = &table->curves[algorithm].measured;
-    if (curve->n == 0)
-        return cheapest_line(&table->lines[algorithm], bytes);
-    if (table->curves[algorithm].hold_per_byte_us)
-        return cost_with_bursts(&table->curves[algorithm], bytes, table->burst_us);
+static struct all_reduce_cost curve_cost(const struct all_reduce_curve *with, double bytes, double burst_us) {
+    const struct curve *curve = &with->measured;
+    if (with->hold_per_byte_us)
+        return cost_with_bursts(with, bytes, burst_us);
     double time = curve_us(curve, bytes);
     double transfer = fmax(time - curve->time_us[0], curve->least_per_byte_us * bytes);
     return in_one_part(fmax(time - transfer, 0), transfer);
+}
+
+static struct all_reduce_cost cost_of(const struct all_reduce_table *table, enum algorithm algorithm, double bytes) {
+    const struct all_reduce_curve *curve = &table->curves[algorithm];
+    return curve->measured.n > 0 ? curve_cost(curve, bytes, table->burst_us)
+                                 : cheapest_line(&table->lines[algorithm], bytes);
 }
 
 static struct all_reduce_cost cheapest(const struct all_reduce_table *table, double bytes) {
@@ -443,10 +478,11 @@ static struct all_reduce_cost gather_and_sum_cost(const struct all_reduce_table 
     return c;
 }
 
-struct all_reduce_cost all_reduce_half_cost(const struct all_reduce_table *table, uint64_t bytes) {
-    const struct gather *gather = &table->gather;
-    const double least = table->fixed ? 0 : gather->least_per_byte_us * (double)bytes / gather->devices;
-    return at_least(least, half_of_ring(table, (double)bytes));
+struct all_reduce_cost all_reduce_half_cost(const struct all_reduce_table *table, enum half half, uint64_t bytes) {
+    const struct all_reduce_curve *curve = &table->halves[half == HALF_gather];
+    if (curve->measured.n > 0)
+        return curve_cost(curve, (double)bytes, table->burst_us);
+    return at_least(table->half_least_per_byte_us * (double)bytes, half_of_ring(table, (double)bytes));
 }
 
 struct all_reduce_cost all_reduce_cost(const struct all_reduce_table *table, enum algorithm algorithm, uint64_t bytes) {
@@ -466,6 +502,14 @@ static double curve_least_per_byte_us(const struct all_reduce_curve *curve) {
     return curve->hold_per_byte_us ? least : curve->measured.least_per_byte_us;
 }
 
+/* A half that was not measured takes at least half of a whole one. */
+static double halves_least_per_byte_us(const struct all_reduce_table *table, double whole) {
+    double sum = 0;
+    for (int h = 0; h < HALVES; h++)
+        sum += table->halves[h].measured.n > 0 ? curve_least_per_byte_us(&table->halves[h]) : whole / 2;
+    return sum;
+}
+
 double all_reduce_least_per_byte_us(const struct all_reduce_table *table) {
     double least = INFINITY;
     for (int a = 0; a < ALL_REDUCE_COUNT; a++) {
@@ -475,7 +519,7 @@ double all_reduce_least_per_byte_us(const struct all_reduce_table *table) {
         for (uint32_t i = 0; i < lines->n && a != ALGORITHM_auto && table->curves[a].measured.n == 0; i++)
             least = fmin(least, lines->line[i].per_byte_us);
     }
-    return least;
+    return fmin(least, halves_least_per_byte_us(table, least));
 }
 
 /* The least, over sizes, of a measured time less what its bytes take at the best rate. Between two measured sizes the
@@ -508,9 +552,13 @@ static double least_whole_startup_us(const struct all_reduce_table *table) {
 
 double all_reduce_least_startup_us(const struct all_reduce_table *table) {
     const double whole = least_whole_startup_us(table);
-    if (table->fixed || table->any_curve)
-        return whole / 2;
-    return fmin(whole, lines_least_startup_us(&table->lines[ALGORITHM_ring]) / 2);
+    double least = whole / 2;
+    if (!table->fixed && !table->any_curve)
+        least = fmin(whole, lines_least_startup_us(&table->lines[ALGORITHM_ring]) / 2);
+    for (int h = 0; h < HALVES; h++)
+        if (table->halves[h].measured.n > 0)
+            least = fmin(least, curve_least_startup_us(&table->halves[h]));
+    return least;
 }
 
 double all_reduce_least_gather_startup_us(const struct all_reduce_table *table) {

@@ -16,6 +16,12 @@
  *   mpi                        Open MPI's libnbc: a binomial tree below 64 KiB and on less than four ranks, else a ring
  *   gloo, ps-lite              a ring (gloo's default; servers have no all-reduce)
  *
+ * A half of M bytes, a reduce-scatter or an all-gather of what all devices have together, costs what its own curve says
+ * where that was measured (operations reduce_scatter and all_gather; never with "collectives"). Otherwise it takes half
+ * as long as a ring of M (as `auto` where all-reduces were measured and no ring was), but never less than n - 1 of n
+ * parts take through the narrowest NIC: the ring enters and leaves each node once, however many devices it has. Both
+ * halves are a family of curves of their own.
+ *
  * `all_gather` of M bytes a device on n devices is the second half of a ring all-reduce of n * M: n - 1 steps, in each
  * of which every device passes on the M bytes of another. Where all-reduces were measured or are fixed, it takes half
  * as long as a ring of n * M (as `auto` where no ring was measured), but never less than (n - 1) * M over the narrowest
@@ -57,6 +63,7 @@
 #include "strategy/cluster.h"
 #include "strategy/cost/all_reduce_line.h"
 #include "strategy/cost/curve.h"
+#include "strategy/plan.h"
 
 struct all_reduce_cost {
     double startup_us, transfer_us; /* of a lone one */
@@ -79,15 +86,19 @@ struct gather {
     double sum_per_byte_us;   /* adding all slices */
 };
 
+enum { HALVES = 2 }; /* the reduce-scatter and the all-gather */
+
 struct all_reduce_table {
-    bool any_curve;
-    double burst_us; /* S: the time in which the narrowest NIC sends a burst; 0: there are no bursts */
+    bool any_curve, any_half; /* measured */
+    double burst_us;          /* S: the time in which the narrowest NIC sends a burst; 0: there are no bursts */
     struct all_reduce_lines lines[ALGORITHM_COUNT]; /* lines[ALGORITHM_auto] is unused */
     bool choice[ALGORITHM_COUNT]; /* auto without measurements: the cheapest of these, from small_bytes on */
     enum algorithm small;         /* and below that */
     uint64_t small_bytes;
     struct all_reduce_curve curves[ALGORITHM_COUNT];
-    bool fixed; /* "collectives": all lines are one, but that of all_gather */
+    struct all_reduce_curve halves[HALVES]; /* [half == HALF_gather] */
+    double half_least_per_byte_us;          /* of halves that were not measured */
+    bool fixed;                             /* "collectives": all lines are one, but that of all_gather */
     struct gather gather;
 };
 
@@ -102,14 +113,14 @@ struct all_reduce_line all_reduce_line(const struct cluster *cluster, enum algor
 /* O(log points); allocates nothing. */
 struct all_reduce_cost all_reduce_cost(const struct all_reduce_table *table, enum algorithm algorithm, uint64_t bytes);
 
-/* Half of a ring all-reduce of `bytes`: its reduce-scatter or its all-gather. Where all-reduces were measured and no
- * ring was, half of `auto`; then never less than the bytes over the narrowest NIC, less the own part. */
-struct all_reduce_cost all_reduce_half_cost(const struct all_reduce_table *table, uint64_t bytes);
+/* Half of a ring all-reduce of `bytes`: its reduce-scatter (HALF_scatter) or its all-gather (HALF_gather). */
+struct all_reduce_cost all_reduce_half_cost(const struct all_reduce_table *table, enum half half, uint64_t bytes);
 
 /* An all-gather of `bytes` of each device, without adding them. */
 struct all_reduce_cost all_reduce_gather_cost(const struct all_reduce_table *table, double bytes);
 
-/* The least time a byte for which any all-reduce of any size holds the network in either direction. */
+/* The least time a byte for which any all-reduce of any size, or both of its halves, hold the network in either
+ * direction. */
 double all_reduce_least_per_byte_us(const struct all_reduce_table *table);
 
 /* The least startup_us of any all-reduce of any size or half of one, and of any all-gather of touched rows. */

@@ -133,10 +133,27 @@ static void limit_all_reduces(struct cost *cost, const struct all_reduce_table *
         fmin(all_reduce_least_gather_startup_us(limits), all_reduce_least_gather_startup_us(own));
 }
 
+static void limit_replicas(struct cost *cost, const struct rank_groups *groups, const struct all_reduce_table *limits,
+                           double narrowest) {
+    const struct all_reduce_table *own = &cost->all_reduce;
+    const double limit = rank_groups_least_per_byte_us(groups, limits),
+                 seen = rank_groups_least_per_byte_us(&cost->groups, own);
+    cost->limit_replicas_per_byte_us = fmin(cost->limit_all_reduce_per_byte_us, fmin(limit, seen));
+    cost->limit_replicas_wire = cost->limit_all_reduce_wire;
+    if (isfinite(limit) && isfinite(narrowest)) /* else there are no groups, or no NICs */
+        cost->limit_replicas_wire =
+            fmin(cost->limit_all_reduce_wire,
+                 fmin(limit * narrowest, seen * cost->narrowest_bytes_per_us * least_slack(cost)));
+    cost->limit_replicas_startup_us =
+        fmin(cost->limit_all_reduce_startup_us,
+             fmin(rank_groups_least_startup_us(groups, limits), rank_groups_least_startup_us(&cost->groups, own)));
+}
+
 /* Figures that nobody measured may be better than a profile says, so a bound counts them as free. */
 static enum status find_limits(struct cost *cost, double *nic, struct error *err) {
     struct cluster bare = *cost->cluster;
     struct all_reduce_table table;
+    struct rank_groups groups;
     bare.transport = TRANSPORT_ideal;
     for (uint32_t i = 0; i < bare.n_nodes; i++)
         nic[i] = transport_nic_bytes_per_us(&bare, i);
@@ -145,9 +162,12 @@ static enum status find_limits(struct cost *cost, double *nic, struct error *err
     const double narrowest = all_reduce_narrowest_bytes_per_us(&bare);
     enum status st =
         all_reduce_init_limits(&table, cost->cluster, measured_burst(&bare) / narrowest, &cost->arena, err);
+    if (!st)
+        st = rank_groups_init(&groups, cost->cluster, &table, true, &cost->arena, err);
     if (st)
         return st;
     limit_all_reduces(cost, &table, narrowest);
+    limit_replicas(cost, &groups, &table, narrowest);
     limit_latencies(cost, &bare);
     return ST_OK;
 }
@@ -161,6 +181,7 @@ static void find_figures(struct cost *cost) {
     cost->encode_bytes_per_us = rate_or_free(units_gbyte_per_s(cost->runtime.encode_gbyte_per_s));
     cost->int8_bytes_per_us = rate_or_free(units_gbyte_per_s(cost->runtime.int8_gbyte_per_s));
     cost->topk_bytes_per_us = rate_or_free(units_gbyte_per_s(cost->runtime.topk_gbyte_per_s));
+    cost->powersgd_bytes_per_us = rate_or_free(units_gbyte_per_s(cost->runtime.powersgd_gbyte_per_s));
     cost->direct_per_byte_us = cost_direct_per_byte_us(cost);
     cost->push_us = measured_latency(cluster, OPERATION_push);
     cost->pull_us = measured_latency(cluster, OPERATION_pull);
@@ -194,8 +215,10 @@ enum status cost_init(struct cost *out, const struct cluster *cluster, struct er
         cost.nic_bytes_per_us = nic;
         cost.device_link_bytes_per_us = device_link;
         find_figures(&cost);
-        st = find_limits(&cost, limit, err);
+        st = rank_groups_init(&cost.groups, cluster, &cost.all_reduce, false, &cost.arena, err);
     }
+    if (!st)
+        st = find_limits(&cost, limit, err);
     if (st) {
         arena_release(&cost.arena);
         return st;
@@ -228,10 +251,16 @@ void cost_release(struct cost *cost) {
     *cost = (struct cost){.cluster = NULL};
 }
 
+bool cost_stays_in_nodes(const struct cost *cost, const struct message *message) {
+    return message->ranks > 0 && rank_groups_stay(&cost->groups, message);
+}
+
 struct all_reduce_cost cost_all_reduce(const struct cost *cost, const struct message *message) {
     if (message->encoder)
         return cost_encoded(cost, message);
+    if (message->ranks > 0)
+        return rank_groups_cost(&cost->groups, &cost->all_reduce, message);
     if (message->half)
-        return all_reduce_half_cost(&cost->all_reduce, message->bytes);
+        return all_reduce_half_cost(&cost->all_reduce, message->half, message->bytes);
     return all_reduce_cost(&cost->all_reduce, message->algorithm, message->bytes);
 }

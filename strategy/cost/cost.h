@@ -30,6 +30,7 @@
 #include "base/error.h"
 #include "strategy/cluster.h"
 #include "strategy/cost/all_reduce.h"
+#include "strategy/cost/rank_groups.h"
 
 struct message; /* strategy/plan.h */
 
@@ -38,12 +39,14 @@ struct cost {
     const struct cluster *cluster; /* borrowed: must outlive this */
     struct runtime runtime;        /* measured, else the transport's typical figures */
     struct all_reduce_table all_reduce;
+    struct rank_groups groups;     /* what moves within groups of devices */
     double narrowest_bytes_per_us; /* all_reduce_narrowest_bytes_per_us */
     uint32_t n_workers;            /* nodes with devices */
     const uint32_t *workers;       /* their positions, rising */
     const double *nic_bytes_per_us;
     const double *device_link_bytes_per_us;
-    double copy_bytes_per_us, sum_bytes_per_us, encode_bytes_per_us, int8_bytes_per_us, topk_bytes_per_us;
+    double copy_bytes_per_us, sum_bytes_per_us, encode_bytes_per_us, int8_bytes_per_us, topk_bytes_per_us,
+        powersgd_bytes_per_us;
     /* Where every device sends a part of its bytes to each other device: through the NIC that takes longest. */
     double direct_per_byte_us;
     double push_us, pull_us; /* between nodes, NIC latency aside */
@@ -59,6 +62,9 @@ struct cost {
     double limit_all_reduce_wire;          /* bytes through each worker's NIC, of each byte that is all-reduced */
     double limit_all_reduce_per_byte_us;   /* on one node, between its devices */
     double limit_all_reduce_startup_us, limit_gather_startup_us;
+    /* The same three where gradients may be summed within groups of devices, and then among replicas; none is larger.
+     */
+    double limit_replicas_wire, limit_replicas_per_byte_us, limit_replicas_startup_us;
     double limit_message_us;             /* launch of a message */
     double limit_push_us, limit_pull_us; /* latency between any two nodes */
     double limit_local_us;               /* and on one node, either way */
@@ -88,5 +94,8 @@ struct all_reduce_cost cost_encoded(const struct cost *cost, const struct messag
 /* An all-reduce of a plan, or half of one, or what a message with an encoder has in its place. Of that, the passes over
  * gradients between the first and the last byte are part of startup_us, since the network is free meanwhile. */
 struct all_reduce_cost cost_all_reduce(const struct cost *cost, const struct message *message);
+
+/* Whether it never touches a NIC, on a cluster of several nodes: it moves within groups of devices of one node. */
+bool cost_stays_in_nodes(const struct cost *cost, const struct message *message);
 
 #endif

@@ -100,7 +100,7 @@ struct cost_line cost_line_half_floor(const struct cost *cost) {
     const struct all_reduce_table *table = &cost->all_reduce;
     const struct all_reduce_lines *ring = &table->lines[ALGORITHM_ring];
     struct cost_line least = {INFINITY, INFINITY};
-    if (table->any_curve || ring->n == 0)
+    if (table->any_curve || table->any_half || ring->n == 0)
         return (struct cost_line){0, 0};
     for (uint32_t i = 0; i < ring->n; i++) {
         least.startup_us = fmin(least.startup_us, ring->line[i].startup_us / 2);

@@ -12,21 +12,23 @@
  *   [HBM]     NVIDIA V100 datasheet: 900 GB/s; a copy reads and writes, and reaches about three quarters of it. To
  *             encode is to read 4 bytes and write 2, to decode the reverse: 6 bytes where a copy moves 8. With int8 it
  *             is 5 bytes, the scales aside, where a block is read once; topk reads an element four times and keeps the
- *             rest: 24 bytes
+ *             rest: 24 bytes; powersgd reads or writes it seven times: 28 bytes
  *   [BPS]     BytePS (OSDI 2020) §4.2: summing on a server's processor is faster than its NIC; 20 GB/s is a memory
  *             channel of DDR4
  *   [LAB]     `syncopate bench` of lab-4x1g, a network of namespaces on 2 cores: typical of loaded CPU machines only
  *   [F16C]    a processor's conversions between f32 and f16 are limited by memory too: 6 bytes where a copy moves 8, so
  *             4/3 of the copy's rate. The worker's conversions were 1.3 to 2.1 times as fast as copies beside them
  *   [TOPK]    `syncopate bench` in a lab of 3 nodes on 2 loaded cores: 0.30 to 0.40. The worker's radix select of 2
- * million elements takes 4 ns an element where it has a core for itself [INT8]    the same: 24 beside 26 of conversions
- * to f16, so nine tenths of those [GLOO]    `python3 -m syncopate_torch.bench` on the same, PyTorch 1.13: ranks share
- *             processors there, and gloo's threads wait for each other */
+ *             million elements takes 4 ns an element where it has a core for itself
+ *   [INT8]    the same: 24 beside 26 of conversions to f16, so nine tenths of those
+ *   [POWER]   the same in a lab of 4 nodes, on 2 cores with much other work: 1.8. All passes of rank 2 over 2 million
+ *             elements take 0.6 ns an element, 6.7 GB/s, where they have a core for themselves
+ *   [GLOO]    `python3 -m syncopate_torch.bench` on the same, PyTorch 1.13: ranks share processors there, and gloo's
+ *             threads wait for each other */
 #include "strategy/cost/transport.h"
 
 #include <math.h>
 #include <stdio.h>
-#include <string.h>
 
 #include "base/units.h"
 
@@ -48,27 +50,29 @@ static const struct transport_error MEASURED_MPI = {0.074, 0.21, "60 trials on m
 
 static const struct figures profiles[TRANSPORT_COUNT] = {
     [TRANSPORT_ideal] = {.tcp_gbit_per_s = INFINITY, .pcie = 1, .nvlink = 1},
-    [TRANSPORT_nccl] = {.runtime = {.message_us = 300,         /* [BS] */
-                                    .coordination_us = 500,    /* [HVD] */
-                                    .push_us = 100,            /* [BS] */
-                                    .copy_gbyte_per_s = 340,   /* [HBM] */
-                                    .sum_gbyte_per_s = 20,     /* [BPS] */
-                                    .encode_gbyte_per_s = 450, /* [HBM] */
-                                    .int8_gbyte_per_s = 540,   /* [HBM] */
-                                    .topk_gbyte_per_s = 110},  /* [HBM] */
-                        .tcp_gbit_per_s = 20,                  /* [N209], [N450] */
-                        .pcie = 5.0 / 6,                       /* [NCCL] */
-                        .nvlink = 0.8,                         /* [NCCL] */
+    [TRANSPORT_nccl] = {.runtime = {.message_us = 300,           /* [BS] */
+                                    .coordination_us = 500,      /* [HVD] */
+                                    .push_us = 100,              /* [BS] */
+                                    .copy_gbyte_per_s = 340,     /* [HBM] */
+                                    .sum_gbyte_per_s = 20,       /* [BPS] */
+                                    .encode_gbyte_per_s = 450,   /* [HBM] */
+                                    .int8_gbyte_per_s = 540,     /* [HBM] */
+                                    .topk_gbyte_per_s = 110,     /* [HBM] */
+                                    .powersgd_gbyte_per_s = 95}, /* [HBM] */
+                        .tcp_gbit_per_s = 20,                    /* [N209], [N450] */
+                        .pcie = 5.0 / 6,                         /* [NCCL] */
+                        .nvlink = 0.8,                           /* [NCCL] */
                         .error = {0.024, 0.53, "76 published throughputs of ResNet-50 on up to 32 V100"}},
     [TRANSPORT_mpi] = {.runtime = {.message_us = 60, /* [LAB], as the next four */
                                    .coordination_us = 200,
                                    .push_us = 150,
                                    .copy_gbyte_per_s = 7,
                                    .sum_gbyte_per_s = 6.5,
-                                   .encode_gbyte_per_s = 9,   /* [F16C] */
-                                   .int8_gbyte_per_s = 8,     /* [INT8] */
-                                   .topk_gbyte_per_s = 0.35}, /* [TOPK] */
-                       .tcp_gbit_per_s = 20,                  /* [N450] */
+                                   .encode_gbyte_per_s = 9,      /* [F16C] */
+                                   .int8_gbyte_per_s = 8,        /* [INT8] */
+                                   .topk_gbyte_per_s = 0.35,     /* [TOPK] */
+                                   .powersgd_gbyte_per_s = 1.8}, /* [POWER] */
+                       .tcp_gbit_per_s = 20,                     /* [N450] */
                        .pcie = 1,
                        .nvlink = 1,
                        .error = {0.083, 0.23, "48 trials in the lab that the figures are from"}},
@@ -77,10 +81,11 @@ static const struct figures profiles[TRANSPORT_COUNT] = {
                                     .push_us = 150, /* [LAB] */
                                     .copy_gbyte_per_s = 4.5,
                                     .sum_gbyte_per_s = 6.5,
-                                    .encode_gbyte_per_s = 6,   /* [F16C] */
-                                    .int8_gbyte_per_s = 5.5,   /* [INT8] */
-                                    .topk_gbyte_per_s = 0.35}, /* [TOPK] */
-                        .tcp_gbit_per_s = 20,                  /* [N450] */
+                                    .encode_gbyte_per_s = 6,      /* [F16C] */
+                                    .int8_gbyte_per_s = 5.5,      /* [INT8] */
+                                    .topk_gbyte_per_s = 0.35,     /* [TOPK] */
+                                    .powersgd_gbyte_per_s = 1.8}, /* [POWER] */
+                        .tcp_gbit_per_s = 20,                     /* [N450] */
                         .pcie = 1,
                         .nvlink = 1},
     [TRANSPORT_ps_lite] = {.runtime = {.message_us = 300, /* all as nccl's */
@@ -90,31 +95,23 @@ static const struct figures profiles[TRANSPORT_COUNT] = {
                                        .sum_gbyte_per_s = 20,
                                        .encode_gbyte_per_s = 450,
                                        .int8_gbyte_per_s = 540,
-                                       .topk_gbyte_per_s = 110},
+                                       .topk_gbyte_per_s = 110,
+                                       .powersgd_gbyte_per_s = 95},
                            .tcp_gbit_per_s = 20,
                            .pcie = 5.0 / 6,
                            .nvlink = 0.8},
 };
 
-enum transport transport_of(const struct cluster *cluster) {
-    if (cluster->transport != TRANSPORT_by_device)
-        return cluster->transport;
-    for (uint32_t i = 0; i < cluster->n_nodes; i++)
-        if (cluster->nodes[i].devices > 0 && strcmp(cluster->nodes[i].device, "cpu") != 0)
-            return TRANSPORT_nccl;
-    return TRANSPORT_mpi;
-}
-
 bool transport_is_in_order(const struct cluster *cluster) {
-    return transport_of(cluster) == TRANSPORT_nccl;
+    return cluster_transport(cluster) == TRANSPORT_nccl;
 }
 
 bool transport_workers_serve(const struct cluster *cluster) {
-    return transport_of(cluster) == TRANSPORT_gloo;
+    return cluster_transport(cluster) == TRANSPORT_gloo;
 }
 
 static const struct figures *figures_of(const struct cluster *cluster) {
-    return &profiles[transport_of(cluster)];
+    return &profiles[cluster_transport(cluster)];
 }
 
 static bool is_measured(const struct cluster *cluster, enum operation operation) {
@@ -133,7 +130,7 @@ static double measured_or(double measured, double typical) {
 }
 
 struct runtime transport_runtime(const struct cluster *cluster) {
-    const enum transport transport = cluster->n_devices > 1 ? transport_of(cluster) : TRANSPORT_ideal;
+    const enum transport transport = cluster->n_devices > 1 ? cluster_transport(cluster) : TRANSPORT_ideal;
     const struct runtime *measured = &cluster->runtime, *typical = &profiles[transport].runtime;
     const double startup = factor(cluster->startup);
     return (struct runtime){
@@ -147,6 +144,7 @@ struct runtime transport_runtime(const struct cluster *cluster) {
         .encode_gbyte_per_s = measured_or(measured->encode_gbyte_per_s, typical->encode_gbyte_per_s),
         .int8_gbyte_per_s = measured_or(measured->int8_gbyte_per_s, typical->int8_gbyte_per_s),
         .topk_gbyte_per_s = measured_or(measured->topk_gbyte_per_s, typical->topk_gbyte_per_s),
+        .powersgd_gbyte_per_s = measured_or(measured->powersgd_gbyte_per_s, typical->powersgd_gbyte_per_s),
         .goodput = measured->goodput,
         .eager_bytes = measured->eager_bytes,
     };
@@ -162,7 +160,7 @@ static bool is_rdma(const struct node *node) {
 
 static double bytes_per_us(const struct cluster *cluster, bool rdma, double gbit_per_s) {
     double measured = cluster->runtime.goodput;
-    if (measured < 1 || transport_of(cluster) == TRANSPORT_ideal)
+    if (measured < 1 || cluster_transport(cluster) == TRANSPORT_ideal)
         return units_gbit_per_s(gbit_per_s) * measured;
     if (rdma)
         return units_gbit_per_s(gbit_per_s) * RDMA_GOODPUT;
@@ -182,7 +180,7 @@ double transport_link_bytes_per_us(const struct cluster *cluster, const struct l
 
 double transport_nic_latency_us(const struct cluster *cluster, uint32_t node) {
     const struct node *at = &cluster->nodes[node];
-    if (at->nic_latency_us > 0 || transport_of(cluster) == TRANSPORT_ideal)
+    if (at->nic_latency_us > 0 || cluster_transport(cluster) == TRANSPORT_ideal)
         return factor(cluster->startup) * at->nic_latency_us;
     return factor(cluster->startup) * (is_rdma(at) ? TYPICAL_RDMA_LATENCY_US : TYPICAL_TCP_LATENCY_US);
 }
@@ -219,13 +217,13 @@ const char *transport_typical_figures(const struct cluster *cluster, char out[TR
     size_t n = 0;
     out[0] = '\0';
     for (size_t i = 0; i < sizeof figures / sizeof *figures; i++)
-        if (!figures[i].measured && transport_of(cluster) != TRANSPORT_ideal)
+        if (!figures[i].measured && cluster_transport(cluster) != TRANSPORT_ideal)
             n += (size_t)snprintf(out + n, TRANSPORT_FIGURES_TEXT - n, "%s%s", n > 0 ? ", " : "", figures[i].name);
     return out;
 }
 
 struct transport_error transport_known_error(const struct cluster *cluster) {
-    const enum transport transport = transport_of(cluster);
+    const enum transport transport = cluster_transport(cluster);
     if (transport == TRANSPORT_mpi && is_measured(cluster, OPERATION_all_reduce) && cluster->runtime.message_us > 0)
         return MEASURED_MPI;
     return figures_of(cluster)->error;
@@ -234,7 +232,7 @@ struct transport_error transport_known_error(const struct cluster *cluster) {
 /* ---- encodings ---- */
 
 uint32_t transport_encodings(const struct cluster *cluster) {
-    const enum transport transport = transport_of(cluster);
+    const enum transport transport = cluster_transport(cluster);
     const bool encoders = transport == TRANSPORT_mpi || transport == TRANSPORT_ideal;
     return (1u << (encoders ? ENCODING_COUNT : ENCODING_int8)) - 1;
 }

@@ -21,12 +21,11 @@
 #include "strategy/cluster.h"
 #include "strategy/strategy.h"
 
-/* The transport that the description names, else `mpi` where every device is a "cpu", else `nccl`. */
-enum transport transport_of(const struct cluster *cluster);
-
 /* An all-reduce begins when the one before it has ended, as NCCL's kernels do on the stream of a communicator.
  * Frameworks use one communicator for all gradients (PyTorch's ProcessGroupNCCL; Horovod, HOROVOD_NUM_NCCL_STREAMS=1 by
- * default). Elsewhere those in flight move side by side. */
+ * default). Elsewhere those in flight move side by side. The parts of NCCL's
+ * reduce-scatters and all-gathers are equal: what the devices do not divide is padded by less than an element for each,
+ * which no cost counts; strategy/memory.h counts the padded copy. */
 bool transport_is_in_order(const struct cluster *cluster);
 
 /* Servers are ranks that also work, two ranks have one connection, and receives are posted before anything is sent, but

@@ -50,7 +50,7 @@ static bool has_same_members(const struct overlap *o) {
 
 static bool has_same_settings(const struct group *g, const struct group *h) {
     return g->algorithm == h->algorithm && g->partition_bytes == h->partition_bytes && g->sharded == h->sharded &&
-           g->keeps_gathered == h->keeps_gathered;
+           g->keeps_gathered == h->keeps_gathered && g->reshard_ranks == h->reshard_ranks;
 }
 
 static void compare_members(const struct strategy *a, const struct strategy *b, struct overlap *overlaps,
@@ -170,6 +170,7 @@ static void take_schedule(const struct space *space, const struct parents *paren
     child->backward_prefetch = s->backward_prefetch;
     child->micro_batches = s->micro_batches;
     child->synchronize = s->synchronize;
+    child->shard_ranks = s->shard_ranks;
 }
 
 static enum status build(const struct space *space, const struct parents *parents, struct rng *rng,

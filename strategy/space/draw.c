@@ -105,6 +105,11 @@ enum encoding draw_encoding(const struct draft *d, uint32_t variable) {
     return (enum encoding)draw_bit(d->rng, d->space->options.encodings);
 }
 
+void draw_new_figure(struct variable_sync *part, enum encoding encoding) {
+    part->encoding = encoding;
+    part->figure = 0;
+}
+
 uint32_t space_max_shards(const struct space *space, const struct variable *variable, uint32_t axis) {
     uint64_t dim = variable->shape[axis];
     return dim < space->options.max_shards ? (uint32_t)dim : space->options.max_shards;

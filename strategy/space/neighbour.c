@@ -240,11 +240,11 @@ static bool move_encoding(struct draft *d, const struct group_view *view) {
     if (d->space->options.encodings == 1u << ENCODING_none)
         return false;
     if (!all && space_may_encode(&d->space->model->variables[picked]))
-        some_part(d, picked)->encoding = encoding;
+        draw_new_figure(some_part(d, picked), encoding);
     for (uint32_t v = 0; all && v < d->strategy.n_variables; v++)
         for (uint32_t k = 0; k < sync_parts(&d->strategy.variables[v]); k++)
             if (space_may_encode(&d->space->model->variables[v]))
-                sync_edit_part(&d->strategy.variables[v], k)->encoding = encoding;
+                draw_new_figure(sync_edit_part(&d->strategy.variables[v], k), encoding);
     return true;
 }
 

@@ -23,6 +23,21 @@ static uint32_t at_most(uint32_t prefetch, uint32_t n) {
     return prefetch < n ? prefetch : n;
 }
 
+/* Groups of a parent without replicas, or with others, have come: what does not agree any more goes. */
+static void settle_replicas(const struct space *space, struct strategy *s) {
+    bool others = strategy_sharded_parameters(s) == 0;
+    for (uint32_t g = 0; g < s->n_groups; g++)
+        others |= s->groups[g].sharded == SHARDED_optimizer || s->groups[g].sharded == SHARDED_gradients;
+    if (others)
+        s->shard_ranks = 0;
+    if (s->shard_ranks == 0 && s->synchronize == SYNCHRONIZE_each_all_reduce_last)
+        s->synchronize = SYNCHRONIZE_each;
+    const uint32_t n = strategy_shard_group(s, space->cluster);
+    for (uint32_t g = 0; g < s->n_groups; g++)
+        if (s->groups[g].reshard_ranks > 0 && n % s->groups[g].reshard_ranks > 0)
+            s->groups[g].reshard_ranks = 0;
+}
+
 bool sharded_settle(const struct space *space, struct strategy *s) {
     bool *has_members;
     if (s->n_groups > 0 && !find_members(s, &has_members))
@@ -32,6 +47,7 @@ bool sharded_settle(const struct space *space, struct strategy *s) {
             s->groups[g].sharded = SHARDED_none;
             s->groups[g].keeps_gathered = false;
         }
+    settle_replicas(space, s);
     s->forward_prefetch = at_most(s->forward_prefetch, strategy_deepest_prefetch(s));
     s->backward_prefetch = at_most(s->backward_prefetch, strategy_deepest_prefetch(s));
     if (strategy_sharded_parameters(s) > 0) {

@@ -60,7 +60,7 @@ static void to_group(struct draft *d, const struct group_view *view, struct vari
 static void change_way(struct draft *d, const struct group_view *view, uint32_t v, struct variable_sync *way) {
     const struct space_options *o = &d->space->options;
     if (o->encodings != 1u << ENCODING_none && draw_chance(d->rng, 0.2))
-        way->encoding = draw_encoding(d, v);
+        draw_new_figure(way, draw_encoding(d, v));
     else if (o->parameter_server && (!o->all_reduce || draw_chance(d->rng, 0.5)))
         to_server(d, way);
     else

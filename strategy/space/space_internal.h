@@ -40,6 +40,7 @@ uint64_t draw_credit(const struct draft *d, double none, double unlimited);
 bool draw_may_order_pulls(const struct draft *d);       /* its options, policy and credit let pulls go by priority */
 uint32_t draw_log_count(struct rng *rng, uint32_t max); /* 1..max, log-uniform */
 enum encoding draw_encoding(const struct draft *d, uint32_t variable);
+void draw_new_figure(struct variable_sync *part, enum encoding encoding); /* when it settles */
 bool space_may_encode(const struct variable *variable);
 
 /* Whether the options allow how this strategy synchronizes variable v (its group's settings included), and its

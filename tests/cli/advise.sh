@@ -1,6 +1,6 @@
 #!/bin/bash
 # syncopate advise: the answer for each memory, what it leaves out, what is written, and what is refused. Needs OUT.
-# Plan: 13
+# Plan: 14
 set -u
 cd "$(dirname "$0")/../.."
 source tests/cli/check.bash
@@ -10,10 +10,12 @@ trap 'rm -rf "$dir"' EXIT
 cd "$dir"
 
 check advise_answers_for_each_memory 0 "With 762.9 MiB: FSDP" "$syncopate" advise bert-large v100-16x10g --memory 16GB,800MB
-check and_where_all_fits_it_is_the_fastest 0 "With 14.9 GiB: FSDP" "$syncopate" advise bert-large v100-16x10g --memory 16GB
+check and_where_all_fits_it_is_the_fastest 0 "With 14.9 GiB: HSDP" "$syncopate" advise bert-large v100-16x10g --memory 16GB
 check advise_says_what_memory_leaves_out 0 'the model has no "optimizer"' "$syncopate" advise mlp-small lab-4x1g
 check advise_says_the_smallest 0 "The smallest memory at which anything fits" "$syncopate" advise mlp-small lab-4x1g
 check what_fits_nowhere_is_said 0 ": nothing fits" "$syncopate" advise mlp-small lab-4x1g --memory 1KiB
+check estimated_activations_are_said 0 "Activations are estimated from the model's architecture" \
+    "$syncopate" advise llama-135m-v100 v100-16x10g --memory 16GB
 check no_size_is_refused 2 "lots" "$syncopate" advise mlp-small lab-4x1g --memory lots
 check too_many_sizes_are_refused 2 "--memory: at most 8 sizes" \
     "$syncopate" advise mlp-small lab-4x1g --memory 1GB,2GB,3GB,4GB,5GB,6GB,7GB,8GB,9GB

@@ -2,7 +2,7 @@
 # The command bench. With a program in the worker's place that tells times which are known: what is written of how computing
 # and messages slow each other, and what is said. With the MPI worker: the description is read back and predicts.
 # Alone: real messages are timed.
-# Plan: 12
+# Plan: 16
 cd "$(dirname "$0")/../.." || exit 1
 out=$PWD/${OUT:-build/release}
 syncopate=$out/bin/syncopate
@@ -66,6 +66,41 @@ check a_share_above_1_is_not_written 0 "" has None
 worker 0 "1 1 1" "1 1 1"
 check what_was_not_measured_is_said 0 "was not measured in full" bench
 check what_was_not_measured_is_not_written 0 "" has None
+
+# Halves of all-reduces are curves. With the second program a reduce-scatter of 1 MB takes 30 ms more.
+halves() { # MS: of a reduce-scatter, in the worker's lines
+    python3 - "$1" >>lines <<'PYTHON'
+import json, sys
+for half, ms in ("reduce_scatter", float(sys.argv[1])), ("all_gather", 10):
+    for part in 1, 2:
+        us = 1000 * ms * part
+        line = {"event": "measurement", "operation": half, "devices": 2, "bytes": 1000000 * part, "time_us": us}
+        print(json.dumps({**line, "low_us": us - 1, "high_us": us + 1}))
+PYTHON
+    tac lines >backwards # what was measured comes before the end
+    mv backwards lines
+}
+worker 0 "1 1 1" "1 1 1"
+halves 10
+check halves_are_written 0 "" bench
+check each_half_has_its_curve 0 "" python3 -c 'import json
+found = [(m["operation"], m["bytes"], m["time_us"], m["low_us"]) for m in json.load(open("measured.json"))["measurements"]]
+want = [(half, 1000000 * part, 10000 * part, 10000 * part - 1) for half in ("reduce_scatter", "all_gather") for part in (1, 2)]
+assert sorted(found) == sorted(want), found'
+mv measured.json fast.json
+worker 0 "1 1 1" "1 1 1"
+halves 40
+bench 2>err
+check a_slower_half_slows_what_is_sharded_alone 0 "" python3 -c 'import json, subprocess, sys
+def predict(cluster, baseline):
+    command = [sys.argv[1], "simulate", sys.argv[2], cluster, "--baseline", baseline, "--json"]
+    return json.loads(subprocess.run(command, check=True, capture_output=True).stdout)["iteration_us"]
+for baseline, slower in ("zero-1", True), ("wfbp", False):
+    times = [predict(cluster, baseline) for cluster in ("fast.json", "measured.json")]
+    assert (times[1] > times[0] + 1000) == slower, (baseline, times)' "$syncopate" "$model"
+worker 0 "1 1 1" "1 1 1"
+halves -1
+check a_half_of_no_time_is_refused 2 "measurements/2/time_us: is -2000" bench
 
 # Times are this machine's, so what was measured is not known beforehand; but it is told and written alike.
 worker=$out/bin/syncopate-worker-mpi

@@ -3,7 +3,7 @@
 # second list, kept apart from the generator's own), and every description is well formed. Prints ok / not ok / skip
 # lines. With $OUT/bin/syncopate, the program must also accept each of them.
 # Computes: it waits for nothing and times nothing.
-# Plan: 78
+# Plan: 82
 cd "$(dirname "$0")/../.." || exit 1
 
 if ! command -v python3 >/dev/null; then
@@ -35,6 +35,7 @@ PUBLISHED = {
     "gpt2-small": (124439808, 148), "ncf": (122870601, 10), "ncf-sparse": (122870601, 10), "seq2seq": (67.2, 32),
     "transformer": (91.8, 164), "llama-135m": (134515008, 272), "llama-1b": (1235814400, 146), "llama-8b": (8030261248, 291),
     "llama-135m-v100": (134515008, 272), "llama-1b-v100": (1235814400, 146), "llama-8b-v100": (8030261248, 291),
+    "llama-8b-checkpointing": (8030261248, 291), "llama-8b-checkpointing-v100": (8030261248, 291),
     "mlp-small": (0, 8), "cnn-small": (0, 40), "transformer-small": (0, 64),
 }
 NODE = {"name", "count", "devices", "device", "nic_gbit_per_s", "nic_latency_us", "device_link_gbyte_per_s",
@@ -92,6 +93,27 @@ def check_gradients_wait_for_every_reader(model):
             require(grad == producer[v] or grad in ancestors[producer[v]], f"{v} is produced before {grad}")
 
 
+# name: width, width of keys, hidden, layers, heads, vocabulary, tokens of a device
+LLAMAS = {"llama-135m": (576, 192, 1536, 30, 9, 49152, 16 * 2048), "llama-1b": (2048, 512, 8192, 16, 32, 128256, 2 * 8192),
+          "llama-8b": (4096, 1024, 14336, 32, 32, 128256, 2 * 8192), "llama-135m-v100": (576, 192, 1536, 30, 9, 49152, 8 * 2048),
+          "llama-1b-v100": (2048, 512, 8192, 16, 32, 128256, 2 * 2048), "llama-8b-v100": (4096, 1024, 14336, 32, 32, 128256, 2048)}
+
+
+def check_activations(model):
+    """What the forward pass leaves: the sum of generate/llama.py's text, and the inputs of layers alone when checkpointing;
+    then what the backward pass makes again is one layer of the sum, without its input."""
+    if "llama" not in model["name"]:
+        return
+    width, keys, hidden, layers, heads, vocabulary, tokens = LLAMAS[model["name"].replace("-checkpointing", "")]
+    layer = 12 * width + 4 * keys + 6 * hidden + 4 * heads + 2 * 4
+    ends = 2 * width + 4 + 2 * width + 4 * vocabulary
+    again = "checkpointing" in model["name"]
+    left = [sum(op.get("activation_bytes", 0) for op in model["operators"] if op["phase"] == phase)
+            for phase in ("forward", "backward")]
+    expected = [tokens * (layers * (2 * width if again else layer) + ends), tokens * layers * (layer - 2 * width) * again]
+    require(left == expected, f"leaves {left}, not {expected}")
+
+
 def check_cluster(cluster):
     for node in cluster["nodes"]:
         require(set(node) <= NODE, f"unknown field in {node['name']}")
@@ -114,7 +136,7 @@ def run(name, path, checks):
 
 
 examples = Path("examples")
-model_checks = [check_model, check_gradients_wait_for_every_reader]
+model_checks = [check_model, check_gradients_wait_for_every_reader, check_activations]
 good = [run(f"example_model_{m}", examples / "models" / f"{m}.json", model_checks) for m in PUBLISHED]
 good += [run(f"example_cluster_{c}", examples / "clusters" / f"{c}.json", [check_cluster]) for c in CLUSTERS]
 known = {p.stem for folder in ("models", "clusters") for p in (examples / folder).glob("*.json")}

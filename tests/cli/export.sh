@@ -1,8 +1,8 @@
 #!/bin/bash
 # syncopate strategy export as a person types it, and every form read back by what reads it in earnest where that is
-# here: a shell, python3, protoc and python3-protobuf; deepspeed, accelerate and torch, in build/venv or python3. Needs OUT;
-# prints ok, not ok and skip lines (tests/README.md).
-# Plan: 57
+# here: a shell, python3, protoc and python3-protobuf; torch, accelerate and deepspeed, where .ci/torch puts them. Needs
+# OUT; prints ok, not ok and skip lines (tests/README.md).
+# Plan: 59
 set -u
 cd "$(dirname "$0")/../.." || exit 2
 source tests/cli/check.bash
@@ -18,7 +18,7 @@ finish() {
 }
 trap finish EXIT
 cd "$dir" || exit 2
-forms="pytorch-ddp pytorch-hook fsdp2 horovod deepspeed megatron torchtitan accelerate tensorflow xla byteps bytescheduler"
+forms="pytorch-ddp pytorch-hook fsdp2 fsdp2-code horovod deepspeed megatron torchtitan accelerate tensorflow xla byteps bytescheduler"
 forms="$forms autodist nccl"
 on=(--model resnet50 --cluster lab-4x1g)
 export_of() { "$syncopate" strategy export "$@"; }
@@ -164,10 +164,12 @@ else
     echo "skip hook_trains_as_DDP_does: needs PyTorch (Debian: python3-torch)"
 fi
 
+timeout 100 python3 "$root/tests/cli/fsdp2_code.py" "$syncopate" 2>err || echo "not ok pages_of_code_end_well: $(tail -n 1 err)"
+
 # ---- DeepSpeed, Accelerate, torchtitan ----
 consumers=$root/build/venv/bin/python3
 [ -x "$consumers" ] || consumers=python3
-timeout 200 "$consumers" "$root/tests/cli/export_consumers.py" "$syncopate" "$PWD"/each-* 2>err ||
+PYTHONPATH=$root/build/readers:${PYTHONPATH:-} timeout 200 "$consumers" "$root/tests/cli/export_consumers.py" "$syncopate" "$PWD"/each-* 2>err ||
     echo "not ok consumers_end_well: $(tail -n 1 err)"
 
 # ---- the best strategy of a session of a service ----

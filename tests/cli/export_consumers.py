@@ -23,7 +23,7 @@ def result(name, check):
 def needs(name, *modules):
     missing = [m for m in modules if importlib.util.find_spec(m) is None]
     if missing:
-        print(f"skip {name}: needs {', '.join(missing)} (build/venv/bin/pip install)", flush=True)
+        print(f"skip {name}: needs {', '.join(missing)} (build/venv/bin/pip install; .ci/torch)", flush=True)
     return not missing
 
 

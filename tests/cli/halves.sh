@@ -2,7 +2,7 @@
 # All-reduces in halves ("sharded": "optimizer"): refused where they cannot be, summed and gathered right over MPI, and in
 # the lab as fast as predicted. Needs OUT and, for labs, root; prints ok, not ok and skip lines (tests/README.md).
 # Alone: real trials are timed.
-# Plan: 14
+# Plan: 15
 set -u
 cd "$(dirname "$0")/../.."
 source tests/cli/trials.bash halves
@@ -10,7 +10,7 @@ source tests/cli/trials.bash halves
 # Two layers: the second half of b passes while the first layer's forward pass runs.
 cat >model.json <<'END'
 {"schema":"syncopate.model/1","name":"m","batch_per_device":1,
- "variables":[{"name":"a","shape":[100003]},{"name":"b","shape":[150000]},{"name":"c","shape":[3]}],
+ "variables":[{"name":"a","shape":[100003]},{"name":"b","shape":[150000]},{"name":"c","shape":[2]}],
  "layers":[{"name":"1","forward_us":40000,"backward_us":60000,"variables":["a","c"]},
            {"name":"2","forward_us":40000,"backward_us":60000,"variables":["b"]}]}
 END
@@ -36,6 +36,9 @@ strategy halves "$across" 0 1 optimizer
 strategy barrier '"policy":"fifo","cross_iteration":false' 0 1 optimizer
 strategy priority '"policy":"priority","credit_bytes":100000,"cross_iteration":true' 0 1 optimizer 65536
 strategy fused "$across" 0 0 optimizer
+# The two elements of c in a message of their own: one of three devices has no part of it.
+sed 's/{"id":1,[^}]*}/&,{"id":2,"algorithm":"ring","sharded":"optimizer"}/
+    s/\("c","sync":{"kind":"all_reduce","group":\)0/\12/' halves.json >alone.json
 
 check simulate_knows_halves 0 "halves" "$syncopate" simulate model.json cluster.json --strategy halves.json
 check show_says_halves 0 "ring, in halves" "$syncopate" strategy show model.json cluster.json --strategy halves.json
@@ -47,7 +50,7 @@ check encoded_halves_are_refused 2 "variable \"b\" is encoded, but group 1 has \
     grep -q '"cat":"reduce-scatter"' trace.json && grep -q '"cat":"all-gather"' trace.json
 verdict pictures_tell_halves_apart $? "$(head -c 300 err)"
 
-for name in halves barrier priority fused; do
+for name in halves barrier priority fused alone; do
     here $name --iterations 4 --warmup 1
     [ $? = 0 ] && grep -q '"event":"done"' out
     verdict "sums_of_${name}_are_right_and_everywhere" $? "$(head -c 300 out)"

@@ -1,11 +1,11 @@
 #!/bin/bash
-# Predictions of memory and budgets, as a person meets them: simulate, compare and tune; and what the MPI worker's processes
+# Predictions of memory and budgets, as a person meets them: simulate, compare and tune; and what the workers' processes
 # really take. Needs OUT; prints ok, not ok and skip lines (tests/README.md).
-# Plan: 26
+# Plan: 29
 set -u
 cd "$(dirname "$0")/../.."
 source tests/cli/check.bash
-syncopate=$PWD/${OUT:-build/release}/bin/syncopate
+syncopate=$PWD/${OUT:-build/release}/bin/syncopate double=$PWD/${OUT:-build/release}/tests/support/syncopate-worker-nccl
 dir=$(mktemp -d)
 trap 'rm -rf "$dir"' EXIT
 cd "$dir"
@@ -22,6 +22,7 @@ cluster() {
     echo '{"schema":"syncopate.cluster/1","name":"'"$1"'","nodes":[{"name":"n","count":4,"nic_gbit_per_s":1'"$2"'}]}' >"$1.json"
 }
 cluster four ""
+cluster cpus ',"device":"cpu"'
 cluster small ',"device_memory_gbyte":3.6e-5'
 cluster large ',"device_memory_gbyte":4e-5'
 cluster server ',"memory_gbyte":1e-5'
@@ -102,8 +103,8 @@ if ! command -v mpirun >/dev/null; then
     exit 0
 fi
 cat >large.json <<'END'
-{"schema":"syncopate.model/1","name":"large","variables":[{"name":"a","shape":[1000003]},{"name":"b","shape":[1500000]},
- {"name":"c","shape":[3]},{"name":"d","shape":[2000000]}],
+{"schema":"syncopate.model/1","name":"large","variables":[{"name":"a","shape":[1000003]},{"name":"b","shape":[1500,1000]},
+ {"name":"c","shape":[3]},{"name":"d","shape":[1000,2000]}],
  "layers":[{"name":"1","forward_us":4000,"backward_us":6000,"variables":["a","c"]},
            {"name":"2","forward_us":4000,"backward_us":6000,"variables":["b"]},
            {"name":"3","forward_us":4000,"backward_us":6000,"variables":["d"]}]}
@@ -121,10 +122,12 @@ all whole ""
 all scattered ',"sharded":"optimizer"'
 all shards ',"sharded":"parameters"'
 all int8 "" '{"kind":"int8"}'
-# taken NAME SHARE: a trial's buffers are at most the predicted ones, and of these at least the SHARE; where SHARE is 1 the
+all powersgd "" '{"kind":"powersgd","rank":2}'
+# taken NAME SHARE [CLUSTER [OPTION...]]: a trial's buffers are at most the predicted ones, and of these at least the SHARE; where SHARE is 1 the
 # process grew by no more than 5% beyond them, and 2 MiB for the library.
 taken() {
-    "$syncopate" trial large.json four.json --strategy "$1.json" --runner local --iterations 3 --warmup 1 --json >out 2>err
+    "$syncopate" trial large.json "${3:-cpus}.json" --strategy "$1.json" --runner local "${@:4}" --iterations 3 --warmup 1 --json \
+        >out 2>err
     python3 - "$2" <<'END' 2>>err
 import json, sys
 memory, share = json.load(open("out"))["memory"], float(sys.argv[1])
@@ -132,10 +135,19 @@ predicted, buffers, grown = (memory[k] for k in ("predicted_buffers_bytes", "buf
 assert share * predicted <= buffers <= predicted, memory
 assert share < 1 or buffers <= grown <= 1.05 * predicted + (2 << 20), memory
 END
-    verdict "buffers_of_$1_are_those_predicted" $? "$(tail -n 1 err)"
+    verdict "buffers_of_$1_are_those_predicted${4:+_by_nccl}" $? "$(tail -n 1 err)"
 }
 taken whole 0.999 # the library has as much again
 taken scattered 1
 taken shards 0.8 # what is packed and what is unpacked need not meet
 taken int8 1
-check a_trial_says_it 0 'Buffers of messages: 21.5 MiB at once on the device that has most, predicted at most 21.5 MiB' "$syncopate" trial large.json four.json --strategy scattered.json --runner local --iterations 1
+taken powersgd 1
+if [ -x "$double" ]; then
+    taken scattered 0.79 four --worker "$double" # NCCL's own buffers take what comes in
+    taken shards 0.39 four --worker "$double"    # messages follow one another, in one buffer
+else
+    for name in scattered shards; do
+        echo "skip buffers_of_${name}_are_those_predicted_by_nccl: needs the NCCL worker, which CUDA and NCCL are for"
+    done
+fi
+check a_trial_says_it 0 'Buffers of messages: 21.5 MiB at once on the device that has most, predicted at most 21.5 MiB' "$syncopate" trial large.json cpus.json --strategy scattered.json --runner local --iterations 1

@@ -7,6 +7,7 @@ plain DistributedDataParallel. Called by pytorch.sh as
 
 Prints ok and not ok lines. SYNCOPATE_TEST_SEED sets the seed of the random strategies."""
 
+import gc
 import os
 import random
 import runpy
@@ -498,6 +499,8 @@ def ranks_profile(rank, port, folder, results):
     said = {
         "profile_of_ranks_that_do_not_wait_for_each_other": "" if profile.done else "not done",
         "profile_times_buffers_where_it_is_asked_to": buffers_are_timed(folder),
+        "profile_counts_what_a_forward_pass_leaves": activations_are_counted(folder),
+        "profile_knows_the_optimizer": optimizers_are_known(folder),
     }
     if rank == 0:
         results.put(said)
@@ -523,6 +526,55 @@ def buffers_are_timed(folder):
                 return f"layers.0 after {operators['layers.0 forward']['after']}"
     fits = times.get(True, 1) > 100 and not times.get(None) and not times.get(False)
     return "" if fits and warned == {None: dist.get_rank() == 0, False: False, True: False} else f"{times} {warned}"
+
+
+def profiled(model, path, make_optimizer, inputs, **options):
+    """The file after three iterations; None by ranks that do not write it."""
+    optimizer = make_optimizer(model.parameters())
+    profile = syncopate_torch.profile(model, path, warmup=0, iterations=3, **options)
+    for _ in range(3):
+        model(inputs)  # an evaluation with gradients on, which does not count
+        model(inputs).square().sum().backward()
+        optimizer.step()
+    return read(path) if dist.get_rank() == 0 else None
+
+
+def activations_are_counted(folder):
+    """Of a chain of random widths. Tanh leaves its output, which the layer after it uses as well and which counts once;
+    the first layer uses the batch, which does not count; the square leaves what the model returned."""
+    rng = random.Random(int(os.environ.get("SYNCOPATE_TEST_SEED") or 1))
+    rows, widths = rng.randint(1, 9), [rng.randint(1, 40) for _ in range(rng.randint(3, 6))]
+    layers = [layer for a, b in zip(widths, widths[1:]) for layer in (torch.nn.Linear(a, b), torch.nn.Tanh())][:-1]
+    model = torch.nn.Sequential(*layers, torch.nn.Dropout(0)).eval()
+    found = profiled(model, f"{folder}/chain.json", torch.optim.Adagrad, torch.ones(rows, widths[0]), optimizer="lion")
+    if not found:
+        return ""
+    expected = {f"{2 * i + 1} forward": (4 * rows * w, f"{2 * i}.") for i, w in enumerate(widths[1:-1])}
+    expected["loss forward"] = 4 * rows * widths[-1], f"{2 * len(widths) - 4}."
+    why = [] if found["optimizer"] == "lion" else [found.get("optimizer")]
+    for o in (o for o in found["operators"] if o["phase"] == "forward"):
+        size, gradient = expected.get(o["name"], (0, ""))
+        kept = o.get("kept_for", "")
+        if o["activation_bytes"] != size or not kept.startswith(gradient) or bool(kept) != bool(size):
+            why.append(f"{o['name']}: {o['activation_bytes']} until {kept}, not {size} until {gradient}")
+    return ", ".join(map(str, why))
+
+
+def optimizers_are_known(folder):
+    found = {}
+    for name, make in {
+        "sgd": lambda p: torch.optim.SGD(p, lr=0.1),
+        "momentum": lambda p: torch.optim.SGD(p, lr=0.1, momentum=0.9),
+        "adamw": torch.optim.AdamW,
+        "amsgrad": lambda p: torch.optim.Adam(p, amsgrad=True),
+    }.items():
+        model = profiled(torch.nn.Linear(5, 3), f"{folder}/{name}.json", make, torch.ones(2, 5))
+        found[name] = (model or {}).get("optimizer")
+        gc.collect()
+    if dist.get_rank():
+        return ""
+    expected = {name: name for name in found} | {"amsgrad": {"bytes_per_element": 12}}
+    return "" if found == expected else str(found)
 
 
 def rank_runs_bench(rank, port, arguments):

@@ -3,12 +3,16 @@ training on the data of all ranks. Called by pytorch_fsdp.sh as
 
     pytorch_fsdp.py profile      writes model.json of the network below
     pytorch_fsdp.py bytes        what our reduce-scatter and gloo's send; needs a network of its own
-    pytorch_fsdp.py FILE...      trains; FILEs are strategies for the network, exported from syncopate
+    pytorch_fsdp.py FILE...      trains; FILEs are strategies for the network, exported from syncopate: X.json to fsdp2, and
+                                 beside it X.py to fsdp2-code
 
 Prints ok and not ok lines. SYNCOPATE_TEST_SEED sets the seed of the random strategies."""
 
+import json
 import os
 import random
+import runpy
+import subprocess
 import sys
 import time
 import warnings
@@ -127,13 +131,17 @@ def train_plainly(dtype, ranks, micro=1):
 
 def train_sharded(strategy, dtype, micro=1, **options):
     """The same by all ranks. Each begins with other parameters, as rank 0's are to count."""
-    model, losses, rank = network(dtype, 1 + dist.get_rank()), [], dist.get_rank()
-    model = apply(model, strategy, **options)
+    losses, rank = [], dist.get_rank()
+    by_code = isinstance(strategy, str) and strategy.endswith(".py")
+    if by_code:
+        model = runpy.run_path(strategy)["shard"](network(dtype), **options)
+    else:
+        model = apply(network(dtype, 1 + rank), strategy, **options)
     optimizer = optimizer_of(model)
     for step in range(STEPS):
         optimizer.zero_grad()
         total = torch.zeros((), dtype=dtype)
-        for m in micro_batches(model):
+        for m in range(1) if by_code else micro_batches(model):
             loss = loss_of(model, batch(rank, step, m)) / micro
             loss.backward()
             total += loss.detach()
@@ -148,9 +156,9 @@ def furthest(a, b):
     return max((x - y).abs().max().item() for x, y in zip(a, b))
 
 
-def apart(strategy, dtype=torch.float64, micro=1):
+def apart(strategy, dtype=torch.float64, micro=1, **options):
     """Empty, or how far from plain training it is."""
-    plain, ours = train_plainly(dtype, dist.get_world_size(), micro), train_sharded(strategy, dtype, micro)
+    plain, ours = train_plainly(dtype, dist.get_world_size(), micro), train_sharded(strategy, dtype, micro, **options)
     losses, parameters = max(abs(a - b) for a, b in zip(plain[0], ours[0])), furthest(plain[1], ours[1])
     far = not max(losses, parameters) < TOO_FAR[dtype] or not abs(plain[0][0] - plain[0][-1]) > 0.01
     return f"losses {losses:.1e} and parameters {parameters:.1e} apart" if far else ""
@@ -166,7 +174,25 @@ def strategies_train_alike(said, rng, files):
         why = apart(strategy, dtype)
         said[f"random_strategy_{i}"] = why and f"{why} by {strategy} in {dtype}"
     for file in files:
-        said[f"exported_{os.path.basename(file).split('.')[0]}"] = apart(file)
+        name = os.path.basename(file).split(".")[0]
+        said[name] = apart(file)
+        said[f"code_{name}"] = apart(file[:-5] + ".py") or other_groups(file)
+
+
+def groups_of(model):
+    """What fully_shard has made: of each group its variables, and whether it reshards after the forward pass."""
+    names = {id(p): name for name, p in model.named_parameters()}
+    states = [part._get_fsdp_state() for part in model.modules() if hasattr(part, "_get_fsdp_state")]
+    found = {id(group): group for state in states for group in state._fsdp_param_groups}
+    return {(frozenset(names[id(p.sharded_param)] for p in group.fsdp_params), group.post_forward_mesh_info is not None)
+            for group in found.values()}  # fmt: skip
+
+
+def other_groups(file):
+    """Where the code makes other groups than apply does."""
+    code = groups_of(runpy.run_path(file[:-5] + ".py")["shard"](network()))
+    ours = groups_of(apply(network(), file))
+    return "" if code and code == ours else f"{code ^ ours}"
 
 
 def accumulation_trains_alike(said, kinds, **more):
@@ -303,6 +329,51 @@ def peak_memory():
     return "; ".join(why)
 
 
+def syncopate(*arguments):
+    command = [os.environ["SYNCOPATE"], *arguments, "--log", "error"]
+    return subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout
+
+
+def step_of(model, optimizer):
+    tokens = torch.randint(500, (1, 32))
+    cross_entropy(model(tokens).flatten(0, 1), tokens.flatten()).backward()
+    optimizer.step()
+    optimizer.zero_grad()
+
+
+def predicted_memory(rank):
+    """Of three wrappings what is predicted, from a profile, against what one rank of four takes whose messages go
+    nowhere: without the buffers of gloo."""
+    from networks import Transformer
+    from torch.testing._internal.distributed.fake_pg import FakeStore
+
+    dist.destroy_process_group()
+    dist.init_process_group("fake", rank=0, world_size=4, store=FakeStore())
+    on, budget, peak, said = ("transformer.json", "four.json"), "24MB", PeakMemory(), {}
+    model = Transformer(words=500, width=192, blocks=8)
+    optimizer = torch.optim.Adam(model.parameters(), foreach=False)
+    profile = syncopate_torch.profile(model, on[0], warmup=0, iterations=2)
+    while not profile.done:
+        step_of(model, optimizer)
+    del model, optimizer, profile
+    best = json.loads(syncopate("advise", *on, "--memory", budget, "--out", "advice", "--json"))["answers"][0]["id"]
+    for name, how in {"fsdp-per-block": "--baseline", "fsdp-whole": "--baseline", f"advice/{best[:12]}.json": "--strategy"}.items():
+        predicted = json.loads(syncopate("simulate", *on, how, name, "--json"))["memory"]
+        exported = syncopate("strategy", "export", name, "--model", on[0], "--cluster", on[1], "--to", "fsdp2", "--strict")
+        model = apply(Transformer(words=500, width=192, blocks=8), json.loads(exported))
+        optimizer = torch.optim.Adam(model.parameters(), foreach=False)
+        step_of(model, optimizer)
+        with peak:
+            step_of(model, optimizer)
+        off = predicted["peak_bytes"] / peak.bytes - 1
+        known = predicted["optimizer_bytes"] and predicted["activations_bytes"] is not None
+        said[f"memory_of_{'fsdp-optimal' if best[:12] in name else name}_is_predicted_to_a_tenth"] = (
+            "" if abs(off) < 0.1 and known else f"{off:+.1%} of {peak.bytes}: {predicted}"
+        )
+        del model, optimizer
+    return said
+
+
 def loopback_bytes():
     with open("/proc/net/dev", encoding="ascii") as file:
         return next(int(line.split()[1]) for line in file if line.strip().startswith("lo:"))
@@ -436,11 +507,12 @@ def three_ranks(rank, number, files):
     return said
 
 
-def four_ranks(rank, number):
+def four_ranks(rank, number, files):
     said, rng = {}, random.Random(number + 1)
     strategies_train_alike(said, rng, [])
     for name in ("a_group_a_block", "modules_side_by_side"):
         said[f"replicas_of_two_{name}"] = apart({"groups": groups(WRAPPINGS[name]), "shard_ranks": 2})
+    said["replicas_of_two_by_code"] = apart(files[0][:-5] + ".py", shard_ranks=2) if files else "no file"
     accumulation_trains_alike(said, ("last", "each", "each_all_reduce_last"), shard_ranks=2)
     return said
 
@@ -457,7 +529,7 @@ if __name__ == "__main__":
     said = run_ranks(3, bytes_sent) if sys.argv[1:] == ["bytes"] else {}
     if not said:
         print(f"seed {number}")
-        said = run_ranks(3, three_ranks, number, sys.argv[1:])
-        said |= {f"four_ranks_{name}": why for name, why in run_ranks(4, four_ranks, number).items()}
+        said = run_ranks(1, predicted_memory) | run_ranks(3, three_ranks, number, sys.argv[1:])
+        said |= {f"four_ranks_{name}": why for name, why in run_ranks(4, four_ranks, number, sys.argv[1:]).items()}
     for name, why in said.items():
         verdict(name, why)

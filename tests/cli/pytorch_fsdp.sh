@@ -1,7 +1,7 @@
 #!/bin/bash
 # Training by fully_shard as a strategy says (syncopate_torch.fsdp) against plain training, with gloo on the loopback.
 # Once: it is torch's time; what it calls of ours has tests of its own.
-# Plan: 55
+# Plan: 63
 set -u
 cd "$(dirname "$0")/../.." || exit 2
 source tests/cli/check.bash
@@ -10,7 +10,8 @@ syncopate=$PWD/${OUT:-build/release}/bin/syncopate
 dir=$(mktemp -d)
 trap 'rm -rf "$dir"' EXIT
 cd "$dir" || exit 2
-export OMP_NUM_THREADS=1 PYTHONDONTWRITEBYTECODE=1 PYTHONPATH=$root/interop/pytorch:$root/tests/cli PYTHONWARNINGS=ignore
+export OMP_NUM_THREADS=1 PYTHONDONTWRITEBYTECODE=1 PYTHONWARNINGS=ignore
+export PYTHONPATH=$root/interop/pytorch:$root/tests/cli:$root/examples/pytorch
 
 # ---- an older PyTorch says so in a line ----
 cat >old.py <<'PY'
@@ -41,6 +42,7 @@ cat >cluster.json <<'JSON'
 {"schema":"syncopate.cluster/1","name":"here",
  "nodes":[{"name":"n","count":3,"devices":1,"device":"cpu","nic_gbit_per_s":1,"device_link_gbyte_per_s":12}]}
 JSON
+sed 's/"count":3/"count":4/' cluster.json >four.json
 # Each parameter in a group of its own, which fully_shard cannot do.
 "$syncopate" strategy show model.json cluster.json --baseline wfbp --json | "$python" -c '
 import json, sys
@@ -50,7 +52,9 @@ for group in strategy["groups"]:
     group["sharded"], group["reshard_after_forward"] = "parameters", True
 json.dump(strategy, open("apart.json", "w"))'
 export_of() {
-    "$syncopate" strategy export "$1" --model model.json --cluster cluster.json --to fsdp2 --out "exported_${1%.json}.json" "${@:2}"
+    "$syncopate" strategy export "$1" --model model.json --cluster cluster.json --to fsdp2 --out "exported_${1%.json}.json" "${@:2}" &&
+        "$syncopate" strategy export "$1" --model model.json --cluster cluster.json --to fsdp2-code \
+            --out "exported_${1%.json}.py" --log quiet "${@:2}"
 }
 check parts_of_a_module_are_noted 0 "fully_shard takes a module's own variables together, and those of " \
     export_of apart.json
@@ -58,7 +62,7 @@ check wrapped_blocks_are_said_whole 0 "" export_of fsdp-per-block --strict
 check what_torchtitan_wraps_is_said_whole 0 "" export_of torchtitan --strict
 check halves_are_noted 0 "the parameters of 36 of 36 variables are whole, and would be sharded" \
     export_of dear
-timeout 600 $ranks exported_*.json 2>err ||
+SYNCOPATE=$syncopate timeout 600 $ranks exported_*.json 2>err ||
     echo "not ok training_ends_well: $(tail -n 1 err)"
 
 # ---- how much travels, on a loopback of our own ----

@@ -3,7 +3,7 @@
 # (tests/http/guide.py), with gloo and two ranks on the loopback. The environment has what the pages ask for: syncopate,
 # torchrun, the Python package, and the script train.py of someone else. And what the two commands of the package say.
 # Once: it is torch's time; what it calls of ours has tests of its own.
-# Plan: 17
+# Plan: 18
 set -u
 cd "$(dirname "$0")/../.." || exit 2
 source tests/cli/check.bash
@@ -63,10 +63,12 @@ model(torch.ones(3, 4))
 for _ in range(9):
     model(torch.ones(3, 4)).sum().backward()
 END
+check an_optimizer_that_is_unknown_is_told 2 "--optimizer adaam: none of sgd, momentum" $profile --out m.json --optimizer adaam short.py
 check a_script_that_ends_early_is_told 1 "short.py ended after 9 iterations; give fewer by --iterations" \
     $profile --out m.json short.py --rate 0.1
-check and_with_fewer_iterations_it_has_the_model 0 "" $profile --out m.json --warmup 1 --iterations 5 short.py --rate 0.1
+check and_with_fewer_iterations_it_has_the_model 0 "" $profile --out m.json --warmup 1 --iterations 5 --optimizer 12 short.py --rate 0.1
 check which_is_that_of_the_script 0 "" python3 -c '
 import json
 model = json.load(open("m.json"))
-assert [v["shape"] for v in model["variables"]] == [[2, 4], [2]] and model["batch_per_device"] == 3, model'
+assert [v["shape"] for v in model["variables"]] == [[2, 4], [2]] and model["batch_per_device"] == 3, model
+assert model["optimizer"] == {"bytes_per_element": 12} and "activation_bytes" in model["operators"][0], model'

@@ -12,15 +12,16 @@ cd "$dir"
 as_root=
 [ "$(id -u)" = 0 ] && as_root=--allow-run-as-root
 
-# here NAME OPTION...: three ranks of the worker on this machine, which check every sum; what they say is in out.
+# here NAME OPTION...: three ranks of the worker on this machine, which check every sum; what they say is in out. On
+# another cluster: `ranks` and `cluster`.
 here() {
-    timeout 60 mpirun $as_root --oversubscribe --bind-to none --mca btl self,vader -np 3 "$worker" run \
-        --model model.json --cluster cluster.json --strategy "$1.json" --verify "${@:2}" >out 2>err
+    timeout 60 mpirun $as_root --oversubscribe --bind-to none --mca btl self,vader -np "${ranks:-3}" "$worker" run \
+        --model model.json --cluster "${cluster:-cluster.json}" --strategy "$1.json" --verify "${@:2}" >out 2>err
 }
 
 # trial NAME ITERATIONS WARMUP: in the lab; what it says is JSON.
 trial() {
-    "$syncopate" trial model.json cluster.json --strategy "$1.json" --iterations "$2" --warmup "$3" --json
+    "$syncopate" trial model.json "${cluster:-cluster.json}" --strategy "$1.json" --iterations "$2" --warmup "$3" --json
 }
 
 # near LEAST MOST NAME...: the predictions of trials whose output is in NAME.out, over what was measured, lie between these.

@@ -3,7 +3,8 @@
 
 characters: a transformer of two layers that learns the next character of this project's documentation. templates: a
 convolutional network that learns which of ten random pictures it sees through noise. Both have been trained for STEPS
-(100) steps of Adam, with batches of 32, when their gradients are written. Needs PyTorch; seeds are fixed."""
+(100) steps of Adam, with batches of 32, when their gradients are written: those of the last ten steps, the oldest first.
+Needs PyTorch; seeds are fixed."""
 import array
 import os
 import sys
@@ -11,6 +12,7 @@ import sys
 import torch
 from torch import nn
 
+KEPT = 10
 ROOT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..")
 
 
@@ -65,16 +67,19 @@ def main():
         torch.manual_seed(1)
         network, loss = build()
         optimizer = torch.optim.Adam(network.parameters(), lr=1e-3)
-        for _ in range(steps):
+        kept = {name: array.array("f") for name, _ in network.named_parameters()}
+        for step in range(steps):
             optimizer.zero_grad()
             error = loss()
             error.backward()
+            for name, parameter in network.named_parameters() if step >= steps - KEPT else ():
+                kept[name].extend(parameter.grad.flatten().tolist())
             optimizer.step()
         print(f"{build.__name__}: loss {error.item():.3f} after {steps} steps", file=sys.stderr)
         for name, parameter in network.named_parameters():
             shape = "x".join(str(n) for n in parameter.shape)
             with open(f"{folder}/{build.__name__}.{name}.{shape}.f32", "wb") as file:
-                array.array("f", parameter.grad.flatten().tolist()).tofile(file)
+                kept[name].tofile(file)
 
 
 if __name__ == "__main__":

@@ -5,8 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cli/sweep.h"
 #include "tests/fuzz/require.h"
+#include "tuner/predict/sweep.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n);
 

@@ -2,7 +2,7 @@
 # Golden virtual times: predictions of every baseline, and of sharded parameters, for some models and clusters, exactly as
 # they were. A change that moves one shows here, in review. `tests/golden/golden.sh --write` accepts the new ones.
 # Computes: it waits for nothing and times nothing.
-# Plan: 349
+# Plan: 353
 set -u
 cd "$(dirname "$0")/../.."
 syncopate=${OUT:-build/release}/bin/syncopate
@@ -54,7 +54,7 @@ times() {
     for model in resnet50 bert-base; do
         for cluster in lab-4x1g v100-16x10g; do
             "$syncopate" simulate examples/models/$model.json examples/clusters/$cluster.json --json --baseline \
-                dear,megatron-distributed-optimizer,fsdp-per-block,fsdp-whole,torchtitan,zero-1,zero-2,zero-3 | line | sort
+                dear,megatron-distributed-optimizer,fsdp-per-block,fsdp-whole,torchtitan,hsdp,zero-1,zero-2,zero-3 | line | sort
         done
     done
 }

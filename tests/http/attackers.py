@@ -77,7 +77,7 @@ class Aim:
 
 def path_of(pattern, things, rng):
     values = {"{id}": ["model", "cluster", "strategy", "absent"], "{session}": ["session", "absent"], "{number}": ["1", "2"], "{uid}": ["uid"],
-              "{operation}": ["absent"], "{code}": ["invalid"]}
+              "{operation}": ["absent"], "{code}": ["invalid"], "{way}": ["zero-3"]}
     for name, words in values.items():
         word = rng.choice(words)
         pattern = pattern.replace(name, urllib.parse.quote(str(things.get(word, word)), safe=""))

@@ -190,6 +190,27 @@ def a_wrong_filter_is_marked_where_it_is_wrong():
     browser.complaints = []
 
 
+def advice_leads_to_a_timeline():
+    browser.look(390, False)
+    go("/advice")
+    browser.run("""(() => { const f = document.querySelector('form[action="/advice"]');
+        const m = f.elements.model; m.value = [...m.options].find((o) => o.text === 'mlp-small').value;
+        const c = f.elements.cluster; c.value = [...c.options].find((o) => o.text === 'lab-4x1g').value;
+        f.elements.memory.value = '1KiB,1GB'; f.querySelector('button').click(); })()""")
+    browser.wait("document.querySelector('section[aria-labelledby=ways] tbody a')")
+    browser.settle()
+    assert "With 1 KiB: nothing fits." in browser.run("document.body.innerText")
+    assert browser.run("document.documentElement.scrollWidth") <= 390
+    browser.picture(f"{PICTURES}/advice-390.png")
+    time = browser.run("document.querySelector('section[aria-labelledby=ways] tbody a').innerText")
+    browser.run("document.querySelector('section[aria-labelledby=ways] tbody a').click()")
+    browser.wait("document.querySelector('svg.chart')")
+    browser.settle()
+    assert f"predicted {time} an iteration" in browser.run("document.querySelector('header').innerText")
+    browser.look(1200, False)
+    clean()
+
+
 def traces_are_explained():
     traces = os.path.abspath("traces")
     os.mkdir(traces)
@@ -335,7 +356,7 @@ TESTS = [an_empty_service_says_what_to_type, a_session_is_opened_with_the_form, 
          a_session_is_paused_and_resumed_with_buttons,
          the_live_page_goes_on_after_the_service_has_restarted, the_list_shows_how_far_it_is, a_strategy_has_its_timeline,
          two_strategies_are_compared, the_dataset_answers_a_filter, a_wrong_filter_is_marked_where_it_is_wrong,
-         weather_delays_and_drops_are_pictures, traces_are_explained, a_file_that_is_no_trace_is_refused_with_words, pages_fit_phones_and_both_themes,
+         weather_delays_and_drops_are_pictures, advice_leads_to_a_timeline, traces_are_explained, a_file_that_is_no_trace_is_refused_with_words, pages_fit_phones_and_both_themes,
          the_keyboard_reaches_the_links_and_shows_where_it_is,
          pages_are_whole_without_a_script, a_session_that_ends_is_shown_whole_by_itself, with_tokens_one_signs_in]
 

@@ -529,16 +529,20 @@ def every_answer_is_as_described():
         ask("GET", f"/api/v1/{kind}/{built['id']}", pattern, headers={"If-None-Match": f'"{built["id"]}"'})
     ask("POST", "/api/v1/predictions", "/api/v1/predictions",
         {**named, "strategies": [built["id"]], "baselines": ["horovod", "byteps"], "timeline": True})
-    told = ask("POST", "/api/v1/predictions", "/api/v1/predictions", {
+    described = {
         "model": {"schema": "syncopate.model/1", "name": "told", "optimizer": {"name": "adam", "master_copy": True},
+                  "activations_estimated": True,
                   "variables": [{"name": "a", "shape": [100, 10], "dtype": "bf16"}],
                   "layers": [{"name": "l", "forward_us": 1000, "backward_us": 1000, "variables": ["a"], "activation_bytes": 500}]},
         "cluster": {"schema": "syncopate.cluster/1", "name": "told", "nodes": [
-            {"name": "n", "count": 2, "nic_gbit_per_s": 1, "device_memory_gbyte": 80, "memory_gbyte": 512}]},
-        "baselines": ["wfbp", "ps", "async-ps"], "memory_bytes": 16000})
+            {"name": "n", "count": 2, "nic_gbit_per_s": 1, "device_memory_gbyte": 80, "memory_gbyte": 512}]}}
+    told = ask("POST", "/api/v1/predictions", "/api/v1/predictions",
+               {**described, "baselines": ["wfbp", "ps", "async-ps"], "memory_bytes": 16000})
+    for memories in ({}, {"memory_bytes": [1, 16000, 80 * 10**9]}):
+        ask("POST", "/api/v1/advice", "/api/v1/advice", {**described, **memories})
     fits = {row["strategy"]["name"]: row.get("memory", {}).get("fits") for row in told["predictions"]}
     assert fits == {"wfbp": False, "ps": False, "async-ps": None}, fits  # 2000 + 2000 + 12 * 1000 + 500
-    for kind in ("models", "clusters", "strategies", "predictions"):
+    for kind in ("models", "clusters", "strategies", "predictions", "advice"):
         path = f"/api/v1/{kind}"
         ask("POST", path, path, b"{", well_formed=False)
         ask("POST", path, path, {}, well_formed=False)
@@ -590,7 +594,7 @@ def every_answer_is_as_described():
     service.stop()
     tested = {p for _, p in seen}
     ours = [p for p in document["paths"] if p.split("/")[-1].split("{")[0].strip(":") in
-            ("healthz", "readyz", "metrics", "openapi.json", "models", "clusters", "strategies", "predictions", "records",
+            ("healthz", "readyz", "metrics", "openapi.json", "models", "clusters", "strategies", "predictions", "advice", "records",
              "records:batchCreate", "rankers", "operations", "explanations")]
     assert not [p for p in ours if p not in tested], (ours, tested)
 

@@ -37,6 +37,20 @@ KERNEL_BODY uint32_t kernel_value(uint32_t device, uint32_t n_devices, uint32_t 
     return most == 0 ? device < limit : 1 + (mixed >> 16) % most;
 }
 
+/* The device `first` and n - 1 more, each `stride` after the one before. */
+struct kernel_devices {
+    uint32_t first, stride, n;
+};
+
+/* The sum of their values. */
+KERNEL_BODY uint32_t kernel_sum_over(struct kernel_devices devices, uint32_t n_devices, uint32_t iteration,
+                                     uint32_t message, uint32_t k, uint32_t type) {
+    uint32_t sum = 0;
+    for (uint32_t i = 0; i < devices.n; i++)
+        sum += kernel_value(devices.first + i * devices.stride, n_devices, iteration, message, k, type);
+    return sum;
+}
+
 /* The bits of a whole number up to the type's limit, in the low bytes. */
 KERNEL_BODY uint64_t kernel_bits(uint32_t type, uint32_t value) {
     float f32 = (float)value;

@@ -30,7 +30,8 @@ struct execute_result {
     double *time_us;  /* [iterations], for the caller to free; device 0's clock */
     uint64_t checked; /* sampled sums found right, over all devices */
     /* Of the device that has most: bytes of buffers that were in use at once, and by how much its process grew at most
-     * in the run, which the library's own buffers are part of. 0 where they are not measured; on device 0 only. */
+     * in the run, which the library's own buffers are part of. On a GPU: the buffers of the whole run, and how much
+     * less of its memory is left, without gradients and variables. 0 where they are not measured; on device 0 only. */
     uint64_t buffers_bytes, grown_bytes;
     double compute_us; /* median over iterations of what the operators took on device 0; 0 where it is not measured */
     /* [iterations], for the caller to free: from the start of the first message to the end of the last one on this

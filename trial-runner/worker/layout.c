@@ -64,12 +64,16 @@ uint32_t layout_sample_count(const struct message *message) {
     return elements < LAYOUT_SAMPLES ? (uint32_t)elements : LAYOUT_SAMPLES;
 }
 
+uint64_t layout_element(const struct message *message, uint32_t k) {
+    const uint64_t elements = message_piece_bytes(message) / dtype_bytes(message->dtype);
+    const uint32_t n = layout_sample_count(message);
+    return n > 1 ? (uint64_t)((double)(elements - 1) * k / (n - 1)) : 0;
+}
+
 static void choose_samples(const struct layout *layout, const struct plan *plan, uint32_t m) {
     const struct message *message = &plan->messages[m];
-    const uint64_t width = dtype_bytes(message->dtype);
-    const uint32_t n = layout_sample_count(message);
-    for (uint32_t k = 0; k < n; k++)
-        locate(layout, plan, m, layout_sample_element(message_piece_bytes(message) / width, n, k) * width, k);
+    for (uint32_t k = 0; k < layout_sample_count(message); k++)
+        locate(layout, plan, m, layout_element(message, k) * dtype_bytes(message->dtype), k);
 }
 
 void layout_init(struct layout *layout, const struct plan *plan, bool wide) {

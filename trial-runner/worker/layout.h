@@ -28,10 +28,8 @@ void layout_init(struct layout *layout, const struct plan *plan, bool wide);
 /* How many elements of the message are sampled. */
 uint32_t layout_sample_count(const struct message *message);
 
-/* The number of the element, within the message, that is sample k of n. */
-static inline uint64_t layout_sample_element(uint64_t elements, uint32_t n, uint32_t k) {
-    return n > 1 ? (uint64_t)((double)(elements - 1) * k / (n - 1)) : 0;
-}
+/* The number within the message of the element that is sample k. */
+uint64_t layout_element(const struct message *message, uint32_t k);
 
 static inline uint64_t layout_of_piece(const struct layout *layout, const struct piece *piece) {
     return layout->offset[piece->variable] + piece->offset_bytes * layout->widening[piece->variable];

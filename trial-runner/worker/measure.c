@@ -70,6 +70,16 @@ static void all_reduce(struct bench *b, uint64_t bytes, uint64_t unused, enum al
     operations_all_reduce(b->operations, bytes, algorithm);
 }
 
+static void reduce_scatter(struct bench *b, uint64_t bytes, uint64_t unused, enum algorithm unused_too) {
+    (void)unused, (void)unused_too;
+    operations_half(b->operations, bytes, HALF_scatter);
+}
+
+static void all_gather(struct bench *b, uint64_t bytes, uint64_t unused, enum algorithm unused_too) {
+    (void)unused, (void)unused_too;
+    operations_half(b->operations, bytes, HALF_gather);
+}
+
 static void push_and_pull(struct bench *b, uint64_t there, uint64_t back, enum algorithm unused) {
     (void)unused;
     operations_push_and_pull(b->operations, there, back);
@@ -80,7 +90,7 @@ static cJSON *point_event(const struct bench *b, const char *event, const struct
     cJSON_AddStringToObject(line, "operation", operation_name(point->operation));
     if (point->operation == OPERATION_all_reduce)
         cJSON_AddStringToObject(line, "algorithm", algorithm_name(point->algorithm));
-    cJSON_AddNumberToObject(line, "devices", point->operation == OPERATION_all_reduce ? b->cluster->n_devices : 2);
+    cJSON_AddNumberToObject(line, "devices", operation_is_one_way(point->operation) ? 2 : b->cluster->n_devices);
     cJSON_AddNumberToObject(line, "bytes", (double)point->bytes);
     cJSON_AddNumberToObject(line, "time_us", time_us);
     return line;
@@ -114,6 +124,10 @@ static void list_points(struct bench *b) {
             add_point(b, OPERATION_pull, ALGORITHM_auto, bytes);
         for (int k = 0; k < operations_kind.n_algorithms; k++)
             add_point(b, OPERATION_all_reduce, operations_kind.algorithms[k], bytes);
+        if (operations_kind.halves) {
+            add_point(b, OPERATION_reduce_scatter, ALGORITHM_auto, bytes);
+            add_point(b, OPERATION_all_gather, ALGORITHM_auto, bytes);
+        }
     }
 }
 
@@ -140,6 +154,10 @@ static double expected_us(const struct bench *b, const struct point *point) {
 static void run_point(struct bench *b, const struct point *point, int repeats, double us[MAX_REPEATS]) {
     if (point->operation == OPERATION_all_reduce)
         time_repeats(b, all_reduce, point->bytes, 0, point->algorithm, repeats, us);
+    else if (point->operation == OPERATION_reduce_scatter)
+        time_repeats(b, reduce_scatter, point->bytes, 0, ALGORITHM_auto, repeats, us);
+    else if (point->operation == OPERATION_all_gather)
+        time_repeats(b, all_gather, point->bytes, 0, ALGORITHM_auto, repeats, us);
     else if (point->operation == OPERATION_push)
         time_repeats(b, push_and_pull, point->bytes, WORD, ALGORITHM_auto, repeats, us);
     else
@@ -179,7 +197,7 @@ static void redo_doubtful(struct bench *b) {
 /* A push is the time there and back less that of a word back. On a busy machine the difference of two medians may be
  * less than a word's own time. */
 static double one_way_us(const struct bench *b, const struct point *point, double us) {
-    return point->operation == OPERATION_all_reduce ? us : fmax(us - b->word_us / 2, b->word_us / 2);
+    return operation_is_one_way(point->operation) ? fmax(us - b->word_us / 2, b->word_us / 2) : us;
 }
 
 static void report_points(const struct bench *b) {
@@ -254,6 +272,8 @@ static void find_goodput(struct bench *b) {
 static void connect_all(struct bench *b) {
     for (int k = 0; k < operations_kind.n_algorithms; k++)
         all_reduce(b, FIRST_BYTES, 0, operations_kind.algorithms[k]);
+    if (operations_kind.halves)
+        all_gather(b, FIRST_BYTES, 0, ALGORITHM_auto);
     push_and_pull(b, FIRST_BYTES, FIRST_BYTES, ALGORITHM_auto);
 }
 
@@ -302,6 +322,11 @@ static void take_largest(struct bench *b, uint64_t bytes, uint64_t unused, enum 
     operations_take_largest(b->operations, bytes);
 }
 
+static void make_thin(struct bench *b, uint64_t bytes, uint64_t unused, enum algorithm unused_too) {
+    (void)unused, (void)unused_too;
+    operations_make_thin(b->operations, bytes);
+}
+
 /* Measure all ranks at once, as in a run, since they share what the machine has. */
 static void measure_rates(struct bench *b) {
     const uint64_t bytes = operations_kind.rate_bytes;
@@ -315,6 +340,8 @@ static void measure_rates(struct bench *b) {
         both_ways / time_operation(b, encode_blocks, bytes, 0, ALGORITHM_auto, MAX_REPEATS) / 1e3;
     b->runtime.topk_gbyte_per_s =
         (double)bytes / time_operation(b, take_largest, bytes, 0, ALGORITHM_auto, MAX_REPEATS) / 1e3;
+    b->runtime.powersgd_gbyte_per_s =
+        (double)bytes / time_operation(b, make_thin, bytes, 0, ALGORITHM_auto, MAX_REPEATS) / 1e3;
 }
 
 static struct bench_plan_shape small_plan(uint32_t n, enum policy policy, uint64_t credit_bytes) {
@@ -380,6 +407,8 @@ static void report_runtime(const struct bench *b) {
         cJSON_AddNumberToObject(line, "int8_gbyte_per_s", r->int8_gbyte_per_s);
     if (r->topk_gbyte_per_s > 0)
         cJSON_AddNumberToObject(line, "topk_gbyte_per_s", r->topk_gbyte_per_s);
+    if (r->powersgd_gbyte_per_s > 0)
+        cJSON_AddNumberToObject(line, "powersgd_gbyte_per_s", r->powersgd_gbyte_per_s);
     if (r->goodput > 0)
         cJSON_AddNumberToObject(line, "goodput", r->goodput);
     if (eager_bytes > 0)

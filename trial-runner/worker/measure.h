@@ -2,8 +2,9 @@
  * computing and messages slow each other.
  *
  * On device 0's standard output: {"event":"point","operation","algorithm","devices","bytes","time_us"} whenever a size
- * has been measured, for sizes from 1 KiB, four times larger each. At the end, for each size, {"event":"measurement"}
- * with the same members and the interval "low_us" to "high_us" around the median of the passes that agree;
+ * has been measured, for sizes from 1 KiB, four times larger each; only an all_reduce has the member "algorithm". At
+ * the end, for each size, {"event":"measurement"} with the same members and the interval "low_us" to "high_us" around
+ * the median of the passes that agree;
  * {"event":"agreement", "points","redone","unsettled","difference"}, the last being by which part the passes differ,
  * the median over points; {"event":"interference",...} (interference.h); and {"event":"runtime",...} with
  * strategy/cluster.h's runtime costs. Times of points are the slowest rank's. */

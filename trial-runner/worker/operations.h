@@ -6,15 +6,16 @@
 #include <stdint.h>
 
 #include "strategy/cluster.h"
+#include "strategy/plan.h"
 #include "trial-runner/worker/world.h"
 
-/* What a program's library has: its algorithms, the one that suits small messages, whether it converts gradients that
- * are encoded, and how many bytes show the rate of copies and sums. */
+/* What a program's library has: its algorithms, the one that suits small messages, whether it moves halves of
+ * all-reduces, whether it converts gradients that are encoded, and how many bytes show the rate of copies and sums. */
 struct operations_kind {
     int n_algorithms;
     const enum algorithm *algorithms;
     enum algorithm small;
-    bool encodes;
+    bool halves, encodes;
     uint64_t rate_bytes;
 };
 extern const struct operations_kind operations_kind;
@@ -28,6 +29,10 @@ void operations_free(struct operations *operations);
 
 /* Sum `bytes` of f32 over all workers. */
 void operations_all_reduce(struct operations *operations, uint64_t bytes, enum algorithm algorithm);
+
+/* The reduce-scatter (HALF_scatter) or all-gather (HALF_gather) of a message of `bytes` of f32; not called where the
+ * program does not move halves. */
+void operations_half(struct operations *operations, uint64_t bytes, enum half half);
 
 /* Device 0 pushes `there` bytes to its peer, which sends `back` bytes back; all other ranks return at once. */
 void operations_push_and_pull(struct operations *operations, uint64_t there, uint64_t back);
@@ -45,6 +50,9 @@ void operations_encode_blocks(struct operations *operations, uint64_t bytes);
 
 /* Take the usual part of `bytes` of f32 out of them; as above. */
 void operations_take_largest(struct operations *operations, uint64_t bytes);
+
+/* All passes of powersgd of rank 2 over `bytes` of f32; as above. */
+void operations_make_thin(struct operations *operations, uint64_t bytes);
 
 /* What the transport between hosts sends before the receiver has answered; 0 where it is not known. */
 double operations_eager_bytes(void);

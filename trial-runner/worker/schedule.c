@@ -43,7 +43,7 @@ bool schedule_next(struct schedule *schedule, uint32_t *message) {
         return false;
     schedule->ready[chosen / 64] &= ~(UINT64_C(1) << chosen % 64);
     schedule->n_ready--;
-    schedule->next = (chosen + 1) % schedule->plan->n_messages;
+    schedule->next = (chosen + 1) % (schedule->plan->n_messages - schedule->plan->n_replicas);
     schedule_take(schedule, chosen);
     *message = chosen;
     return true;

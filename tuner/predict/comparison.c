@@ -95,6 +95,13 @@ static enum status all_reduce_floor(const struct model *model, const struct cost
     return st;
 }
 
+static bool any_replicas(size_t n, const struct strategy *strategies) {
+    bool any = false;
+    for (size_t i = 0; i < n; i++)
+        any |= strategies[i].shard_ranks > 0;
+    return any;
+}
+
 enum status comparison_run(const struct model *model, const struct cluster *cluster, size_t n_more,
                            const struct strategy *more, uint64_t memory_bytes, struct comparison *out,
                            struct error *err) {
@@ -116,7 +123,8 @@ enum status comparison_run(const struct model *model, const struct cluster *clus
     c.memory_bytes = predictor.memory_bytes;
     st = fill_rows(&predictor, n_more, more, &c, err);
     if (!st)
-        st = bound_iteration(model, &predictor.cost, LOSSY_none, &bound, err);
+        st = any_replicas(n_more, more) ? bound_with_replicas(model, &predictor.cost, LOSSY_none, &bound, err)
+                                        : bound_iteration(model, &predictor.cost, LOSSY_none, &bound, err);
     if (!st)
         st = all_reduce_floor(model, &predictor.cost, &c.all_reduce_us, err);
     predictor_release(&predictor);

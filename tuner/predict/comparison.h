@@ -32,7 +32,8 @@ struct comparison {
     size_t fastest;              /* row without updates; SIZE_MAX when none could be predicted */
     /* No schedule of dense all-reduces is faster: one machine, preemption, no start-up, no copies. */
     double all_reduce_us;
-    double lower_bound_us; /* no strategy is faster (simulator/bound.h) */
+    double lower_bound_us; /* no strategy is faster (simulator/bound.h); without replicas, unless some given one has
+                              them */
 };
 
 /* `more`: n_more strategies of this model and cluster beside the baselines. memory_bytes: what a device may have; 0:

@@ -8,6 +8,8 @@ is ready when autograd has accumulated it (the hook that PyTorch's and Horovod's
 gradient's operator takes the time since the gradient before. Times are medians over iterations; the order is that of
 the medians. Each hook costs a few microseconds of the processor.
 
+The first iteration also shows what the forward pass leaves for the backward pass (activations.py).
+
 DistributedDataParallel sends a module's buffers (those of BatchNorm) from rank 0 before each forward pass. With
 broadcast_buffers=True, which all ranks must give, that is timed at the end, and is the operator "broadcast buffers".
 """
@@ -17,6 +19,7 @@ import warnings
 
 import torch
 
+from .activations import Activations, optimizer_of
 from .clock import clock_of
 from .description import check_writable, describe, write
 
@@ -59,7 +62,7 @@ class Iteration:
 class Profile:
     """Hooks on a model until enough iterations were seen. Then the first rank writes the file and sets `done`."""
 
-    def __init__(self, model, path, name=None, batch=None, warmup=5, iterations=20, broadcast_buffers=None):
+    def __init__(self, model, path, name=None, batch=None, warmup=5, iterations=20, broadcast_buffers=None, optimizer=None):
         if iterations < 1 or warmup < 0:
             raise ValueError("iterations must be at least 1 and warmup at least 0")
         if is_writer():
@@ -67,7 +70,7 @@ class Profile:
         if isinstance(model, torch.nn.parallel.DistributedDataParallel):
             model = model.module
         self.model, self.path, self.batch = model, path, batch
-        self.name = name or type(model).__name__
+        self.name, self.optimizer = name or type(model).__name__, optimizer
         self.names = {p: n for n, p in model.named_parameters() if p.requires_grad}
         if not self.names:
             raise ValueError("the model has no parameter that is trained")
@@ -81,6 +84,7 @@ class Profile:
         self.reads = {}  # operator -> names of parameters
         self.pending = []  # parameters of modules that have begun and wait for the next operator
         self.sparse_rows = {}
+        self.activations = None  # of the first iteration
         self.done = False
         self.handles = []
         self.accumulators = []  # must live as long as their hooks
@@ -118,6 +122,8 @@ class Profile:
         for handle in self.handles:
             handle.remove()
         self.handles, self.accumulators, self.now = [], [], None
+        if self.activations:
+            self.activations.close()
 
     def _hook(self):
         self.handles.append(self.model.register_forward_pre_hook(self._begin))
@@ -140,8 +146,17 @@ class Profile:
         if self.batch is None:
             self.batch = next((t.shape[0] for t in tensors_in(inputs) if t.dim()), None)
         self.pending = []
+        self._watch_activations(inputs)
         self.now = Iteration(self.clock.now(), self.last_end)
         self.last_end = None  # an evaluation may come before the next backward pass
+
+    def _watch_activations(self, inputs):
+        """Of the first iteration, however often a forward pass begins before its backward pass does."""
+        if self.activations:
+            self.activations.close()
+        if not self.iterations and torch.is_grad_enabled():
+            self.activations = Activations()
+            self.activations.begin([*self.model.parameters(), *self.model.buffers(), *tensors_in(inputs)])
 
     def _in_forward(self):
         return self.now is not None and self.now.backward_start is None
@@ -162,6 +177,8 @@ class Profile:
             self.reads.setdefault(operator, []).extend(n for n in self.pending if n not in self.reads[operator])
             self.pending = []
             self.now.marks.append((operator, self.clock.now()))
+            if not self.iterations and self.activations:
+                self.activations.operator(operator)
 
         return end
 
@@ -178,6 +195,9 @@ class Profile:
     def _begin_backward(self, gradient):
         if self._in_forward() and self.now.forward_end is not None:
             self.now.backward_start = self.clock.now()
+            if not self.iterations and self.activations:
+                self.activations.operator("loss")
+                self.activations.end_forward()
             torch.autograd.Variable._execution_engine.queue_callback(self._end)
 
     def _ready(self, parameter):
@@ -187,6 +207,8 @@ class Profile:
             if self.now is None or self.now.backward_start is None:
                 return
             self.now.ready[name] = self.clock.now()
+            if not self.iterations and self.activations:
+                self.activations.gradient(name)
             if parameter.grad is not None and parameter.grad.is_sparse:
                 rows = min(parameter.grad._nnz(), parameter.shape[0])
                 self.sparse_rows[name] = max(rows, 1)
@@ -215,11 +237,20 @@ class Profile:
         if not is_writer():
             return
         try:
-            write(self.path, describe(self.name, self.batch, parameters, self.reads, self.sparse_rows, times))
+            write(self.path, self._describe(parameters, times))
         except OSError as error:  # training goes on
             warnings.warn(f"{self.path} was not written: {error}", stacklevel=2)
         else:
             self.done = True
+
+    def _describe(self, parameters, times):
+        out = describe(self.name, self.batch, parameters, self.reads, self.sparse_rows, times)
+        optimizer = self.optimizer or optimizer_of(parameters.values())
+        if optimizer:
+            out["optimizer"] = optimizer
+        if self.activations:
+            self.activations.describe(out["operators"])
+        return out
 
 
 def median(values):
@@ -248,14 +279,16 @@ class Times:
         self.backward_end = median([us(i.backward_start, i.backward_end) for i in iterations])
 
 
-def profile(model, path, name=None, batch=None, warmup=5, iterations=20, broadcast_buffers=None):
+def profile(model, path, name=None, batch=None, warmup=5, iterations=20, broadcast_buffers=None, optimizer=None):
     """Write the file `path` after `warmup` + `iterations` iterations, each one call of `model` and one backward pass.
 
     `batch` is the number of samples an iteration, by default the first size of the first tensor that the model is
     called with. `broadcast_buffers` says what DistributedDataParallel will be given: True on all ranks, and the time is in
-    the file; False, and nobody is warned of buffers. Returns the Profile, whose `done` says whether the file is there and whose `close()` gives up.
+    the file; False, and nobody is warned of buffers. `optimizer` is the model's member "optimizer", for predictions of
+    memory; by default what torch.optim's optimizer of these parameters is, or keeps. Returns the Profile, whose `done`
+    says whether the file is there and whose `close()` gives up.
     """
-    return Profile(model, path, name, batch, warmup, iterations, broadcast_buffers)
+    return Profile(model, path, name, batch, warmup, iterations, broadcast_buffers, optimizer)
 
 
 if __name__ == "__main__":

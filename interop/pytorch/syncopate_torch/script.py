@@ -17,9 +17,11 @@ from torch.nn.parallel import DistributedDataParallel
 from .description import check_writable, words
 from .profile import Profile, is_writer
 
+OPTIMIZERS = ("sgd", "momentum", "adagrad", "rmsprop", "lion", "adam", "adamw", "lamb", "adafactor")
 ABOUT = """Run a training script, watch some of its iterations, and write the model as `syncopate simulate` and
-`syncopate tune` take it: gradients with their sizes, and when each layer computes. The script is not changed. It ends
-when the file is written, after 25 iterations unless you say otherwise; nothing that it learned is of use.
+`syncopate tune` take it: gradients with their sizes, when each layer computes, what each leaves in memory for the
+backward pass, and the optimizer. The script is not changed. It ends when the file is written, after 25 iterations unless
+you say otherwise; nothing that it learned is of use.
 
 The module whose forward pass the script calls first, with gradients on, is the one. In a DistributedDataParallel nothing
 is sent meanwhile: waits for other ranks are what is to be tuned. A script that trains in another way (several modules in
@@ -51,12 +53,27 @@ def options_of_command():
     parser.add_argument("--batch", type=int, metavar="N", help=batch)
     parser.add_argument("--warmup", type=int, metavar="N", default=5, help="iterations that do not count (default 5)")
     parser.add_argument("--iterations", type=int, metavar="N", default=20, help="iterations that count (default 20)")
+    optimizer = f"""what updates the variables, for predictions of memory: {', '.join(OPTIMIZERS)}, or bytes that it keeps
+    of each element (default: the optimizer that the script makes)"""
+    parser.add_argument("--optimizer", metavar="NAME|BYTES", help=optimizer)
     parser.add_argument("script", metavar="SCRIPT", help="the training script")
     parser.add_argument("arguments", nargs=argparse.REMAINDER, metavar="...", help="what it is given")
     options = parser.parse_args()
     if options.iterations < 1 or options.warmup < 0:
         parser.error("--iterations must be at least 1 and --warmup at least 0")
+    if options.optimizer and options.optimizer not in OPTIMIZERS:
+        options.optimizer = {"bytes_per_element": bytes_or_refuse(options.optimizer)}
     return options
+
+
+def bytes_or_refuse(text):
+    try:
+        size = float(text)
+    except ValueError:
+        size = -1
+    if not 0 <= size < 1000:
+        refuse(f"--optimizer {text}: none of {', '.join(OPTIMIZERS)}, and no number of bytes below 1000")
+    return size
 
 
 def refuse(why, status=2):
@@ -83,7 +100,7 @@ class Watch:
         if isinstance(module, DistributedDataParallel):
             module.require_backward_grad_sync = module.require_forward_param_sync = False
         o = self.options
-        self.profile = Profile(module, o.out, o.name, o.batch, o.warmup, o.iterations)
+        self.profile = Profile(module, o.out, o.name, o.batch, o.warmup, o.iterations, optimizer=o.optimizer)
 
 
 def run(options):

@@ -9,6 +9,7 @@ route_handler api_models_list, api_models_create, api_models_get;             /*
 route_handler api_clusters_list, api_clusters_create, api_clusters_get;       /* objects.c */
 route_handler api_strategies_list, api_strategies_create, api_strategies_get; /* objects.c */
 route_handler api_predictions_create;                                         /* predictions.c */
+route_handler api_advice_create;                                              /* advice.c */
 route_handler api_explanations_create;                                        /* explanations.c */
 
 /* sessions.c */

@@ -288,26 +288,12 @@ static int compare_items(const void *a, const void *b) {
     return p != q ? (p < q ? -1 : 1) : strcmp((*x)->strategy.hex, (*y)->strategy.hex);
 }
 
-/* Of a strategy with several micro-batches. */
-static enum status find_bound(const struct prediction *p, const struct prepared_domain *d, double *bound_us) {
-    struct cost cost;
-    struct bound bound;
-    enum status st = cost_init(&cost, d->cluster, NULL);
-    if (st)
-        return st;
-    st = bound_of_micro_batches(d->model, &cost, p->lossy, p->micro_batches, &bound, NULL);
-    cost_release(&cost);
-    *bound_us = st ? 0 : bound.iteration_us;
-    return st;
-}
-
 /* A round of updates has no iteration that the bound could hold for. */
 static bool add_bound(cJSON *row, const struct prediction *p, const struct prepared_domain *d) {
-    const bool own = p->micro_batches > 1;
-    double bound_us = d->lossy_bound_us[p->lossy];
-    if (own && find_bound(p, d, &bound_us))
+    double bound_us;
+    if (bounds_of(&d->bounds, p, &bound_us, NULL))
         return false;
-    return ((!p->lossy && !own) || cJSON_AddNumberToObject(row, "lower_bound_us", bound_us)) &&
+    return (bounds_is_plain(p) || cJSON_AddNumberToObject(row, "lower_bound_us", bound_us)) &&
            cJSON_AddNumberToObject(row, "gap", bound_us > 0 ? p->iteration_us / bound_us - 1 : 0);
 }
 
@@ -318,6 +304,7 @@ static bool add_memory(cJSON *row, const struct item *item, const struct batch *
         memory_write(&item->memory, batch->domain->cluster, row) ? cJSON_GetObjectItem(row, "memory") : NULL;
     return memory &&
            (!batch->memory_bytes || cJSON_AddNumberToObject(memory, "budget_bytes", (double)batch->memory_bytes)) &&
+           (!batch->domain->model->activations_estimated || cJSON_AddTrueToObject(memory, "activations_estimated")) &&
            cJSON_AddBoolToObject(memory, "fits", !item->over);
 }
 

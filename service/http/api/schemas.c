@@ -17,11 +17,13 @@
     "'aggregators':" TEXTS "}}}}"
 #define ENCODING                                                                                                       \
     "{'description':'How the gradient travels: a word, or an object of an encoder','oneOf':["                          \
-    "{'enum':['none','f16','bf16','int8','topk']},"                                                                    \
+    "{'enum':['none','f16','bf16','int8','topk','powersgd']},"                                                         \
     "{'type':'object','required':['kind'],'additionalProperties':false,'properties':{'kind':{'const':'int8'},"         \
     "'block_size':{'type':'integer','minimum':8,'maximum':65536,'default':256}}},"                                     \
     "{'type':'object','required':['kind'],'additionalProperties':false,'properties':{'kind':{'const':'topk'},"         \
-    "'part':{'type':'number','minimum':0.000001,'maximum':0.5,'default':0.01}}}]}"
+    "'part':{'type':'number','minimum':0.000001,'maximum':0.5,'default':0.01}}},"                                      \
+    "{'type':'object','required':['kind'],'additionalProperties':false,'properties':{'kind':{'const':'powersgd'},"     \
+    "'rank':{'type':'integer','minimum':1,'maximum':256,'default':1}}}]}"
 #define SYNC                                                                                                           \
     "{'type':'object','required':['kind'],'additionalProperties':false,'properties':{"                                 \
     "'kind':{'enum':['all_reduce','parameter_server']},'group':" COUNT ",'servers':" TEXTS ","                         \
@@ -137,8 +139,8 @@
     "null is not known','required':['peak_bytes','at','fits'],'additionalProperties':false,'properties':{"             \
     "'peak_bytes':" COUNT ",'at':" TEXT ",'parameters_bytes':" PART ",'gradients_bytes':" PART                         \
     ",'optimizer_bytes':" PART ",'gathered_bytes':" PART ",'buffers_bytes':" PART ",'encoding_bytes':" PART            \
-    ",'activations_bytes':" PART ",'server':" TEXT ",'server_bytes':" COUNT ",'budget_bytes':" COUNT ",'fits':" FLAG   \
-    "}}"
+    ",'activations_bytes':" PART ",'server':" TEXT ",'server_bytes':" COUNT ",'budget_bytes':" COUNT                   \
+    ",'activations_estimated':" FLAG ",'fits':" FLAG "}}"
 #define BATCH(member, trial) "'" member "':{'type':'array','minItems':1,'maxItems':1000,'items':" trial "}"
 #define SHARE                "{'type':'number','minimum':0,'maximum':1}"
 #define LOSSES                                                                                                         \
@@ -167,7 +169,8 @@ static const struct schema schemas[] = {
      "'required':['schema','name','variables'],'additionalProperties':false,"
      "'properties':{'schema':{'const':'syncopate.model/1'},'name':" TEXT ",'batch_per_device':" RATE ","
      "'optimizer':{'oneOf':[" OPTIMIZER_WORDS ",{'type':'object','additionalProperties':false,'properties':{"
-     "'name':" OPTIMIZER_WORDS ",'master_copy':" FLAG ",'bytes_per_element':" AMOUNT "}}]},"
+     "'name':" OPTIMIZER_WORDS ",'master_copy':" FLAG ",'bytes_per_element':" AMOUNT
+     "}}]},'activations_estimated':" FLAG ","
      "'variables':{'type':'array','minItems':1,'maxItems':200000,'items':{'type':'object','required':['name','shape'],"
      "'additionalProperties':false,'properties':{'name':" TEXT ",'shape':{'type':'array','maxItems':8,'items':" SIZE
      "},"
@@ -194,7 +197,8 @@ static const struct schema schemas[] = {
      "'variability':{'type':'object'},'collectives':{'type':'object'},'runtime':{'type':'object','additionalProperties'"
      ":" AMOUNT "},"
      "'measurements':{'type':'array','items':{'type':'object','required':['operation','bytes','time_us'],"
-     "'additionalProperties':false,'properties':{'operation':{'enum':['all_reduce','push','pull']},"
+     "'additionalProperties':false,'properties':{'operation':{'enum':['all_reduce','push','pull','reduce_scatter','all_"
+     "gather']},"
      "'algorithm':" ALGORITHMS ",'devices':" SIZE ",'bytes':" SIZE ",'time_us':" RATE ",'low_us':" AMOUNT
      ",'high_us':" AMOUNT "}}}}}"},
     {"Strategy",
@@ -202,16 +206,17 @@ static const struct schema schemas[] = {
      "'additionalProperties':false,'properties':{'schema':{'const':'syncopate.strategy/1'},'name':" TEXT ","
      "'schedule':{'type':'object','required':['policy'],'additionalProperties':false,"
      "'properties':{'policy':{'enum':['fifo','priority','preemptive']},'credit_bytes':" COUNT ",'cross_iteration':" FLAG
-     ",'pulls':{'enum':['at_once','priority']},'forward_prefetch':" COUNT ",'backward_prefetch':" COUNT ","
+     ",'pulls':{'enum':['at_once','priority']},'forward_prefetch':" COUNT ",'backward_prefetch':" COUNT
+     ",'shard_ranks':{'type':'integer','minimum':2},"
      "'accumulation':{'type':'object','required':['micro_batches'],'additionalProperties':false,"
-     "'properties':{'micro_batches':" SIZE ",'synchronize':{'enum':['last','each']}}},"
+     "'properties':{'micro_batches':" SIZE ",'synchronize':{'enum':['last','each','each_all_reduce_last']}}},"
      "'slices':{'type':'array','items':{'type':'object','required':['group','bytes'],'additionalProperties':false,"
      "'properties':{'group':" COUNT ",'bytes':" SIZE "}}}}},"
      "'consistency':" CONSISTENCY ","
      "'groups':{'type':'array','items':{'type':'object','required':['id'],'additionalProperties':false,"
      "'properties':{'id':" COUNT ",'algorithm':{'enum':[" ALGORITHM_WORDS ",'all_gather']},"
      "'partition_bytes':" SIZE ",'sharded':{'enum':['none','optimizer','gradients','parameters']},"
-     "'reshard_after_forward':" FLAG "}}},"
+     "'reshard_after_forward':{'oneOf':[" FLAG "," SIZE "]}}}},"
      "'variables':{'type':'array','items':{'type':'object','required':['name'],'additionalProperties':false,"
      "'description':'Either sync, with or without encoding, or each_shard','properties':{'name':" TEXT
      ",'encoding':" ENCODING ",'partition':{'type':'object','required':['shards'],'additionalProperties':false,"
@@ -256,6 +261,26 @@ static const struct schema schemas[] = {
                                     ",'memory':{'type':'boolean','description':'tell the memory of each'},"
                                     "'memory_bytes':{'type':'integer','minimum':1,'description':'that a device "
                                     "may have: what needs more comes last'}}}"},
+    {"AdviceRequest",
+     "{'type':'object','required':['model','cluster'],'additionalProperties':false,"
+     "'properties':{'model':" REFERENCE("Model") ",'cluster':" REFERENCE(
+         "Cluster") ",'memory_bytes':{'type':'array','maxItems':8,'items':" SIZE ",'description':'what a device may "
+                    "hold; without any, what the cluster says of its devices, and any memory'}}}"},
+    {"Advice",
+     "{'type':'object','required':['schema','model','cluster','candidates','answers','smallest_memory_bytes',"
+     "'at_other_rates'],'additionalProperties':false,'properties':{'schema':{'const':'syncopate.advice/1'},"
+     "'model':" TEXT ",'cluster':" TEXT ",'activations_estimated':" FLAG ",'smallest_memory_bytes':" COUNT ","
+     "'candidates':{'type':'array','description':'the fastest first','items':{'type':'object',"
+     "'required':['way','strategy','id','iteration_us','exposed_us','lower_bound_us','groups','memory'],"
+     "'additionalProperties':false,'properties':{'way':" TEXT ",'strategy':" TEXT ",'id':" ID ",'iteration_us':" AMOUNT
+     ",'exposed_us':" NUMBER ",'lower_bound_us':" AMOUNT ",'groups':" COUNT
+     ",'memory':{'type':'object','description':'as in a prediction','required':['peak_bytes','at']}}}},"
+     "'answers':{'type':'array','description':'for each memory the fastest that fits; null: nothing does',"
+     "'items':{'type':'object','required':['id'],'additionalProperties':false,'properties':{'memory_bytes':" COUNT
+     ",'id':{'oneOf':[" ID ",{'type':'null'}]}}}},"
+     "'at_other_rates':{'type':'array','items':{'type':'object','required':['gbit_per_s','way'],"
+     "'additionalProperties':false,'properties':{'gbit_per_s':" RATE ",'memory_bytes':" COUNT ",'way':{'oneOf':[" TEXT
+     ",{'type':'null'}]},'iteration_us':" AMOUNT "}}}}}"},
     {"PredictionResponse",
      "{'type':'object','required':['schema','model','cluster','lower_bound_us','predictions','failures'],"
      "'additionalProperties':false,'properties':{'schema':{'const':'syncopate.predictions/1'},'model':" NAMED ","
@@ -265,7 +290,8 @@ static const struct schema schemas[] = {
      "messages'],"
      "'additionalProperties':false,'properties':{'strategy':" NAMED ",'iteration_us':" AMOUNT ",'compute_us':" AMOUNT
      ",'exposed_us':" NUMBER ",'samples_per_s':" AMOUNT ",'messages':" COUNT ",'gap':" NUMBER
-     ",'lower_bound_us':{'type':'number','minimum':0,'description':'of a strategy that encodes gradients'},"
+     ",'lower_bound_us':{'type':'number','minimum':0,'description':'of a strategy that encodes gradients or has "
+     "replicas'},"
      "'in_weather':" EXPECTED ",'updates':" UPDATES ",'memory':" MEMORY
      ",'timeline':{'type':'object','description':'Chrome trace events','required':['traceEvents']}}}},"
      "'failures':{'type':'array','items':{'type':'object','required':['pointer','code','detail'],"
@@ -470,6 +496,9 @@ static const struct parameter parameters[] = {
     {"cluster", TEXT, "A cluster's id or name"},
     {"a", TEXT, "The first strategy's id or name"},
     {"b", TEXT, "The second strategy's id or name"},
+    {"way", TEXT, "A baseline's name"},
+    {"memory", TEXT, "What a device may hold: 24GB,80GB; of one way in bytes, 0 for as little as possible"},
+    {"gbit_per_s", RATE, "Another rate of every NIC"},
 };
 
 const struct schema *schemas_list(size_t *n) {

@@ -12,6 +12,8 @@
 #include "service/http/transport/route.h"
 #include "service/http/transport/server.h"
 
+enum { CHOICES = 200 };
+
 /* Pages may use nothing inline and nothing from other sites. */
 static const char policy[] = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; "
                              "connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'";
@@ -21,11 +23,9 @@ static const char policy[] = "default-src 'none'; script-src 'self'; style-src '
 static void navigation(struct request *rq, struct markup *m, enum page_place place) {
     static const struct {
         const char *words, *path;
-    } places[] = {[PAGE_SESSIONS] = {"Sessions", "/"},
-                  [PAGE_DATASET] = {"Dataset", "/dataset"},
-                  [PAGE_MODELS] = {"Models", "/models"},
-                  [PAGE_CLUSTERS] = {"Clusters", "/clusters"},
-                  [PAGE_TRACES] = {"Traces", "/traces"}};
+    } places[] = {[PAGE_SESSIONS] = {"Sessions", "/"},   [PAGE_DATASET] = {"Dataset", "/dataset"},
+                  [PAGE_MODELS] = {"Models", "/models"}, [PAGE_CLUSTERS] = {"Clusters", "/clusters"},
+                  [PAGE_ADVICE] = {"Advice", "/advice"}, [PAGE_TRACES] = {"Traces", "/traces"}};
     char value[SIGN_IN_LENGTH + 1];
     html_begin(m, "nav", "places");
     markup_attribute(m, "aria-label", "Pages");
@@ -217,6 +217,27 @@ void page_option(struct markup *m, const char *value, const char *text, bool cho
     if (chosen)
         markup_attribute(m, "selected", "");
     markup_text(m, text);
+    markup_end(m);
+}
+
+enum status page_choices_read(struct request *rq, enum store_kind kind, struct page_choices *out, struct error *err) {
+    const struct viewer asker = request_asker(rq);
+    const struct object_list list = {.kind = kind, .descending = true, .asker = &asker};
+    struct store *store;
+    char next[PAGE_CURSOR_ROOM];
+    enum status st = request_reader(rq, &store, err);
+    return st ? st : page_objects(store, &list, NULL, CHOICES, &rq->arena, &out->n, &out->objects, next, err);
+}
+
+void page_choice(struct markup *m, const char *label, const char *name, const struct page_choices *from,
+                 const char *chosen) {
+    page_label_begin(m, label);
+    markup_begin(m, "select");
+    markup_attribute(m, "name", name);
+    for (size_t i = 0; i < from->n; i++)
+        page_option(m, from->objects[i].id.hex, from->objects[i].name,
+                    chosen && !strcmp(chosen, from->objects[i].id.hex));
+    markup_end(m);
     markup_end(m);
 }
 

@@ -8,12 +8,13 @@
 
 #include <stdbool.h>
 
+#include "dataset/pages.h"
 #include "dataset/store.h"
 #include "report/markup.h"
 #include "service/http/transport/request.h"
 #include "service/http/transport/response.h"
 
-enum page_place { PAGE_SESSIONS, PAGE_DATASET, PAGE_MODELS, PAGE_CLUSTERS, PAGE_TRACES, PAGE_ELSEWHERE };
+enum page_place { PAGE_SESSIONS, PAGE_DATASET, PAGE_MODELS, PAGE_CLUSTERS, PAGE_ADVICE, PAGE_TRACES, PAGE_ELSEWHERE };
 
 /* The frame up to the content, with the ways to the other pages; `place` is marked as where one is. */
 void page_begin(struct request *request, struct markup *m, const char *title, enum page_place place);
@@ -41,6 +42,18 @@ void page_hidden(struct markup *m, const char *name, const char *value);
 void page_button(struct markup *m, const char *text, const char *name, const char *value);
 void page_label_begin(struct markup *m, const char *text);
 void page_option(struct markup *m, const char *value, const char *text, bool chosen);
+
+/* The newest objects of a kind, for a select; in the request's arena. */
+struct page_choices {
+    size_t n;
+    struct stored_object *objects;
+};
+enum status page_choices_read(struct request *request, enum store_kind kind, struct page_choices *out,
+                              struct error *err);
+
+/* A labelled select of them; `chosen` is an id, or NULL. */
+void page_choice(struct markup *m, const char *label, const char *name, const struct page_choices *from,
+                 const char *chosen);
 
 /* A UTC stamp up to its minute. */
 const char *page_stamp(const char *stamp, char out[32]);

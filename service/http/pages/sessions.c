@@ -13,7 +13,7 @@
 #include "service/http/pages/page.h"
 #include "service/http/pages/pages.h"
 
-enum { SESSIONS_A_PAGE = 20, CHOICES = 200, POLL_S = 5, USUAL_TRIALS = 30 };
+enum { SESSIONS_A_PAGE = 20, POLL_S = 5, USUAL_TRIALS = 30 };
 
 /* ---- the table ---- */
 
@@ -87,32 +87,6 @@ static enum status sessions_table(struct request *rq, struct store *store, struc
 
 /* ---- the form ---- */
 
-struct choices {
-    size_t n;
-    struct stored_object *objects;
-};
-
-static enum status read_choices(struct request *rq, struct store *store, enum store_kind kind, struct choices *out,
-                                struct error *err) {
-    const struct viewer asker = request_asker(rq);
-    const struct object_list list = {.kind = kind, .descending = true, .asker = &asker};
-    char next[PAGE_CURSOR_ROOM];
-    return page_objects(store, &list, NULL, CHOICES, &rq->arena, &out->n, &out->objects, next, err);
-}
-
-static void choice(struct request *rq, struct markup *m, const char *words, const char *name,
-                   const struct choices *from) {
-    const char *before = rq->body ? form_field(rq, name) : NULL;
-    page_label_begin(m, words);
-    markup_begin(m, "select");
-    markup_attribute(m, "name", name);
-    for (size_t i = 0; i < from->n; i++)
-        page_option(m, from->objects[i].id.hex, from->objects[i].name,
-                    before && !strcmp(before, from->objects[i].id.hex));
-    markup_end(m);
-    markup_end(m);
-}
-
 static void trials_input(struct request *rq, struct markup *m) {
     const char *before = rq->body ? form_field(rq, "trials") : NULL;
     html_begin(m, "label", "narrow");
@@ -148,8 +122,8 @@ static void choice_of_two(struct request *rq, struct markup *m, const char *labe
     markup_end(m);
 }
 
-static void open_form(struct request *rq, struct markup *m, const struct choices *models,
-                      const struct choices *clusters, const char *trouble, bool open) {
+static void open_form(struct request *rq, struct markup *m, const struct page_choices *models,
+                      const struct page_choices *clusters, const char *trouble, bool open) {
     html_begin(m, "details", "opener");
     if (open || trouble)
         markup_attribute(m, "open", "");
@@ -157,8 +131,8 @@ static void open_form(struct request *rq, struct markup *m, const struct choices
     if (trouble)
         html_leaff(m, "p", "trouble", "%s", trouble);
     page_form_begin(m, "post", "/sessions", "fields unified");
-    choice(rq, m, "Model", "model", models);
-    choice(rq, m, "Cluster", "cluster", clusters);
+    page_choice(m, "Model", "model", models, rq->body ? form_field(rq, "model") : NULL);
+    page_choice(m, "Cluster", "cluster", clusters, rq->body ? form_field(rq, "cluster") : NULL);
     choice_of_two(rq, m, "Its network", "weather", (struct option){"no", "is quiet"},
                   (struct option){"yes", "varies as the cluster says"});
     trials_input(rq, m);
@@ -188,8 +162,8 @@ static void teach_objects(struct request *rq, struct markup *m) {
 
 /* ---- the page ---- */
 
-static void page_body(struct request *rq, struct markup *m, const struct choices *models,
-                      const struct choices *clusters, bool any, const char *trouble) {
+static void page_body(struct request *rq, struct markup *m, const struct page_choices *models,
+                      const struct page_choices *clusters, bool any, const char *trouble) {
     markup_begin(m, "header");
     markup_leaf(m, "h1", "Tuning sessions");
     if (!any)
@@ -205,7 +179,7 @@ static enum status sessions_page(struct request *rq, unsigned status, const char
                                  struct error *err) {
     struct markup m = {0};
     struct store *store;
-    struct choices models = {0}, clusters = {0};
+    struct page_choices models = {0}, clusters = {0};
     const struct session_list list = {.viewer = request_viewer(rq)};
     const char *after = request_query(rq, "page_token");
     struct stored_session *sessions;
@@ -213,9 +187,9 @@ static enum status sessions_page(struct request *rq, unsigned status, const char
     size_t n = 0;
     enum status st = request_reader(rq, &store, err);
     if (!st)
-        st = read_choices(rq, store, STORE_MODEL, &models, err);
+        st = page_choices_read(rq, STORE_MODEL, &models, err);
     if (!st)
-        st = read_choices(rq, store, STORE_CLUSTER, &clusters, err);
+        st = page_choices_read(rq, STORE_CLUSTER, &clusters, err);
     if (!st)
         st = page_sessions(store, &list, after, SESSIONS_A_PAGE, &rq->arena, &n, &sessions, next, err);
     if (st)

@@ -1,8 +1,9 @@
 /* A strategy's iteration, simulated: what each node computes and what travels, what it does in words, and what was
- * measured of it; and two of them on one time axis. A strategy belongs to a model and a cluster: the query names them,
- * or they are those of a trial of it. */
+ * measured of it; and two of them on one time axis. A strategy is stored, or is one that advice.c named. It belongs to
+ * a model and a cluster: the query names them, or they are those of a trial of it. */
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/units.h"
@@ -17,6 +18,9 @@
 #include "service/http/api/references.h"
 #include "service/http/pages/page.h"
 #include "service/http/pages/pages.h"
+#include "strategy/memory.h"
+#include "tuner/predict/advice.h"
+#include "tuner/predict/sweep.h"
 
 enum { COMPARED_NODES = 2, MEASURED_SHOWN = 20, MEASURED_COUNTED = 200, CHOICES = 200 };
 
@@ -26,6 +30,10 @@ struct view {
     struct id model, cluster, ids[2];
     struct prepared_domain *domain;
     const char *names[2];
+    double gbit_per_s; /* of every NIC; 0: as the cluster says */
+    const char *way;   /* of advice.c, which is built again; NULL: a stored one */
+    uint64_t wrapped_for;
+    struct memory memory; /* of it */
     size_t n, read;
     struct strategy strategies[2]; /* `read` of them */
     struct chart_timeline timelines[2];
@@ -103,12 +111,15 @@ static enum status add_delays(struct request *rq, struct view *v, struct predict
 
 static enum status simulate(struct request *rq, struct view *v, struct predictor *p, size_t k, struct error *err) {
     struct strategy *strategy = &v->strategies[k];
-    enum status st = reference_stored(rq, v->domain, &v->ids[k], v->names[k], strategy, err);
-    if (st == ST_NOT_FOUND)
+    enum status st = v->way
+                         ? advice_strategy(v->way, v->wrapped_for, v->domain->model, v->domain->cluster, strategy, err)
+                         : reference_stored(rq, v->domain, &v->ids[k], v->names[k], strategy, err);
+    if (st == ST_NOT_FOUND && !v->way)
         return error_set(err, st, "there is no strategy %.64s", v->ids[k].hex);
     if (st)
         return st;
     v->read++;
+    v->ids[k] = strategy->id;
     st = lanes_of(p, strategy, v->n > 1 ? COMPARED_NODES : LANES_NODES, &rq->arena, &v->timelines[k], err);
     if (!st)
         st = add_delays(rq, v, p, k, err);
@@ -116,16 +127,33 @@ static enum status simulate(struct request *rq, struct view *v, struct predictor
         st = plan_relower(&p->plan, v->domain->model, v->domain->cluster, strategy, err);
     if (!st)
         traits_of(strategy, &p->plan, v->traits[k]);
+    if (!st && v->way)
+        st = memory_of_plan(&p->plan, &v->memory, err);
     return st;
+}
+
+/* In place of the domain one of this request alone. */
+static enum status at_other_rate(struct view *v, struct error *err) {
+    const struct sweep sweep = {.axis = SWEEP_BANDWIDTH, .n = 1, .values = {v->gbit_per_s}};
+    struct sweep_point point;
+    enum status st =
+        sweep_apply(&sweep, v->gbit_per_s, ALGORITHM_auto, v->domain->model, v->domain->cluster, &point, err);
+    if (st)
+        return st;
+    prepared_domain_drop(v->domain);
+    v->domain = NULL;
+    return prepared_domain_new(&point.model, &point.cluster, &v->domain, err);
 }
 
 static enum status look(struct request *rq, struct view *v, const char *const words[2], struct error *err) {
     struct predictor *p = NULL;
     enum status st = request_reader(rq, &v->store, err);
-    for (size_t k = 0; k < v->n && !st; k++)
+    for (size_t k = 0; k < v->n && !st && !v->way; k++)
         st = reference_name(rq, STORE_STRATEGY, words[k], &v->ids[k], &v->names[k], err);
     if (!st)
         st = find_domain(rq, v, err);
+    if (!st && v->gbit_per_s > 0)
+        st = at_other_rate(v, err);
     if (!st)
         st = prepared_domain_take_predictor(v->domain, &p, err);
     if (p && v->domain->cluster->variability.given)
@@ -295,6 +323,11 @@ static void figures(struct markup *m, const struct view *v) {
                      units_format_known_time(v->timelines[0].iteration_us, "", time, sizeof time),
                      v->timelines[0].weather.seed ? " of those shown" : "",
                      100 * v->timelines[0].waiting_us / v->timelines[0].iteration_us);
+    if (v->gbit_per_s > 0)
+        markup_textf(m, "; with NICs of %g Gbit/s", v->gbit_per_s);
+    if (v->way)
+        markup_textf(m, "; a device holds at most %s (%s)", units_format_bytes(v->memory.peak_bytes, time, sizeof time),
+                     v->memory.place);
     markup_end(m);
 }
 
@@ -311,6 +344,8 @@ static enum status write_strategy(struct request *rq, struct markup *m, struct v
     enum status st = measurements(rq, m, v, err);
     if (!st)
         st = comparer(rq, m, v, err);
+    if (st || v->way)
+        return st;
     html_begin(m, "p", "more");
     page_link(m, "The strategy as JSON", "/api/v1/strategies/%s", v->ids[0].hex);
     markup_end(m);
@@ -356,14 +391,13 @@ static enum status write_comparison(struct request *rq, struct markup *m, struct
     return st ? st : comparer(rq, m, v, err);
 }
 
-static enum status answer(struct request *rq, size_t n, const char *const words[2], struct response *rs,
+static enum status answer(struct request *rq, struct view *v, const char *const words[2], struct response *rs,
                           struct error *err) {
-    struct view v = {.n = n};
     struct markup m = {0};
-    enum status st = look(rq, &v, words, err);
+    enum status st = look(rq, v, words, err);
     if (!st)
-        st = n > 1 ? write_comparison(rq, &m, &v, err) : write_strategy(rq, &m, &v, err);
-    release(&v);
+        st = v->n > 1 ? write_comparison(rq, &m, v, err) : write_strategy(rq, &m, v, err);
+    release(v);
     if (!st)
         return page_answer(rq, &m, 200, rs, err);
     markup_release(&m);
@@ -371,12 +405,38 @@ static enum status answer(struct request *rq, size_t n, const char *const words[
 }
 
 enum status page_strategy(struct request *rq, struct response *rs, struct error *err) {
-    return answer(rq, 1, (const char *const[2]){request_parameter(rq, "id"), NULL}, rs, err);
+    return answer(rq, &(struct view){.n = 1}, (const char *const[2]){request_parameter(rq, "id"), NULL}, rs, err);
+}
+
+/* The query's number, or `missing`. */
+static enum status query_number(struct request *rq, const char *name, double missing, double least, double *out,
+                                struct error *err) {
+    const char *text = request_query(rq, name);
+    char *end = NULL;
+    *out = text ? strtod(text, &end) : missing;
+    if (text && (!*text || *end || !(*out >= least) || !isfinite(*out)))
+        return error_set(err, ST_USAGE, "%s: \"%.40s\" is no number from %g on", name, text, least);
+    return ST_OK;
+}
+
+enum status page_way(struct request *rq, struct response *rs, struct error *err) {
+    struct view v = {.n = 1, .way = request_parameter(rq, "way"), .wrapped_for = UINT64_MAX};
+    double memory;
+    enum status st = query_number(rq, "memory", -1, 0, &memory, err);
+    if (!st)
+        st = query_number(rq, "gbit_per_s", 0, 1e-6, &v.gbit_per_s, err);
+    if (!st && (!request_query(rq, "model") || !request_query(rq, "cluster")))
+        st = error_set(err, ST_USAGE, "say for what: ?model=NAME&cluster=NAME");
+    if (st)
+        return st;
+    if (memory >= 0 && memory < 0x1p63)
+        v.wrapped_for = (uint64_t)memory;
+    return answer(rq, &v, (const char *const[2]){0}, rs, err);
 }
 
 enum status page_compare(struct request *rq, struct response *rs, struct error *err) {
     const char *const words[2] = {request_query(rq, "a"), request_query(rq, "b")};
     if (!words[0] || !words[1])
         return error_set(err, ST_USAGE, "say which two: /compare?a=STRATEGY&b=STRATEGY");
-    return answer(rq, 2, words, rs, err);
+    return answer(rq, &(struct view){.n = 2}, words, rs, err);
 }

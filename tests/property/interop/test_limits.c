@@ -66,7 +66,7 @@ static void what_a_narrowed_space_draws_loses_only_what_options_cannot_rule_out(
         struct space_options options = space_default_options();
         assert_ok(export_limits_parse(form->name, NULL, &limits, &err));
         enum status st = export_limits_narrow(&limits, &i.model, &i.cluster, &options, &err);
-        if (!strcmp(form->name, "fsdp2")) { /* sharded parameters are in no space yet */
+        if (!strncmp(form->name, "fsdp2", 5)) { /* sharded parameters are in no space yet */
             assert_int_equal(st, ST_INFEASIBLE);
             close_instance(&i);
             continue;

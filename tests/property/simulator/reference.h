@@ -96,8 +96,11 @@ struct ref {
     struct ref_wait waits[REF_WAITS];
     int n_waits;
     int n_begun;
-    int under_way;        /* all-reduces that have begun and not ended; others wait in line where they go in order */
-    double saved[4 * 64]; /* by resource; of ports alone */
+    /* All-reduces that have begun and not ended; others wait in line where they go in order. Those among replicas have
+     * a line of their own. */
+    int under_way[2];
+    double saved[4 * 64];      /* by resource; of ports alone */
+    bool inside[REF_MESSAGES]; /* ref_stays */
     double started_us[REF_NODES][REF_ITERATIONS + 1];
     int wanted;
 };
@@ -117,6 +120,29 @@ static inline bool ref_is_first_half(const struct ref *r, int m) {
 
 static inline bool ref_is_second_half(const struct ref *r, int m) {
     return r->plan->messages[m].half == HALF_gather && r->plan->messages[m].other != NO_MESSAGE;
+}
+
+static inline bool ref_is_of_replicas(const struct ref *r, int m) {
+    return r->plan->messages[m].half == HALF_replicas;
+}
+
+static inline uint32_t ref_node_of(const struct ref *r, uint32_t device) {
+    uint32_t node = 0;
+    while (device >= r->cost->cluster->nodes[node].devices)
+        device -= r->cost->cluster->nodes[node++].devices;
+    return node;
+}
+
+/* Whether no two devices of a group, each of which is within one node, are on two. */
+static inline bool ref_stays(const struct ref *r, int m) {
+    const struct message *message = &r->plan->messages[m];
+    const uint32_t n = r->cost->cluster->n_devices, span = message->ranks * message->stride;
+    for (uint32_t device = 0; device < n && message->ranks > 0; device++)
+        for (uint32_t other = 0; other < n; other++)
+            if (device / span == other / span && device % message->stride == other % message->stride &&
+                ref_node_of(r, device) != ref_node_of(r, other))
+                return false;
+    return message->ranks > 0 && r->n_nodes > 1;
 }
 
 static inline bool ref_comes_back(enum ref_part part) {
@@ -224,9 +250,18 @@ static inline void ref_pace(struct ref *r) {
 
 /* ---- rates: all flows one by one ---- */
 
+static inline double ref_all_reduce_unit(const struct ref *r) {
+    return isfinite(r->cost->narrowest_bytes_per_us) ? r->cost->narrowest_bytes_per_us : 1;
+}
+
 static inline bool ref_uses(const struct ref *r, const struct ref_flow *f, int resource, double *capacity) {
     const struct cluster *cluster = r->cost->cluster;
     int n = (int)cluster->n_nodes, links = (int)cluster->n_links;
+    const bool within = f->node < 0 && r->inside[f->message];
+    if (within || resource == 4 * n + links + 2) { /* what stays in nodes has a resource of its own */
+        *capacity = ref_all_reduce_unit(r) * (ref_any_runs(r) ? r->cost->in_transfer.traffic : 1);
+        return within && resource == 4 * n + links + 2;
+    }
     if (resource < 4 * n) { /* egress, ingress, device link up, device link down */
         int node = resource / 4, what = resource % 4;
         *capacity = what < 2 ? ref_nic_bytes_per_us(r, node, what == 1) : r->cost->device_link_bytes_per_us[node];
@@ -251,14 +286,14 @@ static inline bool ref_uses(const struct ref *r, const struct ref_flow *f, int r
         return ref_comes_back(f->part) ? link->from == server && link->to == node
                                        : link->from == node && link->to == server;
     }
-    *capacity = isfinite(r->cost->narrowest_bytes_per_us) ? r->cost->narrowest_bytes_per_us : 1;
+    *capacity = ref_all_reduce_unit(r);
     *capacity *= ref_any_runs(r) ? r->cost->in_transfer.traffic : 1;
     return f->node < 0 && ref_way(f->part) != (resource > 4 * n + links ? 1 : 2);
 }
 
-/* NICs, device links, overridden links, and all-reduces' own: towards the root and away from it. */
+/* NICs, device links, overridden links, and all-reduces' own: towards the root, away from it, and within nodes. */
 static inline int ref_resources(const struct ref *r) {
-    return 4 * (int)r->cost->cluster->n_nodes + (int)r->cost->cluster->n_links + 2;
+    return 4 * (int)r->cost->cluster->n_nodes + (int)r->cost->cluster->n_links + 3;
 }
 
 static inline void ref_freeze(struct ref *r, int resource, double level) {
@@ -304,6 +339,10 @@ static inline void ref_rates(struct ref *r) {
 static inline double ref_pack_us(const struct ref *r, int m, bool back) {
     const struct message *message = &r->plan->messages[m];
     double us = 0;
+    if (message->encoder == ENCODING_powersgd) { /* each a third of the rank's products and half of what is beside */
+        us = (double)message->unencoded_bytes / r->cost->powersgd_bytes_per_us * (message->figure / 3 + 0.75) / 3.5;
+        return message->n_pieces > 1 ? us + (double)message->unencoded_bytes / r->cost->copy_bytes_per_us : us;
+    }
     if (message->encoder) {
         us = (double)message->unencoded_bytes /
              (message->encoder == ENCODING_int8 ? r->cost->int8_bytes_per_us : r->cost->topk_bytes_per_us);
@@ -343,32 +382,38 @@ static inline void ref_start_up(struct ref *r, int m) {
     at->stage = REF_LATENCY;
     at->begin_us = fmax(at->begin_us, r->now_us);
     at->until_us = at->begin_us + at->left_us;
-    r->under_way++;
+    r->under_way[ref_is_of_replicas(r, m)]++;
 }
 
-/* The all-reduce that came into line first. */
-static inline int ref_first_in_line(const struct ref *r) {
+/* The all-reduce that came into that line first. */
+static inline int ref_first_in_line(const struct ref *r, bool of_replicas) {
     int first = -1;
     for (int m = 0; m < (int)r->plan->n_messages; m++)
-        if (r->at[m][0].stage == REF_IN_LINE && (first < 0 || r->at[m][0].begun < r->at[first][0].begun))
+        if (r->at[m][0].stage == REF_IN_LINE && ref_is_of_replicas(r, m) == of_replicas &&
+            (first < 0 || r->at[m][0].begun < r->at[first][0].begun))
             first = m;
     return first;
 }
 
+static inline void ref_join(struct ref *r, int c, int m, double at_us);
+
 static inline void ref_all_reduce_done(struct ref *r, int m) {
-    int next = ref_first_in_line(r);
-    r->under_way--;
+    const bool of_replicas = ref_is_of_replicas(r, m);
+    int next = ref_first_in_line(r, of_replicas);
+    r->under_way[of_replicas]--;
     if (next >= 0)
         ref_start_up(r, next);
     for (int c = 0; c < r->n_nodes; c++) {
-        r->in_flight[c]--;
-        r->in_flight_bytes[c] -= r->plan->messages[m].bytes;
-        double unpack_us = r->plan->messages[m].half == HALF_scatter ? 0 : ref_pack_us(r, m, true);
+        r->in_flight[c] -= !of_replicas;
+        r->in_flight_bytes[c] -= of_replicas ? 0 : r->plan->messages[m].bytes;
+        double unpack_us = of_replicas || r->plan->messages[m].half == HALF_scatter ? 0 : ref_pack_us(r, m, true);
         ref_usable(r, c, m, r->now_us + unpack_us);
     }
     if (ref_is_first_half(r, m))
         for (int c = 0; c < (r->plan->policy == POLICY_priority ? 1 : r->n_nodes); c++)
             r->at[r->plan->messages[m].other][c].stage = REF_READY;
+    for (int c = 0; c < r->n_nodes && r->plan->messages[m].replicas > 0; c++)
+        ref_join(r, c, (int)r->plan->messages[m].replicas, r->now_us);
 }
 
 static inline void ref_return_credit(struct ref *r, int c, int m) {
@@ -457,16 +502,15 @@ static inline void ref_part_done(struct ref *r, int c, int m, enum ref_part part
 
 static inline struct all_reduce_cost ref_cost(const struct ref *r, int m) {
     const struct message *message = &r->plan->messages[m];
-    if (message->encoder)
-        return cost_all_reduce(r->cost, message); /* tests/unit/strategy/test_encoder.c has it by hand */
-    return message->half ? all_reduce_half_cost(&r->cost->all_reduce, message->bytes)
+    if (message->encoder || message->ranks > 0) /* test_encoder.c and test_rank_groups.c have these by hand */
+        return cost_all_reduce(r->cost, message);
+    return message->half ? all_reduce_half_cost(&r->cost->all_reduce, message->half, message->bytes)
                          : all_reduce_cost(&r->cost->all_reduce, message->algorithm, message->bytes);
 }
 
 /* What a part of an all-reduce has to move. */
 static inline double ref_hold(const struct ref *r, int m, enum ref_part part) {
-    double unit = isfinite(r->cost->narrowest_bytes_per_us) ? r->cost->narrowest_bytes_per_us : 1;
-    return (part == REF_AWAY ? ref_cost(r, m).back_us : ref_cost(r, m).hold_us) * unit;
+    return (part == REF_AWAY ? ref_cost(r, m).back_us : ref_cost(r, m).hold_us) * ref_all_reduce_unit(r);
 }
 
 static inline void ref_start_way(struct ref *r, int m, enum ref_part request, enum ref_part data) {
@@ -506,7 +550,8 @@ static inline void ref_end_flow(struct ref *r, struct ref_flow flow) {
 static inline bool ref_is_port(const struct ref *r, int resource) {
     if (resource < 4 * (int)r->cost->cluster->n_nodes)
         return resource % 4 < 2;
-    return resource >= ref_resources(r) - 2 && isfinite(r->cost->narrowest_bytes_per_us);
+    const int first_way = ref_resources(r) - 3;
+    return resource >= first_way && resource < first_way + 2 && isfinite(r->cost->narrowest_bytes_per_us);
 }
 
 static inline double ref_capacity(const struct ref *r, int resource) {
@@ -585,12 +630,13 @@ static inline void ref_begin_all_reduce(struct ref *r, int m) {
 static inline double ref_launch(struct ref *r, int c, int m, double at_us) {
     const struct message *message = &r->plan->messages[m];
     double others = ref_node(r, c)->devices - 1, bytes = (double)message->bytes;
-    double work = r->cost->runtime.message_us + (message->half == HALF_gather ? 0 : ref_pack_us(r, m, false));
+    const bool packs = message->half == HALF_none || message->half == HALF_scatter;
+    double work = r->cost->runtime.message_us + (packs ? ref_pack_us(r, m, false) : 0);
     if (ref_is_server(r, m) && message->local_reduction)
         work +=
             others * bytes / r->cost->device_link_bytes_per_us[r->node[c]] + others * bytes / r->cost->sum_bytes_per_us;
-    r->in_flight[c]++;
-    r->in_flight_bytes[c] += message->bytes;
+    r->in_flight[c] += !ref_is_of_replicas(r, m);
+    r->in_flight_bytes[c] += ref_is_of_replicas(r, m) ? 0 : message->bytes;
     r->launcher_us[c] = fmax(r->launcher_us[c], at_us) + work;
     return r->launcher_us[c];
 }
@@ -610,7 +656,7 @@ static inline void ref_join(struct ref *r, int c, int m, double at_us) {
     r->at[m][0].begun = r->n_begun++;
     r->at[m][0].begin_us = latest;
     r->at[m][0].left_us = ref_cost(r, m).startup_us;
-    if (r->cost->in_order && r->under_way > 0)
+    if (r->cost->in_order && r->under_way[ref_is_of_replicas(r, m)] > 0)
         r->at[m][0].stage = REF_IN_LINE;
     else
         ref_start_up(r, m);
@@ -651,8 +697,11 @@ static inline void ref_serve_pulls(struct ref *r, int c) {
     }
 }
 
+/* What is among replicas is last, and has no turn. */
 static inline void ref_serve(struct ref *r, int c) {
     int n = (int)r->plan->n_messages;
+    while (n > 0 && ref_is_of_replicas(r, n - 1))
+        n--;
     for (;;) {
         int m = r->next[c];
         if (r->plan->policy == POLICY_priority)
@@ -668,7 +717,7 @@ static inline void ref_serve(struct ref *r, int c) {
 static inline void ref_step_done(struct ref *r, int c) {
     int step = r->step[c];
     for (int m = 0; m < (int)r->plan->n_messages; m++) {
-        if ((int)r->plan->messages[m].ready != step || ref_is_second_half(r, m))
+        if ((int)r->plan->messages[m].ready != step || ref_is_second_half(r, m) || ref_is_of_replicas(r, m))
             continue;
         bool everywhere = true;
         r->has[m][c] = true;
@@ -782,11 +831,11 @@ static inline bool ref_end_wait(struct ref *r, double until_us) {
 }
 
 /* Servers in the order in which they first occur among the messages, then nodes, then what goes there; then what comes
- * back; all-reduces last, by their ways. */
+ * back; all-reduces last, by their ways, and what stays in nodes behind them. */
 static inline int ref_rank(const struct ref *r, const struct ref_flow *f) {
     int server = 0;
     if (f->node < 0)
-        return INT_MAX - 2 + ref_way(f->part);
+        return INT_MAX - 3 + (r->inside[f->message] ? 3 : ref_way(f->part));
     while (!ref_is_server(r, server) || r->plan->messages[server].server != r->plan->messages[f->message].server)
         server++;
     return (server * REF_NODES + ref_chain(r, f->node)) * 2 + ref_comes_back(f->part);
@@ -862,6 +911,8 @@ static inline bool ref_run(struct ref *r, const struct plan *plan, const struct 
     r->plan = plan;
     r->cost = cost;
     r->n_nodes = (int)cost->n_workers;
+    for (int m = 0; m < (int)plan->n_messages; m++)
+        r->inside[m] = ref_stays(r, m);
     for (int c = 0; c < r->n_nodes; c++) {
         r->node[c] = (int)cost->workers[c];
         r->step[c] = home;

@@ -27,7 +27,7 @@ enum { SAMPLES = 18, PREEMPTIVE = 4, STEPS = 16, TUPLES = 50 * INSTANCES };
 enum { MOST_NODES = 8, MOST_PUSHES = 600, MOST_ROUNDS = TIMELINE_MAX_PASSES + 4 };
 
 struct tally {
-    int tuples, settled, barriers, served, gathered, preemptive, sharded, accumulated, left_out, tight;
+    int tuples, settled, barriers, served, gathered, preemptive, sharded, replicas, accumulated, both, left_out, tight;
     double closest, closest_barrier;
 };
 
@@ -36,7 +36,7 @@ struct instance {
     struct model model;
     struct cluster cluster;
     struct cost cost;
-    struct bound bound;
+    struct bound bound, with_replicas;
     struct space space;
     struct tally *tally;
 };
@@ -113,7 +113,7 @@ static double check_strategy(struct instance *in, const struct strategy *strateg
     struct error err;
     struct plan plan;
     struct prediction p;
-    const struct bound *b = &in->bound;
+    const struct bound *b = strategy->shard_ranks ? &in->with_replicas : &in->bound;
     assert_ok(plan_lower(&in->model, &in->cluster, strategy, &plan, &err));
     if (is_long(in, &plan)) {
         in->tally->left_out++;
@@ -140,6 +140,7 @@ static double check_strategy(struct instance *in, const struct strategy *strateg
     in->tally->gathered += gathers(&plan);
     in->tally->preemptive += plan.policy == POLICY_preemptive;
     in->tally->sharded += plan.ends_in_update;
+    in->tally->replicas += plan.n_replicas > 0;
     plan_release(&plan);
     return (p.iteration_us + 1) / ((barrier ? b->barrier_us : b->iteration_us) + 1);
 }
@@ -212,6 +213,25 @@ static void make_slow_to_start(cJSON *cluster, struct rng *rng) {
         replace_number(node, "nic_latency_us", rng_log_between(rng, 1, 1e4));
 }
 
+/* Curves of one half of a ring or of both, faster than all-reduces or slower. */
+static void measure_halves(struct cluster *cluster, struct rng *rng) {
+    const uint32_t n = cluster->n_measurements, halves = 1 + (uint32_t)rng_below(rng, 2);
+    struct measurement *all = arena_alloc(&cluster->arena, n + 4, sizeof *all);
+    assert_non_null(all);
+    for (uint32_t i = 0; i < n; i++)
+        all[i] = cluster->measurements[i];
+    cluster->measurements = all;
+    for (uint32_t h = 0; h < halves; h++) {
+        const double startup_us = rng_log_between(rng, 1, 1e3), per_byte_us = rng_log_between(rng, 1e-6, 1e-2);
+        for (double bytes = 1000; bytes <= 1e6; bytes *= 1000)
+            all[cluster->n_measurements++] =
+                (struct measurement){.operation = h ? OPERATION_all_gather : OPERATION_reduce_scatter,
+                                     .devices = cluster->n_devices,
+                                     .bytes = (uint64_t)bytes,
+                                     .time_us = startup_us + per_byte_us * bytes};
+    }
+}
+
 static void draw_cluster(struct rng *rng, struct cluster *out) {
     struct error err;
     cJSON *json = random_cluster_json(rng);
@@ -227,6 +247,8 @@ static void draw_cluster(struct rng *rng, struct cluster *out) {
         make_slow_to_start(json, rng);
     assert_ok(cluster_read(json, "random cluster", out, &err));
     cJSON_Delete(json);
+    if (out->n_devices > 1 && rng_below(rng, 4) == 0)
+        measure_halves(out, rng);
 }
 
 static void check_baselines(struct instance *in) {
@@ -265,18 +287,35 @@ static void check_preemptive(struct instance *in, struct rng *rng) {
 static void check_accumulated(struct instance *in, struct rng *rng, const struct strategy *one) {
     struct error err;
     struct strategy s;
-    const struct bound bound = in->bound;
+    struct bound *bound = one->shard_ranks ? &in->with_replicas : &in->bound;
+    const struct bound before = *bound;
     if (is_encoded(one))
         return;
     assert_ok(strategy_copy(one, "accumulated", &s, &err));
     s.micro_batches = 2 + (uint32_t)rng_below(rng, 3);
-    s.synchronize = rng_below(rng, 2) ? SYNCHRONIZE_each : SYNCHRONIZE_last;
+    if (rng_below(rng, 2))
+        s.synchronize = s.shard_ranks ? SYNCHRONIZE_each_all_reduce_last : SYNCHRONIZE_each;
     assert_ok(strategy_seal(&s, &in->model, &in->cluster, &err));
-    assert_ok(bound_of_micro_batches(&in->model, &in->cost, LOSSY_none, s.micro_batches, &in->bound, &err));
+    assert_ok(
+        bound_of_micro_batches(&in->model, &in->cost, LOSSY_none, s.shard_ranks > 0, s.micro_batches, bound, &err));
     check_strategy(in, &s);
     in->tally->accumulated++;
-    in->bound = bound;
+    in->tally->both += s.shard_ranks > 0;
+    *bound = before;
     strategy_release(&s);
+}
+
+/* Replicas of shards among any number of devices that divides them all, and parts among fewer between the passes. */
+static void draw_replicas(struct rng *rng, uint32_t n_devices, struct strategy *s) {
+    uint32_t ranks = 1 + (uint32_t)rng_below(rng, n_devices), kept = 1 + (uint32_t)rng_below(rng, n_devices);
+    while (n_devices % ranks > 0)
+        ranks--;
+    s->shard_ranks = ranks > 1 && rng_below(rng, 3) ? ranks : 0;
+    while ((s->shard_ranks ? s->shard_ranks : n_devices) % kept > 0)
+        kept--;
+    for (uint32_t g = 0; g < s->n_groups; g++)
+        if (s->groups[g].sharded == SHARDED_parameters && rng_below(rng, 3) == 0)
+            s->groups[g].reshard_ranks = kept;
 }
 
 /* The same strategy with its all-reduces sharded, where they may be; parameters with any prefetch, some kept. */
@@ -299,6 +338,7 @@ static void check_sharded(struct instance *in, struct rng *rng, const struct str
         s.cross_iteration = false;
         s.forward_prefetch = (uint32_t)rng_below(rng, n + 1);
         s.backward_prefetch = (uint32_t)rng_below(rng, n + 1);
+        draw_replicas(rng, in->cluster.n_devices, &s);
     }
     if (any) {
         assert_ok(strategy_seal(&s, &in->model, &in->cluster, &err));
@@ -351,6 +391,8 @@ static void check_instance(struct timeline *tl, struct rng *rng, struct tally *t
         if (encoding_lossiness((enum encoding)e) <= lossy)
             options.encodings |= 1u << e;
     assert_ok(bound_iteration(&in.model, &in.cost, lossy, &in.bound, &err));
+    assert_ok(bound_with_replicas(&in.model, &in.cost, lossy, &in.with_replicas, &err));
+    assert_true(in.with_replicas.iteration_us <= in.bound.iteration_us);
     assert_ok(space_init(&in.space, &in.model, &in.cluster, &options, &err));
     check_baselines(&in);
     check_preemptive(&in, rng);
@@ -372,14 +414,14 @@ static void no_strategy_is_predicted_below_the_bound(void **state) {
         check_instance(tl, &rng, &t);
     }
     printf("%d tuples (%d with too many pushes left out), %d settled, %d with the barrier, %d with servers, %d "
-           "with gathers, %d preemptive, %d with sharded parameters, %d with several micro-batches; where "
-           "communication shows, %d "
+           "with gathers, %d preemptive, %d with sharded parameters, %d of them with replicas, %d with several "
+           "micro-batches, %d of them with replicas; where communication shows, %d "
            "within 10%% of the bound, the closest at %.4f of it, with the barrier at %.4f\n",
-           t.tuples, t.left_out, t.settled, t.barriers, t.served, t.gathered, t.preemptive, t.sharded, t.accumulated,
-           t.tight, t.closest, t.closest_barrier);
+           t.tuples, t.left_out, t.settled, t.barriers, t.served, t.gathered, t.preemptive, t.sharded, t.replicas,
+           t.accumulated, t.both, t.tight, t.closest, t.closest_barrier);
     assert_true(t.tuples >= TUPLES);
     assert_true(t.tight > 0 && t.barriers > 0 && t.gathered > 0 && t.preemptive > 0 && t.sharded > TUPLES / 50 &&
-                t.accumulated > TUPLES / 50 && t.settled < t.tuples);
+                t.replicas > TUPLES / 200 && t.accumulated > TUPLES / 50 && t.both > 0 && t.settled < t.tuples);
     timeline_free(tl);
 }
 

@@ -108,9 +108,12 @@ static bool is_copied(const struct message *m) {
     return m->n_pieces > 1 || (m->encoder ? m->dtype != DTYPE_f32 : m->encoded_bytes > 0);
 }
 
-/* The run that a message is copied into, without what an encoder makes. */
-static uint64_t copy_of(const struct message *m) {
-    const uint64_t elements = message_piece_bytes(m) / dtype_bytes(m->dtype);
+/* The run that a message is copied into, without what an encoder makes. NCCL's parts are equal. */
+static uint64_t copy_of(const struct instance *i, const struct message *m) {
+    const uint64_t width = dtype_bytes(m->dtype), elements = message_piece_bytes(m) / width,
+                   parts = m->ranks > 0 ? m->ranks : i->cluster.n_devices, equal = divide_up(elements, parts) * parts;
+    if (m->half && equal > elements && cluster_transport(&i->cluster) == TRANSPORT_nccl)
+        return equal * width;
     return !is_copied(m) ? 0 : m->encoder ? elements * sizeof(float) : m->bytes;
 }
 
@@ -119,6 +122,11 @@ static uint64_t copy_of(const struct message *m) {
 static uint64_t encoded_of(const struct instance *i, const struct message *m) {
     if (m->encoder == ENCODING_topk)
         return i->cluster.n_devices * m->bytes;
+    if (m->encoder == ENCODING_powersgd) {
+        const uint64_t first = m->bytes - m->second_bytes, devices = i->cluster.n_devices;
+        const uint64_t own = divide_up(first, 4 * devices), other = divide_up(m->second_bytes, 4 * devices);
+        return m->bytes + devices * 4 * (own > other ? own : other);
+    }
     const uint64_t elements = message_piece_bytes(m) / dtype_bytes(m->dtype), n = i->cluster.n_devices,
                    block = m->encoder ? (uint64_t)m->figure : 1, blocks = divide_up(elements, block);
     uint64_t most = 0;
@@ -164,7 +172,7 @@ static uint32_t pass_of(const struct instance *i, const struct message *m) {
 }
 
 static bool sums_each(const struct instance *i) {
-    return i->strategy.micro_batches > 1 && i->strategy.synchronize == SYNCHRONIZE_each;
+    return i->strategy.micro_batches > 1 && i->strategy.synchronize != SYNCHRONIZE_last;
 }
 
 /* When operator o ends in a micro-batch. */
@@ -217,8 +225,25 @@ static bool sums_in_nodes(const struct instance *i, const struct message *m) {
            (m->kind == SYNC_ALL_REDUCE ? m->algorithm == ALGORITHM_hierarchical : m->local_reduction);
 }
 
+/* How many devices share the message: all, or those that share the shards, or keep a group's parts between passes. */
+static uint64_t sharers_of(const struct instance *i, const struct message *m) {
+    const struct group *group = &i->strategy.groups[group_of(i, m)];
+    const bool again = m->half == HALF_gather && m->gate % pass_steps(i) >= i->plan.n_forward_steps;
+    if (group->sharded != SHARDED_parameters)
+        return i->cluster.n_devices;
+    if (again && group->reshard_ranks > 0)
+        return group->reshard_ranks;
+    return i->strategy.shard_ranks > 0 ? i->strategy.shard_ranks : i->cluster.n_devices;
+}
+
 static uint64_t part_of(const struct instance *i, const struct message *m) {
-    return divide_up(m->bytes / dtype_bytes(m->dtype), i->cluster.n_devices);
+    return divide_up(m->bytes / dtype_bytes(m->dtype), sharers_of(i, m));
+}
+
+/* What comes in: of a reduce-scatter a part, among replicas a part of that. */
+static uint64_t incoming_of(const struct instance *i, const struct message *m) {
+    const uint64_t replicas = i->cluster.n_devices / sharers_of(i, m);
+    return divide_up(part_of(i, m), m->half == HALF_replicas ? replicas : 1) * dtype_bytes(m->dtype);
 }
 
 static uint64_t shared_states(const struct instance *i, const struct message *m) {
@@ -251,10 +276,10 @@ static uint32_t places_of(const struct instance *i) {
 
 /* Whether the message still needs what step `made` makes. */
 static bool needs(const struct instance *i, const struct message *m, uint32_t made, uint32_t place) {
-    if (is_of_parameters(i, m, HALF_gather))
+    if (is_of_parameters(i, m, HALF_gather) || m->half == HALF_replicas)
         return false;
     const bool goes_as_packed = takes_gradients(i, m) && is_copied(m);
-    return !over(2 * made, place, goes_as_packed ? 2 * m->ready + 1 : 2 * m->gate, places_of(i));
+    return !over(2 * made, place, goes_as_packed ? 2 * m->ready + 2 : 2 * m->gate, places_of(i));
 }
 
 /* Whether the gradient that is there since micro-batch `pass` is needed by a message of micro-batch `travels`. */
@@ -278,12 +303,12 @@ static bool has_gradient(const struct instance *i, uint32_t v, uint32_t place) {
 
 /* Whether a device's part of the sum is there, apart from what the message brings. */
 static bool has_sum(const struct instance *i, const struct message *m, uint32_t place) {
-    const uint32_t since = i->plan.messages[first_of_sums(i, m)].ready;
+    const uint32_t since = 2 * i->plan.messages[first_of_sums(i, m)].gate;
     if (m->half != HALF_scatter || pass_of(i, m) != last_pass(i))
         return false;
     if (is_of_parameters(i, m, HALF_scatter))
-        return place > 2 * since && place + 1 < places_of(i);
-    return sums_each(i) && !over(2 * since + 1, place, 2 * i->plan.messages[m->other].gate, places_of(i));
+        return place >= since && place + 1 < places_of(i);
+    return sums_each(i) && !over(since, place, 2 * i->plan.messages[m->other].gate, places_of(i));
 }
 
 static uint64_t gradients_at(const struct instance *i, uint32_t place) {
@@ -344,6 +369,26 @@ static uint32_t last_use(const struct instance *i, const struct message *m) {
     return last;
 }
 
+/* The last forward step that reads something of what message m gathers again, in the same micro-batch. */
+static uint32_t last_forward_use(const struct instance *i, const struct message *m) {
+    for (uint32_t k = 0; k < i->plan.n_messages; k++) {
+        const struct message *first = &i->plan.messages[k];
+        const struct piece *a = &i->plan.pieces[first->first_piece], *b = &i->plan.pieces[m->first_piece];
+        if (is_of_parameters(i, first, HALF_gather) && first->gate / pass_steps(i) == m->gate / pass_steps(i) &&
+            first->gate % pass_steps(i) < i->plan.n_forward_steps && a->variable == b->variable &&
+            a->offset_bytes == b->offset_bytes)
+            return last_use(i, first);
+    }
+    fail_msg("what is gathered again was not gathered");
+    return 0;
+}
+
+/* Whether the device keeps its part among fewer devices, which gather it again later. */
+static bool is_kept_between(const struct instance *i, const struct message *m, uint32_t place) {
+    return m->gate % pass_steps(i) >= i->plan.n_forward_steps && i->strategy.groups[group_of(i, m)].reshard_ranks > 0 &&
+           place > 2 * last_forward_use(i, m) && place < 2 * m->gate;
+}
+
 static void gathered_at(const struct instance *i, uint32_t place, uint64_t part[MEMORY_PARTS]) {
     const uint32_t places = places_of(i);
     for (uint32_t k = 0; k < i->plan.n_messages; k++) {
@@ -352,7 +397,8 @@ static void gathered_at(const struct instance *i, uint32_t place, uint64_t part[
             continue;
         const uint32_t start = 2 * m->ready + 1, unpacked = is_copied(m) ? 2 * m->gate : start;
         part[MEMORY_gathered] += over(unpacked, place, 2 * last_use(i, m) + 1, places) ? 0 : m->bytes;
-        part[MEMORY_buffers] += over(start, place, 2 * m->gate + 1, places) ? 0 : copy_of(m);
+        part[MEMORY_gathered] += is_kept_between(i, m, place) ? part_of(i, m) * dtype_bytes(m->dtype) : 0;
+        part[MEMORY_buffers] += over(start, place, 2 * m->gate + 1, places) ? 0 : copy_of(i, m);
     }
 }
 
@@ -386,11 +432,8 @@ static uint64_t activations_at(const struct instance *i, uint32_t place) {
     return sum;
 }
 
-/* Whether the message may be on its way at the place; where parameters are sharded its buffers count as the last
- * gradients are made. */
+/* Whether the message may be on its way at the place. */
 static bool may_go(const struct instance *i, const struct message *m, uint32_t place) {
-    if (place == 2 * m->ready)
-        return takes_gradients(i, m);
     return !over(2 * m->ready + 1, place, 2 * m->gate, places_of(i));
 }
 
@@ -408,15 +451,21 @@ static void messages_at(const struct instance *i, uint32_t place, uint64_t part[
             largest_rows = m->bytes > largest_rows ? m->bytes : largest_rows;
         if (m->encoder == ENCODING_topk) /* what was never sent stays */
             part[MEMORY_encoding] += message_piece_bytes(m) / dtype_bytes(m->dtype) * sizeof(float);
+        if (m->encoder == ENCODING_powersgd)
+            part[MEMORY_encoding] += message_piece_bytes(m) / dtype_bytes(m->dtype) * sizeof(float) + m->second_bytes;
         if (m->half == HALF_gather || !may_go(i, m, place))
             continue;
         const uint64_t cast = m->encoder ? 0 : m->encoded_bytes;
-        *(limited ? &plain : &part[MEMORY_buffers]) += copy_of(m) - cast;
+        if (m->half == HALF_replicas) {
+            part[MEMORY_buffers] += incoming_of(i, m);
+            continue;
+        }
+        *(limited ? &plain : &part[MEMORY_buffers]) += copy_of(i, m) - cast;
         *(limited ? &encoded : &part[MEMORY_encoding]) += cast;
         part[MEMORY_encoding] += encoded_of(i, m);
         rows += all_gather ? m->bytes : 0;
         part[MEMORY_buffers] += sums_in_nodes(i, m) ? others * m->bytes : 0;
-        part[MEMORY_buffers] += m->half ? part_of(i, m) * dtype_bytes(m->dtype) : 0;
+        part[MEMORY_buffers] += m->half ? incoming_of(i, m) : 0;
     }
     const uint64_t most = credit > largest ? credit : largest,
                    most_rows = credit > largest_rows ? credit : largest_rows;
@@ -544,7 +593,8 @@ static double needed_until_us(const struct run *run, uint32_t v, uint32_t travel
     double until_us = 0;
     for (uint32_t m = 0; m < i->plan.n_messages; m++) {
         const struct message *message = &i->plan.messages[m];
-        if (!has_variable(i, message, v) || is_of_parameters(i, message, HALF_gather) || pass_of(i, message) != travels)
+        if (!has_variable(i, message, v) || is_of_parameters(i, message, HALF_gather) ||
+            message->half == HALF_replicas || pass_of(i, message) != travels)
             continue;
         const bool goes_as_packed = takes_gradients(i, message) && is_copied(message);
         if (n >= (goes_as_packed ? run->n_step[message->ready] : run->n_ended[m]))
@@ -575,6 +625,17 @@ static double next_us(const struct run *run, uint32_t step, int end, double from
     return -1;
 }
 
+/* The part among fewer devices, from the last use in the forward pass until the all-gather's gate. */
+static void add_between(const struct run *run, const struct message *m, double gate_us, struct events *events) {
+    const uint32_t last = last_forward_use(run->of, m);
+    double from_us = -1;
+    for (uint32_t n = 0; n < run->n_step[last]; n++)
+        if (run->step[last][1][n] <= gate_us)
+            from_us = run->step[last][1][n];
+    if (from_us >= 0)
+        add_span(events, from_us, gate_us, part_of(run->of, m) * dtype_bytes(m->dtype));
+}
+
 /* What is gathered lies in a buffer until its gate, if it is copied, and is there until its last use has ended. */
 static void add_gathered(const struct run *run, struct events *events) {
     const struct instance *i = run->of;
@@ -589,6 +650,9 @@ static void add_gathered(const struct run *run, struct events *events) {
             if (is_copied(message))
                 add_span(events, begin_us, gate_us, message->bytes);
             add_span(events, is_copied(message) ? gate_us : begin_us, end_us, message->bytes);
+            if (message->gate % pass_steps(i) >= i->plan.n_forward_steps &&
+                i->strategy.groups[group_of(i, message)].reshard_ranks > 0)
+                add_between(run, message, gate_us, events);
         }
     }
 }
@@ -626,12 +690,13 @@ static void add_buffers(const struct run *run, struct events *events) {
         const struct message *message = &i->plan.messages[m];
         const uint32_t last = message_is_first_half(message) ? message->other : m;
         const uint64_t others = sums_in_nodes(i, message) ? devices_in_widest_node(&i->cluster) - 1 : 0;
-        const uint64_t part = message->half ? part_of(i, message) * dtype_bytes(message->dtype) : 0;
+        const bool follows = message->half == HALF_replicas;
+        const uint64_t part = message->half ? incoming_of(i, message) : 0;
         if (message->half == HALF_gather)
             continue;
         for (uint32_t n = 0; n < PASSES && n < run->n_begun[m] && n < run->n_ended[last]; n++)
             add_span(events, run->message[m][0][n], run->message[last][1][n],
-                     copy_of(message) + encoded_of(i, message) + others * message->bytes + part);
+                     follows ? part : copy_of(i, message) + encoded_of(i, message) + others * message->bytes + part);
     }
 }
 
@@ -654,7 +719,7 @@ struct held {
 static struct held most_held(const struct run *run) {
     const struct instance *i = run->of;
     const size_t made = (size_t)i->model.n_operators + i->model.n_variables,
-                 spans = made * i->strategy.micro_batches + 2 * (size_t)i->plan.n_messages,
+                 spans = made * i->strategy.micro_batches + 3 * (size_t)i->plan.n_messages,
                  most = 2 * (PASSES + 2) * spans;
     struct events events = {calloc(most, sizeof *events.items), 0};
     struct held held;

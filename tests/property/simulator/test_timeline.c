@@ -39,7 +39,21 @@ static void random_transport_into(struct rng *rng, struct fixture *f, bool burst
         handmade_burst(&f->site, rng_between(rng, 1, 60), 2 + (uint64_t)rng_log_between(rng, 1, 3e5));
 }
 
-/* A ring and a tree, measured at two sizes, and what was measured before. */
+/* Both halves of a ring, at the sizes of random_curves_into. */
+static void random_halves_into(struct rng *rng, struct fixture *f, uint32_t devices, double slope) {
+    struct cluster *cluster = &f->site.cluster;
+    for (int i = 0; i < 4; i++) {
+        uint64_t bytes = i % 2 ? 1000000 : 1000;
+        double time = rng_between(rng, 10, 100) + rng_between(rng, 0.2, 1) * slope * (double)bytes;
+        f->site.curves[cluster->n_measurements++] =
+            (struct measurement){.operation = i < 2 ? OPERATION_reduce_scatter : OPERATION_all_gather,
+                                 .devices = devices,
+                                 .bytes = bytes,
+                                 .time_us = time};
+    }
+}
+
+/* A ring and a tree, measured at two sizes, what was measured before, and perhaps halves. */
 static void random_curves_into(struct rng *rng, struct fixture *f) {
     struct cluster *cluster = &f->site.cluster;
     double slope = rng_log_between(rng, 1e-4, 0.01);
@@ -59,6 +73,8 @@ static void random_curves_into(struct rng *rng, struct fixture *f) {
         f->site.curves[n++] = cluster->measurements[i];
     cluster->measurements = f->site.curves;
     cluster->n_measurements = n;
+    if (rng_below(rng, 2))
+        random_halves_into(rng, f, devices, slope);
 }
 
 static void random_cluster_into(struct rng *rng, struct fixture *f, bool bursts) {
@@ -88,6 +104,7 @@ static void random_cluster_into(struct rng *rng, struct fixture *f, bool bursts)
                                                .encode_gbyte_per_s = maybe(rng, 1, 4),
                                                .int8_gbyte_per_s = maybe(rng, 1, 4),
                                                .topk_gbyte_per_s = maybe(rng, 1, 4),
+                                               .powersgd_gbyte_per_s = maybe(rng, 1, 4),
                                                .goodput = rng_between(rng, 0.5, 1)};
     if (rng_below(rng, 2))
         random_transport_into(rng, f, bursts && !alike);
@@ -113,8 +130,11 @@ static void random_encoding_into(struct rng *rng, struct message *m) {
 }
 
 static void random_encoder_into(struct rng *rng, struct message *m) {
-    m->encoder = rng_below(rng, 2) ? ENCODING_int8 : ENCODING_topk;
+    static const enum encoding all[] = {ENCODING_int8, ENCODING_topk, ENCODING_powersgd};
+    m->encoder = all[rng_below(rng, 3)];
     m->encoded_bytes = m->bytes;
+    m->figure = 1 + (double)rng_below(rng, 4);
+    m->second_bytes = m->encoder == ENCODING_powersgd ? rng_below(rng, m->bytes + 1) : 0;
     m->unencoded_bytes = m->bytes * (rng_below(rng, 2) ? 4 : 8);
     m->algorithm = ALGORITHM_auto;
 }
@@ -296,7 +316,7 @@ static void plans_of_sharded_variables_meet_a_plain_simulation(void **state) {
     (void)state;
     struct ref *r = malloc(sizeof *r);
     struct fixture f;
-    int compared = 0, sharded = 0;
+    int compared = 0, sharded = 0, within = 0, replicas = 0;
     assert_non_null(r);
     for (int i = 0; i < PLANS; i++) {
         struct rng rng;
@@ -316,14 +336,19 @@ static void plans_of_sharded_variables_meet_a_plain_simulation(void **state) {
             compare(&f, r, (uint64_t)i);
             compared++;
             sharded += plan.ends_in_update;
+            replicas += plan.n_replicas > 0;
+            for (uint32_t m = 0; m < plan.n_messages; m++)
+                within += plan.messages[m].ranks > 0 && !message_is_of_replicas(&plan.messages[m]);
         }
         plan_release(&plan);
         strategy_release(&strategy);
         model_release(&model);
     }
     free(r);
-    printf("%d of %d plans, %d with sharded parameters\n", compared, PLANS, sharded);
-    assert_true(compared > PLANS / 40 && sharded > 0);
+    printf(
+        "%d of %d plans, %d with sharded parameters, %d of them with replicas; %d messages within groups of devices\n",
+        compared, PLANS, sharded, replicas, within);
+    assert_true(compared > PLANS / 40 && sharded > 0 && replicas > 0 && within > 0);
 }
 
 static void plans_with_micro_batches_meet_a_plain_simulation(void **state) {

@@ -1,4 +1,5 @@
 /* CUDA's runtime on threads, with one lock for a process: what matters here is order, not speed. */
+#include <malloc.h>
 #include <pthread.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -221,14 +222,30 @@ cudaError_t cudaRuntimeGetVersion(int *version) {
     return cudaSuccess;
 }
 
+enum { MEMORY_GIB = 16 };
+
+static size_t in_use; /* of device memory; by the host's thread alone */
+
 /* Larger than any vector that a kernel loads. */
+static void *allocate(size_t bytes) {
+    return aligned_alloc(256, (bytes + 255) / 256 * 256);
+}
+
 cudaError_t cudaMalloc(void **memory, size_t bytes) {
-    *memory = aligned_alloc(256, (bytes + 255) / 256 * 256);
+    *memory = allocate(bytes);
+    in_use += malloc_usable_size(*memory);
     return *memory ? cudaSuccess : cudaErrorMemoryAllocation;
 }
 
 cudaError_t cudaFree(void *memory) {
+    in_use -= malloc_usable_size(memory);
     free(memory);
+    return cudaSuccess;
+}
+
+cudaError_t cudaMemGetInfo(size_t *left, size_t *all) {
+    *all = (size_t)MEMORY_GIB << 30;
+    *left = *all - in_use;
     return cudaSuccess;
 }
 
@@ -291,11 +308,13 @@ cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t bytes, enum cudaM
 
 cudaError_t cudaHostAlloc(void **memory, size_t bytes, unsigned flags) {
     (void)flags;
-    return cudaMalloc(memory, bytes);
+    *memory = allocate(bytes);
+    return *memory ? cudaSuccess : cudaErrorMemoryAllocation;
 }
 
 cudaError_t cudaFreeHost(void *memory) {
-    return cudaFree(memory);
+    free(memory);
+    return cudaSuccess;
 }
 
 const char *cudaGetErrorString(cudaError_t error) {

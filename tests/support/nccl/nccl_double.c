@@ -21,7 +21,7 @@ ncclResult_t ncclGroupEnd(void);
 enum { CHUNK_BYTES = 32768, POLL_US = 50, GROUP_MAX = 64 };
 
 /* What a chunk belongs to; both sides must mean the same. */
-enum operation_kind { ALL_REDUCE, REDUCE, BROADCAST, ALL_GATHER, POINT_TO_POINT };
+enum operation_kind { ALL_REDUCE, REDUCE, BROADCAST, ALL_GATHER, REDUCE_SCATTER, POINT_TO_POINT };
 
 struct mailbox {
     atomic_uint full;
@@ -174,16 +174,50 @@ static void run_collective(struct operation *o) {
         move(o, false, root, o->to);
 }
 
+static bool is_wrong(const char *kind) {
+    const char *word = getenv("SYNCOPATE_DOUBLE_WRONG");
+    return word && strcmp(word, kind) == 0;
+}
+
 /* In turn, each rank sends its slice to all others. */
 static void run_all_gather(struct operation *o) {
     const uint64_t bytes = o->count * width_of(o->type);
     const int rank = o->comm->rank, n = o->comm->n;
-    char *to = o->to;
-    memcpy(to + (uint64_t)rank * bytes, o->from, bytes);
+    char *to = o->to, *lost = malloc(bytes + 1);
+    if (!lost)
+        abort();
+    if (o->from != to + (uint64_t)rank * bytes)
+        memcpy(to + (uint64_t)rank * bytes, o->from, bytes);
     for (int sender = 0; sender < n; sender++)
         for (int peer = 0; peer < n; peer++)
-            if (peer != sender && (rank == sender || rank == peer))
-                move(o, rank == sender, rank == sender ? peer : sender, to + (uint64_t)sender * bytes);
+            if (peer != sender && rank == sender)
+                move(o, true, peer, to + (uint64_t)sender * bytes);
+            else if (peer != sender && rank == peer)
+                move(o, false, sender,
+                     sender == n - 1 && is_wrong("all-gather") ? lost : to + (uint64_t)sender * bytes);
+    free(lost);
+}
+
+/* In turn, each rank gets its slice from all others, and adds. */
+static void run_reduce_scatter(struct operation *o) {
+    const uint64_t bytes = o->count * width_of(o->type);
+    const int rank = o->comm->rank, n = o->comm->n;
+    char *from = (char *)o->from, *other = malloc(bytes + 1);
+    if (!other)
+        abort();
+    if (o->to != from + (uint64_t)rank * bytes)
+        memcpy(o->to, from + (uint64_t)rank * bytes, bytes);
+    for (int owner = 0; owner < n; owner++)
+        for (int peer = 0; peer < n; peer++) {
+            if (peer != owner && rank == peer)
+                move(o, true, owner, from + (uint64_t)owner * bytes);
+            if (peer == owner || rank != owner)
+                continue;
+            move(o, false, peer, other);
+            if (peer != n - 1 || !is_wrong("reduce-scatter"))
+                kernel_sum(o->to, other, o->count, kernel_type_of(o->type), 0, 1);
+        }
+    free(other);
 }
 
 static void run(void *context) {
@@ -195,6 +229,8 @@ static void run(void *context) {
         wait_for_the_end(o->comm);
     } else if (o->kind == ALL_GATHER) {
         run_all_gather(o);
+    } else if (o->kind == REDUCE_SCATTER) {
+        run_reduce_scatter(o);
     } else {
         run_collective(o);
     }
@@ -204,6 +240,14 @@ static void run(void *context) {
 static ncclResult_t enqueue(const struct operation *o) {
     double_enqueue(o->stream, run, double_copy(o, sizeof *o));
     return ncclSuccess;
+}
+
+/* The run of all slices and a slice lie apart, or the slice is this rank's in the run: nothing else is in place. */
+static ncclResult_t enqueue_apart(const struct operation *o, const void *run, const void *slice) {
+    const uint64_t bytes = o->count * width_of(o->type);
+    const char *begin = run, *at = slice, *end = begin + (uint64_t)o->comm->n * bytes;
+    const bool apart = at + bytes <= begin || at >= end;
+    return apart || at == begin + (uint64_t)o->comm->rank * bytes ? enqueue(o) : ncclInvalidArgument;
 }
 
 ncclResult_t ncclAllReduce(const void *from, void *to, size_t count, ncclDataType_t type, ncclRedOp_t op,
@@ -227,7 +271,13 @@ ncclResult_t ncclBroadcast(const void *from, void *to, size_t count, ncclDataTyp
 ncclResult_t ncclAllGather(const void *from, void *to, size_t count, ncclDataType_t type, ncclComm_t comm,
                            cudaStream_t stream) {
     const struct operation o = {comm, stream, ALL_GATHER, from, to, count, type, .root = 0};
-    return enqueue(&o);
+    return enqueue_apart(&o, to, from);
+}
+
+ncclResult_t ncclReduceScatter(const void *from, void *to, size_t count, ncclDataType_t type, ncclRedOp_t op,
+                               ncclComm_t comm, cudaStream_t stream) {
+    const struct operation o = {comm, stream, REDUCE_SCATTER, from, to, count, type, .root = 0};
+    return op == ncclSum ? enqueue_apart(&o, from, to) : ncclInvalidArgument;
 }
 
 static ncclResult_t add_side(bool sends, void *data, uint64_t bytes, int peer, ncclComm_t comm, cudaStream_t stream) {

@@ -10,7 +10,7 @@ struct handmade {
     struct node nodes[HANDMADE_NODES];
     struct link links[HANDMADE_NODES];
     struct measurement pushes[2];
-    struct measurement curves[6]; /* for tests that measure all-reduces too */
+    struct measurement curves[10]; /* for tests that measure all-reduces too, and halves */
     struct cluster cluster;
 };
 

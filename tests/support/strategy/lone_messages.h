@@ -15,6 +15,8 @@ static inline void lone_messages_save_nothing(struct cost *cost) {
     cost->burst_bytes = cost->all_reduce.burst_us = 0;
     for (int a = 0; a < ALGORITHM_COUNT; a++)
         cost->all_reduce.curves[a].hold_per_byte_us = NULL;
+    for (int h = 0; h < HALVES; h++)
+        cost->all_reduce.halves[h].hold_per_byte_us = NULL;
 }
 
 /* The iteration of a strategy for this model, on the cluster of `cost`. */

@@ -8,6 +8,7 @@
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 enum { MAX_VARIABLES = 40, MAX_OPERATORS = 14, MAX_NODES = 8, NAME_BYTES = 32, MAX_SLICES = 16 };
 
@@ -345,6 +346,24 @@ static const char *any_backward(struct rng *rng, const cJSON *operators) {
     }
 }
 
+/* The name of the first operator that waits for this one; NULL: none does. */
+static const char *one_that_waits_for(const cJSON *operators, const char *name) {
+    for (const cJSON *op = operators->child; op; op = op->next)
+        for (const cJSON *e = cJSON_GetObjectItem(op, "after")->child; e; e = e->next)
+            if (!strcmp(e->valuestring, name))
+                return cJSON_GetStringValue(cJSON_GetObjectItem(op, "name"));
+    return NULL;
+}
+
+/* What a backward operator computes again, sometimes, for one that runs after it. */
+static void add_again(struct rng *rng, const cJSON *operators, cJSON *op, double bytes) {
+    const char *user = one_that_waits_for(operators, cJSON_GetStringValue(cJSON_GetObjectItem(op, "name")));
+    if (!user || bytes == 0 || !chance(rng, 0.4))
+        return;
+    need(cJSON_AddNumberToObject(op, "activation_bytes", bytes));
+    need(cJSON_AddStringToObject(op, "kept_for", user));
+}
+
 void random_memory(struct rng *rng, cJSON *model) {
     cJSON *operators = cJSON_GetObjectItem(model, "operators");
     if (chance(rng, 0.9))
@@ -354,8 +373,10 @@ void random_memory(struct rng *rng, cJSON *model) {
     cJSON *list = operators ? operators : need(cJSON_GetObjectItem(model, "layers"));
     for (cJSON *op = list->child; op; op = op->next) {
         const double bytes = chance(rng, 0.1) ? 0 : (double)(uint64_t)rng_log_between(rng, 1, 1e8);
-        if (operators && cJSON_GetStringValue(cJSON_GetObjectItem(op, "phase"))[0] == 'b')
+        if (operators && cJSON_GetStringValue(cJSON_GetObjectItem(op, "phase"))[0] == 'b') {
+            add_again(rng, operators, op, bytes);
             continue;
+        }
         need(cJSON_AddNumberToObject(op, "activation_bytes", bytes));
         if (operators && bytes > 0)
             need(cJSON_AddStringToObject(op, "kept_for", any_backward(rng, operators)));

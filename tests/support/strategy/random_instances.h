@@ -20,8 +20,8 @@
 cJSON *random_model_json(struct rng *rng);
 cJSON *random_cluster_json(struct rng *rng);
 
-/* Give a model what memory is predicted from: an optimizer, and activations on all forward operators. Each is left out
- * now and then. */
+/* Give a model what memory is predicted from: an optimizer, activations on all forward operators, and what some
+ * backward operators compute again. Each is left out now and then. */
 void random_memory(struct rng *rng, cJSON *model);
 
 /* The same, read. A failure is a reader's fault: the error says what it refused. */

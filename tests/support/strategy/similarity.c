@@ -39,7 +39,8 @@ static double server_likeness(const struct variable_sync *a, const struct variab
         same += a->servers[k] == b->servers[k];
     return 0.25 * same_cut(a, b) + 0.3 * same / most + 0.1 * (a->push == b->push) +
            0.1 * (a->local_reduction == b->local_reduction) +
-           0.15 * size_likeness(a->partition_bytes, b->partition_bytes) + 0.1 * (a->encoding == b->encoding);
+           0.15 * size_likeness(a->partition_bytes, b->partition_bytes) +
+           0.1 * (a->encoding == b->encoding && a->figure == b->figure);
 }
 
 /* A variable that both strategies all-reduce. */
@@ -59,7 +60,7 @@ static double group_likeness(const struct strategy *a, const struct strategy *b,
     const struct group *g = &a->groups[p->a], *h = &b->groups[p->b];
     return 0.5 * jaccard + 0.15 * (g->algorithm == h->algorithm) +
            0.15 * size_likeness(g->partition_bytes, h->partition_bytes) + 0.1 * same_cut(x, y) +
-           0.1 * (x->encoding == y->encoding);
+           0.1 * (x->encoding == y->encoding && x->figure == y->figure);
 }
 
 /* Members a group, counted for both strategies; calloc'd. */

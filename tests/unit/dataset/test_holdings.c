@@ -281,7 +281,7 @@ static void take_step(struct history *h) {
 static bool is_shown(struct history *h, enum store_kind kind, const struct id *id, const char *team) {
     char sql[1024];
     bool row;
-    sqlite3_stmt *stmt;
+    struct sql_statement *stmt;
     struct error err = {0};
     snprintf(sql, sizeof sql,
              "WITH it AS (SELECT row FROM %s WHERE id = '%s') SELECT (SELECT count(*) FROM trials t, it"
@@ -291,8 +291,8 @@ static bool is_shown(struct history *h, enum store_kind kind, const struct id *i
              object_table(kind), id->hex, object_word(kind), team, team, object_word(kind), id->hex, team, team);
     assert_ok(sql_prepare(h->store, sql, &stmt, &err));
     assert_ok(sql_next(h->store, stmt, &row, &err));
-    const bool shown = sqlite3_column_int64(stmt, 0) > 0;
-    sqlite3_finalize(stmt);
+    const bool shown = sql_column_integer(stmt, 0) > 0;
+    sql_finalize(stmt);
     return shown;
 }
 

@@ -68,21 +68,23 @@ static const char *words_of(const struct export *export) {
 #define PRIORITY "'policy':'priority','credit_bytes':4096,'cross_iteration':true"
 #define GROUP    "{'id':0,'algorithm':'auto'}"
 /* Behind FIFO. */
-#define LAST_OF_FOUR ",'accumulation':{'micro_batches':4,'synchronize':'last'}"
-#define EACH_OF_FOUR ",'accumulation':{'micro_batches':4,'synchronize':'each'}"
-#define IN(g)        "'sync':{'kind':'all_reduce','group':" g "}"
-#define ON(s)        "'sync':{'kind':'parameter_server','servers':[" s "],'local_reduction':true}"
-#define A(sync)      "{'name':'a:0'," sync "},"
-#define B(sync)      "{'name':'b'," sync "},"
-#define C(sync)      "{'name':'c'," sync "}"
-#define TOGETHER     A(IN("0")) B(IN("0")) C(IN("0"))
-#define SERVED       A(ON("'n1'")) B(ON("'n1'")) C(ON("'n1'"))
-#define SHARE        "'sync':{'kind':'parameter_server','servers':['n1'],'push':1}"
-#define SHARED       A(SHARE) B(SHARE) C(ON("'n1'"))
-#define EACH         "'partition':{'shards':2},'each_shard':[{" IN("0") "},{" ON("'n2'") "}]"
-#define PARAMETERS   "{'id':0,'sharded':'parameters'}"
-#define KEPT         "{'id':0,'sharded':'parameters','reshard_after_forward':false}"
-#define APART        "{'id':0,'algorithm':'auto'},{'id':1,'algorithm':'auto'}"
+#define LAST_OF_FOUR  ",'accumulation':{'micro_batches':4,'synchronize':'last'}"
+#define REPLICAS_ONCE ",'accumulation':{'micro_batches':4,'synchronize':'each_all_reduce_last'}"
+#define EACH_OF_FOUR  ",'accumulation':{'micro_batches':4,'synchronize':'each'}"
+#define IN(g)         "'sync':{'kind':'all_reduce','group':" g "}"
+#define ON(s)         "'sync':{'kind':'parameter_server','servers':[" s "],'local_reduction':true}"
+#define A(sync)       "{'name':'a:0'," sync "},"
+#define B(sync)       "{'name':'b'," sync "},"
+#define C(sync)       "{'name':'c'," sync "}"
+#define TOGETHER      A(IN("0")) B(IN("0")) C(IN("0"))
+#define SERVED        A(ON("'n1'")) B(ON("'n1'")) C(ON("'n1'"))
+#define SHARE         "'sync':{'kind':'parameter_server','servers':['n1'],'push':1}"
+#define SHARED        A(SHARE) B(SHARE) C(ON("'n1'"))
+#define EACH          "'partition':{'shards':2},'each_shard':[{" IN("0") "},{" ON("'n2'") "}]"
+#define PARAMETERS    "{'id':0,'sharded':'parameters'}"
+#define KEPT          "{'id':0,'sharded':'parameters','reshard_after_forward':false}"
+#define FEWER         "{'id':0,'sharded':'parameters','reshard_after_forward':2}"
+#define APART         "{'id':0,'algorithm':'auto'},{'id':1,'algorithm':'auto'}"
 
 static void what_a_form_cannot_say_is_in_the_words_of_its_notes(void **state) {
     (void)state;
@@ -142,8 +144,14 @@ static void what_a_form_cannot_say_is_in_the_words_of_its_notes(void **state) {
          A(IN("0")) B(IN("1")) C(IN("0")), "groups"},
         {"fsdp2", FIFO, "{'id':0,'sharded':'parameters'}", A(IN("0")) B(ON("'n1'")) C(IN("0")),
          "groups parameter-server"},
-        {"fsdp2", FIFO EACH_OF_FOUR, "{'id':0,'sharded':'parameters'}", TOGETHER, ""},
-        {"fsdp2", FIFO LAST_OF_FOUR, "{'id':0,'sharded':'parameters'}", TOGETHER, ""},
+        {"fsdp2", FIFO EACH_OF_FOUR, PARAMETERS, TOGETHER, ""},
+        {"fsdp2", FIFO LAST_OF_FOUR, PARAMETERS, TOGETHER, ""},
+        {"fsdp2", FIFO ",'shard_ranks':2" LAST_OF_FOUR, PARAMETERS, TOGETHER, ""},
+        {"fsdp2", FIFO ",'shard_ranks':2" REPLICAS_ONCE, PARAMETERS, TOGETHER, ""},
+        {"torchtitan", FIFO ",'shard_ranks':2" REPLICAS_ONCE, PARAMETERS, TOGETHER, "accumulation"},
+        {"fsdp2-code", FIFO, PARAMETERS, TOGETHER, ""},
+        {"fsdp2-code", FIFO LAST_OF_FOUR, PARAMETERS, TOGETHER, "accumulation"},
+        {"fsdp2-code", FIFO, GROUP, TOGETHER, "all-reduce"},
         {"deepspeed", FIFO LAST_OF_FOUR, "{'id':0,'sharded':'optimizer'}", TOGETHER, ""},
         {"deepspeed", FIFO EACH_OF_FOUR, "{'id':0,'sharded':'optimizer'}", TOGETHER, "accumulation"},
         {"deepspeed", FIFO EACH_OF_FOUR, PARAMETERS, TOGETHER, ""},
@@ -188,6 +196,14 @@ static void what_a_form_cannot_say_is_in_the_words_of_its_notes(void **state) {
         {"accelerate", FIFO, PARAMETERS, TOGETHER, "reshard"},
         {"accelerate", FIFO, "{'id':0,'sharded':'optimizer'}", TOGETHER, "sharded"},
         {"horovod", FIFO, PARAMETERS, TOGETHER, "sharded"},
+        {"fsdp2", FIFO ",'shard_ranks':2", PARAMETERS, TOGETHER, ""},
+        {"fsdp2", FIFO, FEWER, TOGETHER, ""},
+        {"deepspeed", FIFO ",'shard_ranks':2", PARAMETERS, TOGETHER, ""},
+        {"deepspeed", FIFO, FEWER, TOGETHER, ""},
+        {"torchtitan", FIFO ",'shard_ranks':2", PARAMETERS, TOGETHER, ""},
+        {"torchtitan", FIFO, FEWER, TOGETHER, "reshard"},
+        {"accelerate", FIFO ",'shard_ranks':2", KEPT, TOGETHER, "replicas"},
+        {"horovod", FIFO ",'shard_ranks':2", PARAMETERS, TOGETHER, "sharded replicas"},
         {"nccl", FIFO, "{'id':0,'algorithm':'tree'}", TOGETHER, "algorithm"},
         {"nccl", FIFO, "{'id':0,'algorithm':'halving_doubling'}", TOGETHER, "algorithm"},
         {"byteps", FIFO, GROUP, TOGETHER, "all-reduce order"},

@@ -128,6 +128,9 @@ static void fsdp2_is_wrapped_as_the_files_say(void **state) {
         assert_ok(fsdp_build(&w.model, &w.cluster, FSDP_WRAP_titan, cases[i].keep, "w", &want, &err));
         check_import(&w, cases[i].text, NULL, &want);
     }
+    assert_ok(fsdp_build_replicas(&w.model, &w.cluster, FSDP_WRAP_titan, FSDP_KEEP_last, 2, "w", &want, &err));
+    assert_int_equal(want.shard_ranks, 2);
+    check_import(&w, "[parallelism]\ndata_parallel_replicate_degree = 2\n", NULL, &want);
     assert_ok(pytorch_ddp_build(&w.model, &w.cluster, UINT64_C(100) << 20, "w", &want, &err));
     check_import(&w, "[parallelism]\ndata_parallel_replicate_degree = 4\ndata_parallel_shard_degree = 1\n", NULL,
                  &want);
@@ -201,7 +204,6 @@ static void what_cannot_be_read_is_refused_at_its_place(void **state) {
          "f:2: fsdp_reshard_after_forward is \"often\"; known are default always never"},
         {"[parallelism]\ntensor_parallel_degree = 2", "f:2: tensor_parallel_degree is 2"},
         {"[parallelism]\ndata_parallel_shard_degree = 8", "1 replicas of 8 shards are not the 4 devices of c"},
-        {"[parallelism]\ndata_parallel_replicate_degree = 2", "2 replicas of 2 shards: either"},
         {"[parallelism]\ndata_parallel_replicate_degree = 3", "3 replicas of 1 shards are not the 4 devices of c"},
         {"[parallelism]\ndata_parallel_shard_degree = 0", "f:2: data_parallel_shard_degree"},
         {"[parallelism]\ndata_parallel_replicate_degree = x", "f:2: data_parallel_replicate_degree"},

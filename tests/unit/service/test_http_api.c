@@ -469,6 +469,54 @@ static void predictions_tell_memory_and_what_fits_comes_first(void **state) {
     }
 }
 
+/* Among the ways are wfbp's 557056 bytes, and nobody needs as few as 9. */
+static void advice_names_the_fastest_that_fits_into_each_memory(void **state) {
+    (void)state;
+    struct reply *r = site_post(&site, "/api/v1/advice",
+                                "{\"model\":" SITE_MODEL ",\"cluster\":" SITE_CLUSTER ",\"memory_bytes\":[600000,9]}");
+    assert_int_equal(r->status, 200);
+    cJSON *json = parse(r), *row;
+    const cJSON *answers = cJSON_GetObjectItemCaseSensitive(json, "answers");
+    assert_int_equal(cJSON_GetArraySize(answers), 2);
+    assert_close(cJSON_GetObjectItemCaseSensitive(answers->child, "memory_bytes")->valuedouble, 9, 0);
+    assert_true(cJSON_IsNull(cJSON_GetObjectItemCaseSensitive(answers->child, "id")));
+    const char *best = NULL;
+    double last_us = 0, least_bytes = INFINITY;
+    cJSON_ArrayForEach(row, cJSON_GetObjectItemCaseSensitive(json, "candidates")) {
+        const cJSON *memory = cJSON_GetObjectItemCaseSensitive(row, "memory");
+        const double us = cJSON_GetObjectItemCaseSensitive(row, "iteration_us")->valuedouble;
+        const double bytes = cJSON_GetObjectItemCaseSensitive(memory, "peak_bytes")->valuedouble;
+        assert_true(us >= last_us);
+        if (!best && bytes <= 600000)
+            best = cJSON_GetObjectItemCaseSensitive(row, "id")->valuestring;
+        last_us = us;
+        least_bytes = fmin(least_bytes, bytes);
+    }
+    assert_non_null(best);
+    assert_string_equal(cJSON_GetObjectItemCaseSensitive(answers->child->next, "id")->valuestring, best);
+    assert_close(cJSON_GetObjectItemCaseSensitive(json, "smallest_memory_bytes")->valuedouble, least_bytes, 0);
+    assert_int_equal(cJSON_GetArraySize(cJSON_GetObjectItemCaseSensitive(json, "at_other_rates")), 5 * 2);
+    cJSON_Delete(json);
+}
+
+static void advice_that_makes_no_sense_is_refused(void **state) {
+    (void)state;
+    static const struct {
+        const char *tail, *says;
+    } cases[] = {{",\"memory_bytes\":[1,2,3,4,5,6,7,8,9]", "has 9 elements; at most 8"},
+                 {",\"memory_bytes\":[\"24GB\"]", "must be a whole number, not a string"},
+                 {",\"memory_bytes\":[0]", "is 0; it must be at least 1"},
+                 {",\"memory_bytes\":24", "must be an array"},
+                 {",\"memory\":\"24GB\"", "unknown member"}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        char body[4096];
+        snprintf(body, sizeof body, "{\"model\":" SITE_MODEL ",\"cluster\":" SITE_CLUSTER "%s}", cases[i].tail);
+        struct reply *r = site_post(&site, "/api/v1/advice", body);
+        assert_contains(r->body, cases[i].says);
+        assert_problem(r, 422, "invalid");
+    }
+}
+
 static void one_bad_strategy_does_not_spoil_the_others(void **state) {
     (void)state;
     struct reply *r =
@@ -744,6 +792,8 @@ int main(void) {
         OPEN(no_key_is_passed_over),
         OPEN(predictions_come_fastest_first_and_agree_with_the_predictor),
         OPEN(predictions_tell_memory_and_what_fits_comes_first),
+        OPEN(advice_names_the_fastest_that_fits_into_each_memory),
+        OPEN(advice_that_makes_no_sense_is_refused),
         OPEN(one_bad_strategy_does_not_spoil_the_others),
         OPEN(strategies_with_updates_are_predicted_with_their_delays),
         OPEN(timelines_in_weather_come_with_its_rates),

@@ -48,6 +48,8 @@ static const struct example examples[] = {
     {"GET", "/api/v1/strategies/{id}", STRATEGY, .body = NULL},
     {"POST", "/api/v1/predictions", MODEL, .body = "{\"model\":\"@\",\"cluster\":\"^\",\"baselines\":[\"wfbp\"]}"},
     {"POST", "/api/v1/predictions", CLUSTER, .body = "{\"model\":\"$\",\"cluster\":\"@\",\"baselines\":[\"wfbp\"]}"},
+    {"POST", "/api/v1/advice", MODEL, .body = "{\"model\":\"@\",\"cluster\":\"^\"}"},
+    {"POST", "/api/v1/advice", CLUSTER, .body = "{\"model\":\"$\",\"cluster\":\"@\"}"},
     {"POST", "/api/v1/explanations", NOTHING, .body = UPLOAD},
     {"GET", "/api/v1/sessions", NOTHING, .body = NULL},
     {"POST", "/api/v1/sessions", MODEL,
@@ -98,6 +100,10 @@ static const struct example examples[] = {
     {"POST", "/sessions/{session}/steer", SESSION, .body = "verb=pause"},
     {"GET", "/strategies/{id}", STRATEGY, .query = "?model=$&cluster=^"},
     {"GET", "/compare", STRATEGY, .query = "?a=@&b=@&model=$&cluster=^"},
+    {"GET", "/advice", MODEL, .query = "?model=@&cluster=^"},
+    {"GET", "/advice", CLUSTER, .query = "?model=$&cluster=@"},
+    {"GET", "/advice/{way}", MODEL, .query = "?model=@&cluster=^"},
+    {"GET", "/advice/{way}", CLUSTER, .query = "?model=$&cluster=@"},
     {"GET", "/dataset", NOTHING, .body = NULL},
     {"GET", "/traces", NOTHING, .body = NULL},
     {"POST", "/traces", NOTHING, .body = UPLOAD},
@@ -311,7 +317,10 @@ static void write_text(const char *text, bool pattern, const char *id, enum whos
         const char *put = NULL;
         snprintf(number, sizeof number, "%u", counter);
         if (pattern && *text == '{') {
-            put = !strncmp(text, "{number}", 8) ? "1" : !strncmp(text, "{code}", 6) ? "invalid" : id;
+            put = !strncmp(text, "{number}", 8) ? "1"
+                  : !strncmp(text, "{code}", 6) ? "invalid"
+                  : !strncmp(text, "{way}", 5)  ? "zero-3"
+                                                : id;
             text = strchr(text, '}');
         } else {
             put = *text == '@'                      ? id

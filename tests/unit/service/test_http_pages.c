@@ -200,6 +200,68 @@ static void weather_delays_and_drops_are_shown(void **state) {
     assert_contains(r->body, "who waits for whom");
 }
 
+/* Copy the address of the k-th link to `prefix`, from 0, with & for &amp;. */
+static void link_of(const char *body, const char *prefix, int k, char *out, size_t n) {
+    char start[64];
+    snprintf(start, sizeof start, "href=\"%s", prefix);
+    const char *at = strstr(body, start);
+    while (k-- > 0 && at)
+        at = strstr(at + 1, start);
+    if (!at)
+        fail_msg("too few links to %s in %s", prefix, body);
+    at += strlen("href=\"");
+    for (n--; *at && *at != '"' && n > 0; n--) {
+        *out++ = *at;
+        at += strncmp(at, "&amp;", 5) ? 1 : 5;
+    }
+    *out = '\0';
+}
+
+/* The first link is that of the fastest way, the last one that of the fastest at four times the rate. */
+static void advice_leads_to_timelines(void **state) {
+    (void)state;
+    char path[512], way[512], fast[512];
+    assert_contains(get_page("/advice", 200)->body, "there are none yet");
+    put_domain();
+    assert_contains(get_page("/advice", 200)->body, "name=\"memory\"");
+    snprintf(path, sizeof path, "/advice?model=%s&cluster=%s&memory=1KiB,1GB", model, cluster);
+    const struct reply *r = get_page(path, 200);
+    assert_contains(r->body, "With 1 KiB: nothing fits.");
+    assert_contains(r->body, "The smallest memory at which anything fits");
+    assert_contains(r->body, "the model has no &quot;optimizer&quot;");
+    assert_contains(r->body, "value=\"1KiB,1GB\"");
+    link_of(r->body, "/advice/", 0, way, sizeof way);
+    link_of(r->body, "/advice/", (int)count_of(r->body, "href=\"/advice/") - 1, fast, sizeof fast);
+    r = get_page(way, 200);
+    assert_contains(r->body, "chart timeline");
+    assert_contains(r->body, "a device holds at most");
+    assert_contains(get_page(fast, 200)->body, "with NICs of 4 Gbit/s");
+}
+
+static void what_is_wrong_with_memories_is_told_beside_the_form(void **state) {
+    (void)state;
+    static const struct {
+        const char *memory, *says;
+        int status;
+    } cases[] = {{"lots", "is not a size", 422}, {"1,2,3,4,5,6,7,8,9", "--memory: at most 8 sizes", 422}};
+    char path[512];
+    put_domain();
+    for (size_t i = 0; i < 2; i++) {
+        snprintf(path, sizeof path, "/advice?model=%s&cluster=%s&memory=%s", model, cluster, cases[i].memory);
+        const struct reply *r = get_page(path, cases[i].status);
+        assert_contains(r->body, cases[i].says);
+        assert_contains(r->body, "<form");
+    }
+    snprintf(path, sizeof path, "/advice/nobody?model=%s&cluster=%s", model, cluster);
+    assert_contains(get_page(path, 404)->body, "there is no baseline");
+    snprintf(path, sizeof path, "/advice/zero-3?model=%s&cluster=%s&memory=x", model, cluster);
+    assert_contains(get_page(path, 400)->body, "is no number from 0 on");
+    snprintf(path, sizeof path, "/advice/fsdp-optimal?model=%s&cluster=%s&memory=9", model, cluster);
+    get_page(path, 422);
+    assert_contains(get_page("/advice/zero-3", 400)->body, "say for what");
+    get_page("/advice?model=none&cluster=none", 404);
+}
+
 static void what_is_not_there_is_told_on_a_page(void **state) {
     (void)state;
     char path[256];
@@ -472,6 +534,8 @@ int main(void) {
 #define CLOSED(name) cmocka_unit_test_setup_teardown(name, set_up_closed, tear_down)
         OPEN(every_page_is_whole_and_repeats_no_markup_of_users),
         OPEN(weather_delays_and_drops_are_shown),
+        OPEN(advice_leads_to_timelines),
+        OPEN(what_is_wrong_with_memories_is_told_beside_the_form),
         OPEN(what_is_not_there_is_told_on_a_page),
         OPEN(where_nothing_is_people_get_a_page_and_programs_a_problem),
         OPEN(the_help_of_filters_lists_every_column),

@@ -97,30 +97,36 @@ static void read_layers(double forward_us, double backward_us, struct model *out
     assert_ok(quoted_model(text, out, &err));
 }
 
-static double accumulated_us(double forward_us, double backward_us, uint32_t prefetch, bool kept,
-                             uint32_t micro_batches, enum synchronize synchronize) {
+struct way {
+    uint32_t prefetch;
+    bool kept;
+    uint32_t shard_ranks, micro_batches;
+    enum synchronize synchronize;
+};
+
+static double sharded_us(struct fixture *f, double forward_us, double backward_us, struct way way) {
     struct error err;
-    struct fixture f;
     struct model model;
     struct strategy strategy;
     struct plan plan;
-    cluster_of_halves(&f);
-    handmade_number_devices(&f.site);
+    handmade_number_devices(&f->site);
     read_layers(forward_us, backward_us, &model);
     assert_ok(strategy_init(&strategy, "fsdp", &model, LAYERS, &err));
     strategy.credit_bytes = 0;
-    strategy.forward_prefetch = strategy.backward_prefetch = prefetch;
-    strategy.micro_batches = micro_batches;
-    strategy.synchronize = synchronize;
+    strategy.forward_prefetch = strategy.backward_prefetch = way.prefetch;
+    strategy.shard_ranks = way.shard_ranks;
+    strategy.micro_batches = way.micro_batches;
+    strategy.synchronize = way.synchronize;
     for (uint32_t g = 0; g < LAYERS; g++) {
         strategy.variables[g].group = g;
         strategy.groups[g].sharded = SHARDED_parameters;
-        strategy.groups[g].keeps_gathered = kept;
+        strategy.groups[g].keeps_gathered = way.kept;
+        strategy.groups[g].algorithm = ALGORITHM_ring;
     }
-    assert_ok(strategy_seal(&strategy, &model, &f.site.cluster, &err));
-    assert_ok(plan_lower(&model, &f.site.cluster, &strategy, &plan, &err));
-    f.plan = plan;
-    const double us = fixture_iteration_us(&f);
+    assert_ok(strategy_seal(&strategy, &model, &f->site.cluster, &err));
+    assert_ok(plan_lower(&model, &f->site.cluster, &strategy, &plan, &err));
+    f->plan = plan;
+    const double us = fixture_iteration_us(f);
     plan_release(&plan);
     strategy_release(&strategy);
     model_release(&model);
@@ -128,7 +134,16 @@ static double accumulated_us(double forward_us, double backward_us, uint32_t pre
 }
 
 static double fsdp_us(double forward_us, double backward_us, uint32_t prefetch, bool kept) {
-    return accumulated_us(forward_us, backward_us, prefetch, kept, 1, SYNCHRONIZE_last);
+    struct fixture f;
+    cluster_of_halves(&f);
+    return sharded_us(&f, forward_us, backward_us, (struct way){prefetch, kept, 0, 1, SYNCHRONIZE_last});
+}
+
+static double accumulated_us(double forward_us, double backward_us, uint32_t prefetch, bool kept,
+                             uint32_t micro_batches, enum synchronize synchronize) {
+    struct fixture f;
+    cluster_of_halves(&f);
+    return sharded_us(&f, forward_us, backward_us, (struct way){prefetch, kept, 0, micro_batches, synchronize});
 }
 
 /* Of L layers, with g a gather or a sum. Every layer waits for its gather and, in the backward pass, for the sum before
@@ -188,6 +203,36 @@ static void two_ahead_overlaps_a_sum_that_one_ahead_waits_for(void **state) {
     assert_close(fsdp_us(f, b, 2, false), forward + (2 * LAYERS - 1) * g + b, EXACT);
 }
 
+/* Two nodes of two devices, 5000 bytes a microsecond between these and 1000 through a NIC. A gather or a sum of 10000
+ * bytes within a node takes 1 us; the rings of the two parts, which share the NICs, 10 us. */
+static double hsdp_us(double forward_us, double backward_us, uint32_t prefetch, uint32_t micro_batches,
+                      enum synchronize synchronize) {
+    struct fixture f;
+    fixture_cluster(&f, 2);
+    for (int i = 0; i < 2; i++) {
+        f.site.nodes[i].devices = 2;
+        f.site.nodes[i].device_link_gbyte_per_s = 5;
+    }
+    return sharded_us(&f, forward_us, backward_us, (struct way){prefetch, false, 2, micro_batches, synchronize});
+}
+
+/* Long layers hide all but the first gathers, and the last sum with what its replicas add. Where nothing is gathered
+ * ahead a layer waits for its gathers and for the sum before, but not for replicas. Of short layers the NICs add what
+ * all replicas have, without a gap, once the first sum has ended. In micro-batches before the
+ * last they add nothing. */
+static void only_the_update_waits_for_replicas(void **state) {
+    (void)state;
+    const double g = 1, r = 10;
+    for (uint32_t n = 1; n <= 3; n++) {
+        const enum synchronize last = SYNCHRONIZE_last, each = SYNCHRONIZE_each_all_reduce_last;
+        assert_close(hsdp_us(100, 200, 1, n, last), LAYERS * n * 300 + (2 * n + 1) * g + r, EXACT);
+        assert_close(hsdp_us(100, 200, 0, n, last), LAYERS * (n * 300 + (2 * n + 1) * g) + r, EXACT);
+        assert_close(hsdp_us(100, 200, 1, n, each), n * (LAYERS * 300 + 3 * g) + r, EXACT);
+        assert_close(hsdp_us(100, 200, 0, n, each), n * LAYERS * (300 + 3 * g) + r, EXACT);
+    }
+    assert_close(hsdp_us(5, 1, 0, 1, SYNCHRONIZE_last), LAYERS * (5 + g) + (g + 1 + g) + LAYERS * r, EXACT);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(messages_of_one_group_stand_between_its_steps),
@@ -198,6 +243,7 @@ int main(void) {
         cmocka_unit_test(micro_batches_gather_each_and_sum_as_they_are_told),
         cmocka_unit_test(short_layers_leave_the_network_no_gap),
         cmocka_unit_test(two_ahead_overlaps_a_sum_that_one_ahead_waits_for),
+        cmocka_unit_test(only_the_update_waits_for_replicas),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

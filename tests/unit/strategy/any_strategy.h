@@ -114,6 +114,36 @@ static inline bool is_reduced_in(const struct variable_sync *part, uint32_t g) {
     return part->kind == SYNC_ALL_REDUCE && part->group == g;
 }
 
+/* The highest rank that a variable may have by powersgd; 0: it may not be encoded so. */
+static inline uint64_t most_rank(const struct variable *v, const struct variable_sync *part) {
+    uint64_t columns = 1;
+    for (uint32_t axis = 1; axis < v->rank; axis++)
+        columns *= v->shape[axis];
+    if (v->sparse_rows || part->shards > 1)
+        return 0;
+    return v->rank < 2 ? 256 : v->shape[0] < columns ? v->shape[0] : columns;
+}
+
+/* Give a group powersgd, if its members may have that, or leave it. */
+static inline void any_powersgd(struct rng *rng, const struct model *model, struct strategy *s, uint32_t g) {
+    uint64_t most = 256;
+    for (uint32_t v = 0; v < s->n_variables; v++)
+        for (uint32_t k = 0; k < sync_parts(&s->variables[v]); k++) {
+            const struct variable_sync *part = sync_part(&s->variables[v], k);
+            const uint64_t own = most_rank(&model->variables[v], part);
+            most = is_reduced_in(part, g) && own < most ? own : most;
+        }
+    if (!most)
+        return;
+    const double rank = 1 + (double)rng_below(rng, most < 5 ? most : 5);
+    s->groups[g].partition_bytes = 0;
+    for (uint32_t v = 0; v < s->n_variables; v++)
+        if (is_reduced_in(&s->variables[v], g) && !s->variables[v].each) {
+            s->variables[v].encoding = ENCODING_powersgd;
+            s->variables[v].figure = rank;
+        }
+}
+
 /* Some groups by an encoder, of those without an algorithm whose members are floats that are not cast. */
 static inline void any_encoders(struct rng *rng, const struct model *model, struct strategy *s) {
     for (uint32_t g = 0; g < s->n_groups; g++) {
@@ -127,6 +157,10 @@ static inline void any_encoders(struct rng *rng, const struct model *model, stru
                 may &= !is_reduced_in(part, g) ||
                        (part->encoding == ENCODING_none && (own == DTYPE_f32 || own == DTYPE_f64));
             }
+        if (may && coin(rng, 0.3)) {
+            any_powersgd(rng, model, s, g);
+            continue;
+        }
         for (uint32_t v = 0; v < s->n_variables && may; v++)
             for (uint32_t k = 0; k < sync_parts(&s->variables[v]); k++) {
                 struct variable_sync *part = sync_edit_part(&s->variables[v], k);
@@ -153,12 +187,32 @@ static inline bool may_shard(const struct strategy *s, uint32_t g) {
     return any && all;
 }
 
+static inline uint32_t any_divisor(struct rng *rng, uint32_t n) {
+    uint32_t divisor = n > 1 ? 1 + (uint32_t)rng_below(rng, n) : 1;
+    while (n % divisor > 0)
+        divisor--;
+    return divisor;
+}
+
+/* Replicas and parts among fewer devices, where they may be. */
+static inline void any_replicas(struct rng *rng, const struct cluster *cluster, struct strategy *s) {
+    bool others = strategy_sharded_parameters(s) == 0;
+    for (uint32_t g = 0; g < s->n_groups; g++)
+        others |= s->groups[g].sharded == SHARDED_optimizer || s->groups[g].sharded == SHARDED_gradients;
+    const uint32_t ranks = any_divisor(rng, cluster->n_devices);
+    s->shard_ranks = !others && ranks > 1 && coin(rng, 0.7) ? ranks : 0;
+    for (uint32_t g = 0; g < s->n_groups; g++)
+        if (s->groups[g].sharded == SHARDED_parameters && coin(rng, 0.3))
+            s->groups[g].reshard_ranks = any_divisor(rng, strategy_shard_group(s, cluster));
+}
+
 /* Some groups sharded, of those that may be. */
-static inline void any_sharded(struct rng *rng, struct strategy *s, bool parameters) {
+static inline void any_sharded(struct rng *rng, const struct cluster *cluster, struct strategy *s, bool parameters) {
+    const bool alone = parameters && coin(rng, 0.5);
     for (uint32_t g = 0; g < s->n_groups; g++) {
         if (!may_shard(s, g) || coin(rng, 0.4))
             continue;
-        s->groups[g].sharded = coin(rng, 0.5) ? SHARDED_optimizer : SHARDED_gradients;
+        s->groups[g].sharded = alone ? SHARDED_none : coin(rng, 0.5) ? SHARDED_optimizer : SHARDED_gradients;
         if (parameters && coin(rng, 0.7))
             s->groups[g].sharded = SHARDED_parameters;
         s->groups[g].keeps_gathered = coin(rng, 0.3);
@@ -166,6 +220,7 @@ static inline void any_sharded(struct rng *rng, struct strategy *s, bool paramet
     const uint32_t n = strategy_sharded_parameters(s), deepest = n > 1 ? n : 1;
     s->forward_prefetch = (uint32_t)rng_below(rng, deepest + 1);
     s->backward_prefetch = (uint32_t)rng_below(rng, deepest + 1);
+    any_replicas(rng, cluster, s);
 }
 
 /* Not sealed. */
@@ -206,18 +261,19 @@ static inline enum status any_strategy(struct rng *rng, const struct model *mode
     if (!st && !parameters && coin(rng, 0.2))
         return random_slices(rng, model, out, err);
     any_encoders(rng, model, out);
-    any_sharded(rng, out, parameters);
+    any_sharded(rng, cluster, out, parameters);
     return st;
 }
 
-/* Several micro-batches. What topk keeps back has no way into the next one's sum. */
+/* Several micro-batches. What an encoder keeps back has no way into the next one's sum, and replicas add once. */
 static inline void any_accumulation(struct rng *rng, struct strategy *s) {
     bool each = coin(rng, 0.5);
     for (uint32_t v = 0; v < s->n_variables; v++)
         for (uint32_t k = 0; k < sync_parts(&s->variables[v]); k++)
-            each &= sync_part(&s->variables[v], k)->encoding != ENCODING_topk;
+            each &= sync_part(&s->variables[v], k)->encoding != ENCODING_topk &&
+                    sync_part(&s->variables[v], k)->encoding != ENCODING_powersgd;
     s->micro_batches = 2 + (uint32_t)rng_below(rng, 3);
-    s->synchronize = each ? SYNCHRONIZE_each : SYNCHRONIZE_last;
+    s->synchronize = !each ? SYNCHRONIZE_last : s->shard_ranks ? SYNCHRONIZE_each_all_reduce_last : SYNCHRONIZE_each;
 }
 
 #endif

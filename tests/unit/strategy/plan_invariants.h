@@ -12,7 +12,7 @@
 #include "strategy/plan.h"
 
 /* The passes over the bytes of a plan: in each a byte is in one message at most. Second halves have their first
- * halves' pieces and are in none. */
+ * halves' pieces, and all-reduces among replicas those of reduce-scatters; they are in none. */
 enum pass { PASS_SUMS, PASS_FORWARD, PASS_BACKWARD, PASS_COUNT, PASS_NONE = PASS_COUNT };
 
 struct expected_times {
@@ -138,7 +138,7 @@ static inline bool is_second_half(const struct message *m) {
 
 static inline enum pass pass_of(const struct plan *p, const struct message *m) {
     if (m->half != HALF_gather)
-        return PASS_SUMS;
+        return m->half == HALF_replicas ? PASS_NONE : PASS_SUMS;
     return is_second_half(m) ? PASS_NONE : m->gate < p->n_forward_steps ? PASS_FORWARD : PASS_BACKWARD;
 }
 
@@ -244,20 +244,42 @@ static inline uint64_t expected_topk(uint64_t elements, double part) {
     return 8 * kept;
 }
 
+/* Vectors, `rank` columns for each matrix and its transpose: f32, of which *second belong to the transposes. */
+static inline uint64_t expected_powersgd(const struct plan *p, const struct message *m, uint64_t *second) {
+    uint64_t first = 0;
+    *second = 0;
+    for (uint32_t i = 0; i < m->n_pieces; i++) {
+        const struct variable *v = &p->model->variables[p->pieces[m->first_piece + i].variable];
+        uint64_t columns = 1;
+        for (uint32_t axis = 1; axis < v->rank; axis++)
+            columns *= v->shape[axis];
+        first += 4 * (v->rank < 2 ? v->elements : v->shape[0] * (uint64_t)m->figure);
+        *second += v->rank < 2 ? 0 : 4 * columns * (uint64_t)m->figure;
+    }
+    return first + *second;
+}
+
+static inline bool has_expected_bytes(const struct plan *p, const struct message *m, uint64_t elements) {
+    uint64_t second = 0;
+    const uint64_t bytes = m->encoder == ENCODING_topk       ? expected_topk(elements, m->figure)
+                           : m->encoder == ENCODING_powersgd ? expected_powersgd(p, m, &second)
+                                                             : expected_int8(elements, (uint64_t)m->figure);
+    return m->bytes == bytes && m->second_bytes == second;
+}
+
 /* The bytes of an encoded message, which come from those of its pieces. */
-static inline const char *broken_encoder(const struct message *m, const struct variable_sync *sync, uint64_t bytes) {
+static inline const char *broken_encoder(const struct plan *p, const struct message *m,
+                                         const struct variable_sync *sync, uint64_t bytes) {
     const uint64_t elements = bytes / dtype_bytes(m->dtype);
-    const bool encoded = sync->encoding == ENCODING_int8 || sync->encoding == ENCODING_topk;
+    const bool encoded =
+        sync->encoding == ENCODING_int8 || sync->encoding == ENCODING_topk || sync->encoding == ENCODING_powersgd;
     if (m->encoder != (encoded ? sync->encoding : ENCODING_none))
         return "a message has the encoder of its variables";
     if (!m->encoder)
         return m->bytes == bytes ? NULL : "the bytes of a message are those of its pieces";
     if (m->figure != sync->figure || m->unencoded_bytes != bytes || m->encoded_bytes != m->bytes)
         return "all of a message is encoded alike";
-    return m->bytes == (m->encoder == ENCODING_topk ? expected_topk(elements, m->figure)
-                                                    : expected_int8(elements, (uint64_t)m->figure))
-               ? NULL
-               : "an encoded message has these bytes";
+    return has_expected_bytes(p, m, elements) ? NULL : "an encoded message has these bytes";
 }
 
 /* When a message is ready and what waits for it, by the variables in it. */
@@ -268,6 +290,10 @@ static inline const char *broken_times(const struct plan *p, const struct strate
     const struct variable_sync *way = way_of_piece(p, s, &p->pieces[m->first_piece], &start);
     if (way->kind == SYNC_ALL_REDUCE && e->groups[way->group].sharded) {
         const enum pass pass = pass_of(p, m);
+        if (m->half == HALF_replicas)
+            return m->ready == e->groups[way->group].times[PASS_SUMS].ready && m->gate == p->n_steps - 1
+                       ? NULL
+                       : "the update waits for what replicas add";
         if (pass == PASS_NONE || !is_in_pass(s, way, pass))
             return "sharded parameters are gathered in the passes that need them";
         const struct expected_times *times = &e->groups[way->group].times[pass];
@@ -316,7 +342,7 @@ static inline const char *broken_message(const struct plan *p, const struct stra
         partition = m->kind == SYNC_ALL_REDUCE ? s->groups[sync->group].partition_bytes : sync->partition_bytes;
         bytes += piece->bytes;
     }
-    const char *broken = broken_encoder(m, way_of_piece(p, s, &p->pieces[m->first_piece], &unused), bytes);
+    const char *broken = broken_encoder(p, m, way_of_piece(p, s, &p->pieces[m->first_piece], &unused), bytes);
     if (broken)
         return broken;
     if (partition && bytes > partition)
@@ -501,7 +527,8 @@ static inline int turn_class(const struct message *m) {
 
 /* Whether fifo puts a after b. Time is counted from where nothing is in flight. */
 static inline bool goes_later(const struct plan *p, const struct message *a, const struct message *b) {
-    const bool second = is_second_half(a), other = is_second_half(b);
+    const bool second = is_second_half(a) || a->half == HALF_replicas,
+               other = is_second_half(b) || b->half == HALF_replicas;
     const uint32_t x = p->ends_in_update ? (a->ready + 1) % p->n_steps : a->ready;
     const uint32_t y = p->ends_in_update ? (b->ready + 1) % p->n_steps : b->ready;
     if (second != other)
@@ -523,7 +550,8 @@ static inline const char *broken_halves(const struct plan *p, const struct strat
         const struct variable_sync *sync = way_of_piece(p, s, &p->pieces[m->first_piece], &start);
         const enum sharded sharded = m->kind == SYNC_ALL_REDUCE ? s->groups[sync->group].sharded : SHARDED_none;
         const bool paired = sharded == SHARDED_optimizer || sharded == SHARDED_gradients;
-        if ((sharded != SHARDED_none) != (m->half != HALF_none) || paired == (m->other == NO_MESSAGE))
+        const bool follows = m->half == HALF_replicas;
+        if ((sharded != SHARDED_none) != (m->half != HALF_none) || (paired || follows) == (m->other == NO_MESSAGE))
             return "messages of sharded groups are halves";
         if (!paired)
             continue;
@@ -534,6 +562,40 @@ static inline const char *broken_halves(const struct plan *p, const struct strat
             return "two halves are of one message";
     }
     return NULL;
+}
+
+/* Among how many devices a message moves. */
+static inline uint32_t expected_ranks(const struct plan *p, const struct strategy *s, const struct message *m) {
+    uint64_t start;
+    const struct variable_sync *way = way_of_piece(p, s, &p->pieces[m->first_piece], &start);
+    if (way->kind != SYNC_ALL_REDUCE || s->groups[way->group].sharded != SHARDED_parameters)
+        return 0;
+    if (m->half == HALF_replicas)
+        return p->cluster->n_devices / s->shard_ranks;
+    if (pass_of(p, m) == PASS_BACKWARD && s->groups[way->group].reshard_ranks)
+        return s->groups[way->group].reshard_ranks;
+    return s->shard_ranks;
+}
+
+/* With replicas an all-reduce behind all other messages follows each reduce-scatter of parameters. */
+static inline const char *broken_replicas(const struct plan *p, const struct strategy *s) {
+    uint32_t n = 0, follow = 0;
+    for (uint32_t i = 0; i < p->n_messages; i++) {
+        const struct message *m = &p->messages[i], *next = &p->messages[m->replicas];
+        const uint32_t ranks = expected_ranks(p, s, m);
+        if (m->ranks != ranks || m->stride != (m->half == HALF_replicas ? s->shard_ranks : ranks > 0))
+            return "in which groups of devices a message moves";
+        n += m->half == HALF_replicas;
+        if ((m->replicas > 0) != (m->half == HALF_scatter && ranks > 0))
+            return "what replicas add follows a reduce-scatter";
+        if (m->replicas == 0)
+            continue;
+        follow++;
+        if (m->replicas < p->n_messages - p->n_replicas || next->half != HALF_replicas || next->other != i ||
+            next->first_piece != m->first_piece || next->n_pieces != m->n_pieces || next->bytes != m->bytes)
+            return "replicas add what was reduce-scattered";
+    }
+    return n == follow && n == p->n_replicas ? NULL : "how many messages are among replicas";
 }
 
 static inline const char *broken_order(const struct plan *p) {
@@ -561,8 +623,10 @@ static inline const char *broken_order(const struct plan *p) {
     return broken;
 }
 
-/* No step makes a second half ready, and none waits for a first half. */
+/* No step makes a second half ready, nor what replicas add, and none waits for a first half. */
 static inline bool is_indexed(const struct message *m, bool gates) {
+    if (m->half == HALF_replicas)
+        return gates;
     return m->other == NO_MESSAGE || m->half == (gates ? HALF_gather : HALF_scatter);
 }
 
@@ -617,6 +681,8 @@ static inline const char *broken_against(const struct plan *p, const struct stra
         broken = s->policy == POLICY_preemptive ? broken_slices(p, s, e) : broken_groups(p, s);
     if (!broken)
         broken = broken_halves(p, s);
+    if (!broken)
+        broken = broken_replicas(p, s);
     if (!broken)
         broken = broken_order(p);
     if (!broken && !index_holds(p, p->first_ready, p->by_ready, false))

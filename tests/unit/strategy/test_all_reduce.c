@@ -147,11 +147,11 @@ static void a_gather_takes_half_of_a_fixed_line_but_no_less_than_its_bytes(void 
     expect(&f, ALGORITHM_all_gather, 486, 7e-3);
 }
 
-static struct all_reduce_cost half_on(const struct handmade *f, uint64_t bytes) {
+static struct all_reduce_cost half_on(const struct handmade *f, enum half half, uint64_t bytes) {
     struct error err;
     struct cost cost;
     assert_ok(cost_init(&cost, &f->cluster, &err));
-    const struct all_reduce_cost c = all_reduce_half_cost(&cost.all_reduce, bytes);
+    const struct all_reduce_cost c = all_reduce_half_cost(&cost.all_reduce, half, bytes);
     cost_release(&cost);
     return c;
 }
@@ -169,7 +169,8 @@ static void two_halves_take_as_long_as_a_ring(void **state) {
                 f.cluster.transport = transports[i];
             else
                 handmade_fix(&f, 972, 0.1e-3);
-            const struct all_reduce_cost ring = cost_on(&f, ALGORITHM_ring, bytes), half = half_on(&f, bytes);
+            const struct all_reduce_cost ring = cost_on(&f, ALGORITHM_ring, bytes),
+                                         half = half_on(&f, HALF_gather, bytes);
             assert_close(2 * half.startup_us, ring.startup_us, EXACT);
             assert_close(2 * half.transfer_us, ring.transfer_us, EXACT);
             assert_close(2 * half.hold_us, ring.hold_us, EXACT);
@@ -182,6 +183,97 @@ static const struct measurement RING[] = {
     {OPERATION_all_reduce, ALGORITHM_ring, 8, 100000, 400, 0, 0},
     {OPERATION_all_reduce, ALGORITHM_ring, 8, 1000000, 1300, 0, 0},
 };
+
+/* Four nodes of two devices with 1000 bytes a microsecond of NIC: a ring has one flow through each NIC, and so have its
+ * halves, whatever MPI's own all-gather does. */
+static void halves_share_a_nic_with_no_other_device_of_the_node(void **state) {
+    (void)state;
+    static const enum transport transports[] = {TRANSPORT_ideal, TRANSPORT_mpi, TRANSPORT_gloo};
+    const struct measurement fast[] = {{OPERATION_all_reduce, ALGORITHM_ring, 8, 1000, 1, 0, 0},
+                                       {OPERATION_all_reduce, ALGORITHM_ring, 8, 1000000, 2, 0, 0}};
+    for (int i = 0; i < 3; i++) {
+        struct handmade f;
+        handmade_cluster(&f, 4);
+        for (int n = 0; n < 4; n++) {
+            f.nodes[n].devices = 2;
+            f.nodes[n].device_link_gbyte_per_s = 100;
+        }
+        handmade_number_devices(&f);
+        f.cluster.runtime.sum_gbyte_per_s = 4;
+        f.cluster.transport = transports[i];
+        const double nic = 1 / all_reduce_narrowest_bytes_per_us(&f.cluster);
+        for (enum half half = HALF_scatter; half <= HALF_gather; half++) {
+            f.cluster.n_measurements = 0;
+            assert_close(half_on(&f, half, 1000000).transfer_us, 1e6 * 7 / 8 * (nic + 0.25e-3 / 2), EXACT);
+            f.cluster.measurements = fast;
+            f.cluster.n_measurements = 2;
+            assert_close(half_on(&f, half, 1000000).transfer_us, 1e6 * 7 / 8 * nic, EXACT);
+        }
+    }
+}
+
+static const struct measurement SCATTER_AND_GATHER[] = {
+    {OPERATION_reduce_scatter, ALGORITHM_auto, 4, 1000, 1, 0, 0},
+    {OPERATION_reduce_scatter, ALGORITHM_auto, 8, 1000, 60, 0, 0},
+    {OPERATION_reduce_scatter, ALGORITHM_auto, 8, 100000, 260, 0, 0},
+    {OPERATION_reduce_scatter, ALGORITHM_auto, 8, 1000000, 900, 0, 0},
+    {OPERATION_all_gather, ALGORITHM_auto, 8, 1000, 50, 0, 0},
+    {OPERATION_all_gather, ALGORITHM_auto, 8, 100000, 240, 0, 0},
+};
+
+static double half_us(const struct handmade *f, enum half half, uint64_t bytes) {
+    const struct all_reduce_cost c = half_on(f, half, bytes);
+    return c.startup_us + c.transfer_us;
+}
+
+static void a_measured_half_is_met_at_its_points_whatever_all_reduces_take(void **state) {
+    (void)state;
+    struct measurement both[10];
+    struct handmade f;
+    for (uint32_t rings = 0; rings <= 4; rings += 4) {
+        eight_nodes(&f);
+        for (uint32_t i = 0; i < 10; i++)
+            both[i] = i < rings ? RING[i] : SCATTER_AND_GATHER[i < rings + 6 ? i - rings : 0];
+        f.cluster.measurements = both;
+        f.cluster.n_measurements = rings + 6;
+        for (uint32_t i = 1; i < 6; i++) {
+            const struct measurement *m = &SCATTER_AND_GATHER[i];
+            const enum half half = m->operation == OPERATION_all_gather ? HALF_gather : HALF_scatter;
+            assert_close(half_us(&f, half, m->bytes), m->time_us, EXACT);
+        }
+        assert_close(half_us(&f, HALF_scatter, 50500), (60.0 + 260) / 2, EXACT);
+        assert_close(half_us(&f, HALF_scatter, 10), 60, EXACT);
+        assert_true(half_on(&f, HALF_gather, 100000).startup_us <= 50);
+        const double ring_us = cost_on(&f, ALGORITHM_ring, 100000).startup_us;
+        f.cluster.n_measurements = rings + 4; /* without all-gathers */
+        assert_close(half_us(&f, HALF_scatter, 100000), 260, EXACT);
+        assert_close(half_on(&f, HALF_gather, 100000).startup_us, ring_us / 2, EXACT);
+    }
+    handmade_fix(&f, 972, 10e-3);
+    assert_close(half_us(&f, HALF_scatter, 1000), (972 + 10) / 2.0, EXACT);
+}
+
+/* A reduce-scatter and an all-gather are what one all-reduce is, so both together count. */
+static void the_least_of_all_reduces_is_below_that_of_two_halves(void **state) {
+    (void)state;
+    struct error err;
+    struct cost cost;
+    struct handmade f;
+    eight_nodes(&f);
+    f.cluster.measurements = SCATTER_AND_GATHER;
+    f.cluster.n_measurements = 6;
+    assert_ok(cost_init(&cost, &f.cluster, &err));
+    const double least = all_reduce_least_per_byte_us(&cost.all_reduce);
+    const double least_startup_us = all_reduce_least_startup_us(&cost.all_reduce);
+    assert_true(least > 0 && least_startup_us > 0);
+    for (uint64_t bytes = 1; bytes < 1000000000; bytes *= 7) {
+        const struct all_reduce_cost scatter = all_reduce_half_cost(&cost.all_reduce, HALF_scatter, bytes);
+        const struct all_reduce_cost gather = all_reduce_half_cost(&cost.all_reduce, HALF_gather, bytes);
+        assert_true(scatter.hold_us + gather.hold_us >= least * (double)bytes * (1 - EXACT));
+        assert_true(fmin(scatter.startup_us, gather.startup_us) >= least_startup_us * (1 - 1e-9));
+    }
+    cost_release(&cost);
+}
 
 static double total(struct all_reduce_cost c) {
     return c.startup_us + c.transfer_us;
@@ -340,14 +432,23 @@ static void a_curve_seen_through_bursts_gives_back_what_it_was_made_of(void **st
     static const double wire[] = {1.5e-3, 2e-3};
     for (double latency = 50; latency < 2000; latency *= 3) {
         for (double burst = 4000; burst < 1e6; burst *= 2) {
-            struct measurement points[2 * SIZES];
+            struct measurement points[3 * SIZES];
             struct handmade f;
             handmade_cluster(&f, 4);
             handmade_number_devices(&f);
             measure_with_bursts(points, ALGORITHM_ring, 4, latency, wire[0], 1, burst * 1e-3);
             measure_with_bursts(points + SIZES, ALGORITHM_tree, 4, latency, wire[1], 2, burst * 1e-3);
+            measure_with_bursts(points + 2 * SIZES, ALGORITHM_auto, 4, latency, wire[0] / 2, 1, burst * 1e-3);
+            for (int i = 2 * SIZES; i < 3 * SIZES; i++)
+                points[i].operation = OPERATION_reduce_scatter;
             f.cluster.measurements = points;
-            f.cluster.n_measurements = 2 * SIZES;
+            f.cluster.n_measurements = 3 * SIZES;
+            for (int i = 2 * SIZES; i < 3 * SIZES; i++) {
+                struct all_reduce_cost c = half_on(&f, HALF_scatter, points[i].bytes);
+                assert_close(c.hold_us, wire[0] / 2 * bytes_of(i % SIZES), 1e-3);
+                assert_close(c.startup_us, points[2 * SIZES].time_us, EXACT);
+                assert_close(total(c), points[i].time_us, EXACT);
+            }
             for (int i = 0; i < 2 * SIZES; i++) {
                 struct all_reduce_cost c = cost_on(&f, points[i].algorithm, points[i].bytes);
                 assert_close(c.back_us, i < SIZES ? 0 : c.hold_us, EXACT);
@@ -556,6 +657,9 @@ int main(void) {
         cmocka_unit_test(a_gather_takes_half_of_a_fixed_line_but_no_less_than_its_bytes),
         cmocka_unit_test(two_halves_take_as_long_as_a_ring),
         cmocka_unit_test(a_gather_takes_half_of_a_measured_ring),
+        cmocka_unit_test(halves_share_a_nic_with_no_other_device_of_the_node),
+        cmocka_unit_test(a_measured_half_is_met_at_its_points_whatever_all_reduces_take),
+        cmocka_unit_test(the_least_of_all_reduces_is_below_that_of_two_halves),
         cmocka_unit_test(goodput_and_the_narrowest_nic_or_link_set_the_rate),
         cmocka_unit_test(one_device_needs_no_all_reduce),
         cmocka_unit_test(devices_of_a_node_share_its_nic_and_use_its_link),

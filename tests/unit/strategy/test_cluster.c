@@ -79,6 +79,13 @@ static const struct {
      "/measurements/0: all_gather is no all-reduce"},
     {MEASURED("{'operation':'push','algorithm':'ring','bytes':1,'time_us':1}"),
      "/measurements/0: \"algorithm\" belongs to all_reduce only"},
+    {MEASURED("{'operation':'reduce_scatter','algorithm':'ring','devices':2,'bytes':1,'time_us':1}"),
+     "/measurements/0: \"algorithm\" belongs to all_reduce only"},
+    {MEASURED("{'operation':'all_gather','bytes':1,'time_us':1}"),
+     "/measurements/0: the member \"devices\" is missing"},
+    {MEASURED("{'operation':'all_gather','devices':2,'bytes':8,'time_us':1},"
+              "{'operation':'all_gather','devices':2,'bytes':8,'time_us':2}"),
+     "/measurements: all_gather (auto) of 8 bytes on 2 devices is measured twice"},
     {MEASURED("{'operation':'push','bytes':0,'time_us':1}"), "/measurements/0/bytes: is 0"},
     {MEASURED("{'operation':'push','bytes':1,'time_us':0}"), "/measurements/0/time_us: is 0; it must be above 0"},
     {MEASURED("{'operation':'push','bytes':1,'time_us':-1}"), "/measurements/0/time_us: is -1"},
@@ -130,7 +137,9 @@ static void a_cluster_is_read_expanded_and_with_defaults(void **state) {
              ",'nic_gbit_per_s':1}],"
              "'links':[{'from':'x','to':'s','gbit_per_s':2},{'from':'n1','to':'n3','gbit_per_s':0.5}],"
              "'collectives':{'all_reduce':{'startup_us':972,'per_byte_ns':1.97}},"
-             "'measurements':[{'operation':'pull','bytes':4,'time_us':1},"
+             "'measurements':[{'operation':'all_gather','devices':13,'bytes':512,'time_us':7},"
+             "{'operation':'reduce_scatter','devices':13,'bytes':512,'time_us':8,'low_us':6,'high_us':9},"
+             "{'operation':'pull','bytes':4,'time_us':1},"
              "{'operation':'all_reduce','devices':8,'bytes':4096,'time_us':20}," POINT
              ",{'operation':'all_reduce','devices':8,'bytes':1024,'time_us':10}],'runtime':{'push_us':3,"
              "'encode_gbyte_per_s':6},"
@@ -164,15 +173,19 @@ static void a_cluster_is_read_expanded_and_with_defaults(void **state) {
     assert_true(c.fixed_all_reduce);
     assert_close(c.all_reduce_startup_us, 972, 0);
     assert_close(c.all_reduce_per_byte_ns, 1.97, 0);
-    assert_int_equal(c.n_measurements, 4);
-    const uint64_t bytes[] = {1024, 4096, 1024, 4};
-    const double times[] = {10, 20, 9, 1};
-    for (uint32_t i = 0; i < 4; i++) {
+    assert_int_equal(c.n_measurements, 6);
+    const uint64_t bytes[] = {1024, 4096, 1024, 4, 512, 512};
+    const double times[] = {10, 20, 9, 1, 8, 7};
+    for (uint32_t i = 0; i < 6; i++) {
         assert_int_equal(c.measurements[i].bytes, bytes[i]);
         assert_close(c.measurements[i].time_us, times[i], 0);
     }
     assert_int_equal(c.measurements[2].algorithm, ALGORITHM_ring);
     assert_int_equal(c.measurements[3].devices, 2);
+    assert_int_equal(c.measurements[4].operation, OPERATION_reduce_scatter);
+    assert_int_equal(c.measurements[4].devices, 13);
+    assert_close(c.measurements[4].high_us, 9, 0);
+    assert_int_equal(c.measurements[5].operation, OPERATION_all_gather);
     assert_close(c.runtime.push_us, 3, 0);
     assert_close(c.runtime.encode_gbyte_per_s, 6, 0);
     assert_close(c.runtime.goodput, 1, 0);

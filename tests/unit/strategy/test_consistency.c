@@ -170,8 +170,8 @@ static void baselines_by_name_send_whole_updates(void **state) {
         assert_int_equal(s.consistency.aggregators.n, 0); /* the model is sparse */
         strategy_release(&s);
     }
-    assert_int_equal(n, 14);
-    assert_int_equal(plain, 10); /* tree-reduce, two in halves, seven sharded */
+    assert_int_equal(n, 15);
+    assert_int_equal(plain, 11); /* tree-reduce, two in halves, eight sharded */
 }
 
 int main(void) {

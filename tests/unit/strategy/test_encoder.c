@@ -1,6 +1,7 @@
 /* Encoders: what descriptions say of them, which strategies are refused, the bytes of their messages, and what these
  * cost, worked out by hand. */
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -41,6 +42,31 @@ static const struct {
     {A("", ",'encoding':{'kind':'int8','block_size':7}"), "/variables/0/encoding/block_size: is 7"},
     {A("", ",'encoding':{'kind':'int8','block_size':65537}"), "/variables/0/encoding/block_size: is 65537"},
     {A("", ",'encoding':{'kind':'int8','block_size':8.5}"), "/variables/0/encoding/block_size: is 8.5"},
+    {A("", ",'encoding':{'kind':'powersgd','rank':0}"), "/variables/0/encoding/rank: is 0"},
+    {A("", ",'encoding':{'kind':'powersgd','rank':1.5}"), "/variables/0/encoding/rank: is 1.5"},
+    {A("", ",'encoding':{'kind':'powersgd','rank':257}"), "/variables/0/encoding/rank: is 257"},
+    {A("", ",'encoding':{'kind':'powersgd','rank':'2'}"), "/variables/0/encoding/rank: "},
+    {A("", ",'encoding':{'kind':'powersgd','part':2}"), "/variables/0/encoding/part: unknown member"},
+    {A("", ",'encoding':{'kind':'powersgd','rank':11}"),
+     "/variables/0: variable \"a\" is a matrix of 100 rows of 10, which has no rank 11: lower \"rank\""},
+    {A("", ",'partition':{'shards':3},'encoding':'powersgd'"),
+     "/variables/0: variable \"a\" is cut into 3 shards and encoded as powersgd, which needs whole matrices"},
+    {A(",'partition_bytes':2048", ",'encoding':'powersgd'"),
+     "/variables/0: variable \"a\" is encoded as powersgd, which needs whole matrices, but group 0 has "
+     "\"partition_bytes\": leave it away"},
+    {A(",'sharded':'optimizer'", ",'encoding':'powersgd'"), "/variables/0: variable \"a\" is encoded, but group 0 has"},
+    {HEAD GROUPS("") "'variables':[" OWN("a", "0") "," OWN("b", "1") "," OWN(
+         "d", "2") ",{'name':'i','encoding':"
+                   "'powersgd','sync':{'kind':'all_reduce','group':3}}]}",
+     "/variables/3: variable \"i\" is i32: only f32 and f64 can be encoded"},
+    {HEAD GROUPS("") "'variables':[" OWN("a", "0") "," OWN("b", "1") "," OWN(
+         "d", "2") ",{'name':'i','encoding':'int8',"
+                   "'sync':{'kind':'all_reduce','group':3}}]}",
+     "/variables/3: variable \"i\" is i32: only f32 and f64 can be encoded"},
+    {HEAD GROUPS("") "'variables':[" OWN("a", "0") "," OWN("b", "1") "," OWN(
+         "d", "2") ",{'name':'i','encoding':'topk',"
+                   "'sync':{'kind':'all_reduce','group':3}}]}",
+     "/variables/3: variable \"i\" is i32: only f32 and f64 can be encoded"},
     {A("", ",'encoding':{'kind':'topk','part':0}"), "/variables/0/encoding/part: is 0"},
     {A("", ",'encoding':{'kind':'topk','part':0.6}"), "/variables/0/encoding/part: is 0.6"},
     {A("", ",'encoding':{'kind':'topk','block_size':64}"), "/variables/0/encoding/block_size: unknown member"},
@@ -228,6 +254,86 @@ static void messages_have_the_elements_that_are_picked_and_their_places(void **s
     strategy_release(&s);
 }
 
+/* A matrix of 100 rows of 10 has 3 columns of 100 and of 10; a vector goes with the first. */
+static void messages_have_thin_matrices_and_vectors_as_they_are(void **state) {
+    const struct world *w = *state;
+    static const char three[] = ",'encoding':{'kind':'powersgd','rank':3}";
+    static const char text[] = HEAD "'groups':[{'id':0},{'id':2},{'id':3}],'variables':[{'name':'a'%s,'sync':{'kind':"
+                                    "'all_reduce','group':0}},{'name':'b'%s,'sync':{'kind':'all_reduce','group':0}},"
+                                    "{'name':'d'%s,'sync':{'kind':'all_reduce','group':2}},"
+                                    "{'name':'i','sync':{'kind':'all_reduce','group':3}}]}";
+    char whole[1024];
+    struct error err = {0};
+    struct strategy s;
+    struct plan plan;
+    snprintf(whole, sizeof whole, text, three, three, three);
+    assert_ok(quoted_strategy(whole, &w->model, &w->cluster, &s, &err));
+    assert_ok(plan_lower(&w->model, &w->cluster, &s, &plan, &err));
+    assert_int_equal(plan.lossy, LOSSY_any);
+    assert_int_equal(plan.n_messages, 3);
+    assert_int_equal(plan.messages[0].encoder, ENCODING_powersgd);
+    assert_int_equal(plan.messages[0].bytes, 4 * (3 * 100 + 7 + 3 * 10));
+    assert_int_equal(plan.messages[0].second_bytes, 4 * 3 * 10);
+    assert_int_equal(plan.messages[0].unencoded_bytes, 4 * 1007);
+    assert_int_equal(plan.messages[1].bytes, 4 * 30);
+    assert_int_equal(plan.messages[1].second_bytes, 0);
+    assert_int_equal(plan.messages[2].bytes, 4 * 8);
+    assert_int_equal(plan.messages[2].second_bytes, 0);
+    plan_release(&plan);
+    strategy_release(&s);
+}
+
+/* All axes but the first are columns. */
+static void a_gradient_of_any_shape_is_read_as_a_matrix(void **state) {
+    (void)state;
+    const uint64_t shape[] = {6, 5, 4, 3};
+    const struct variable axes[] = {{.rank = 0, .shape = shape, .elements = 1},
+                                    {.rank = 1, .shape = shape, .elements = 6},
+                                    {.rank = 2, .shape = shape, .elements = 30},
+                                    {.rank = 4, .shape = shape, .elements = 360}};
+    const struct encoder_matrix want[] = {{1, 0}, {6, 0}, {6, 5}, {6, 60}};
+    const uint64_t first[] = {1, 6, 12, 12}, second[] = {0, 0, 10, 120};
+    for (size_t i = 0; i < 4; i++) {
+        assert_int_equal(encoder_matrix(&axes[i]).rows, want[i].rows);
+        assert_int_equal(encoder_matrix(&axes[i]).columns, want[i].columns);
+        assert_int_equal(encoder_first_elements(&axes[i], 2), first[i]);
+        assert_int_equal(encoder_second_elements(&axes[i], 2), second[i]);
+    }
+}
+
+/* 8 nodes, 1000 bytes a microsecond. 8000 and 16000 bytes go to and fro, 7 steps each way, with 7/8 of them; they are
+ * added, and one of the three products lies between. At rank 2 all passes together are as fast as measured; at rank 5.5
+ * they take twice as long. */
+static void thin_matrices_are_added_one_after_the_other(void **state) {
+    (void)state;
+    struct error err;
+    struct handmade f;
+    struct cost cost;
+    struct message message = {.bytes = 24000,
+                              .second_bytes = 16000,
+                              .encoder = ENCODING_powersgd,
+                              .figure = 2,
+                              .encoded_bytes = 24000,
+                              .unencoded_bytes = 420000,
+                              .n_pieces = 1};
+    handmade_cluster(&f, 8);
+    for (int i = 0; i < 8; i++)
+        f.nodes[i].nic_latency_us = 50;
+    handmade_number_devices(&f);
+    f.cluster.runtime = (struct runtime){.powersgd_gbyte_per_s = 2, .sum_gbyte_per_s = 8, .goodput = 1};
+    f.cluster.transport = TRANSPORT_ideal;
+    assert_ok(cost_init(&cost, &f.cluster, &err));
+    const struct all_reduce_cost c = cost_all_reduce(&cost, &message);
+    const double between = 210 / 3.5 * 2 / 3; /* 210 us for 3.5 ranks; a third of the rank */
+    assert_close(c.startup_us, 4 * 7 * 50 + 24000 / 8e3 + between, EXACT);
+    assert_close(c.transfer_us, 2 * 7 / 8.0 * 24, EXACT);
+    assert_close(c.hold_us, 2 * 7 / 8.0 * 24, EXACT);
+    assert_close(cost_encode_us(&cost, &message) + cost_decode_us(&cost, &message) + between, 210, EXACT);
+    message.figure = 5.5;
+    assert_close(cost_encode_us(&cost, &message) + cost_decode_us(&cost, &message) + between / 2 * 5.5, 420, EXACT);
+    cost_release(&cost);
+}
+
 /* Each of 8 devices sends its 8000 bytes to 7 others. Then a device writes zeros and adds 8 times 1000 elements. */
 static void picked_elements_of_all_devices_go_to_all(void **state) {
     (void)state;
@@ -337,6 +443,9 @@ int main(void) {
         cmocka_unit_test_setup_teardown(messages_have_the_bytes_of_blocks_and_scales, open_world, close_world),
         cmocka_unit_test_setup_teardown(messages_have_the_elements_that_are_picked_and_their_places, open_world,
                                         close_world),
+        cmocka_unit_test_setup_teardown(messages_have_thin_matrices_and_vectors_as_they_are, open_world, close_world),
+        cmocka_unit_test(a_gradient_of_any_shape_is_read_as_a_matrix),
+        cmocka_unit_test(thin_matrices_are_added_one_after_the_other),
         cmocka_unit_test(picked_elements_of_all_devices_go_to_all),
         cmocka_unit_test(parts_are_whole_blocks),
         cmocka_unit_test(an_exchange_takes_the_bytes_of_a_ring_and_two_passes_between),

@@ -124,6 +124,23 @@ static void an_encoder_needs_what_it_makes_and_what_comes_in(void **state) {
                    (const uint64_t[]){8000, 8000, 16000, 0, 4000, 2 * encoded, 0}, "the update");
 }
 
+/* a has 40 rows of 50 elements, which lie as they are. Of rank 3 it is 120 and 150 elements, and of the larger part 38
+ * come from each of four devices. What did not travel stays, and Q. With b, a vector of 10, it is gathered before. */
+static void thin_matrices_need_what_stays_on_the_device_too(void **state) {
+    (void)state;
+#define MODEL                                                                                                          \
+    "{'schema':'syncopate.model/1','name':'m','variables':[{'name':'a','shape':[40,5,10]},{'name':'b','shape':[10]}]," \
+    "'layers':[{'name':'x','forward_us':1,'backward_us':1,'variables':['a','b']}]}"
+#define POWERSGD(g)                                                                                                    \
+    "{'schema':'syncopate.strategy/1','name':'s','schedule':{'policy':'fifo'},'groups':[{'id':0},{'id':1}],"           \
+    "'variables':[{'name':'a','encoding':{'kind':'powersgd','rank':3},'sync':{'kind':'all_reduce','group':0}},"        \
+    "{'name':'b','encoding':{'kind':'powersgd','rank':3},'sync':{'kind':'all_reduce','group':" g "}}]}"
+    const uint64_t a = 4 * (120 + 150) + 4 * 4 * 38 + 4 * (2000 + 150), b = 4 * 10 + 4 * 4 * 3 + 4 * 10;
+    assert_lowered(MODEL, POWERSGD("1"), (const uint64_t[]){8040, 8040, 0, 0, 0, a + b, 0}, "the update");
+    const uint64_t both = 4 * (120 + 150 + 10) + 4 * 4 * 38 + 4 * (2010 + 150);
+    assert_lowered(MODEL, POWERSGD("0"), (const uint64_t[]){8040, 8040, 0, 0, 8040, both, 0}, "the update");
+}
+
 /* a has 10 rows of 100 elements, of which 2 move: 2 * (400 + 8) bytes, from each of four devices. The row's indices lie
  * with the gradient. */
 static void gathered_rows_come_from_all_devices(void **state) {
@@ -179,9 +196,9 @@ static void a_server_has_its_sums_and_the_pushes(void **state) {
 }
 
 /* Sharded parameters as messages without other halves, of four devices: the plan of FSDP2 with a prefetch of one, its
- * update a step of its own. a is a message where it lies, b and c are packed into 4000 bytes. Place 2, y.grad: both
- * groups are gathered, b and c unpacked from their buffer and packed into that of the sums, of which a quarter comes
- * in. */
+ * update a step of its own. a is a message where it lies, b and c are packed into 4000 bytes. In y.grad both groups
+ * are gathered, b and c unpacked from their buffer. After it these are free, and their gradients are packed into that
+ * of the sums, of which a quarter comes in. */
 static void sharded_parameters_are_gathered_and_freed(void **state) {
     (void)state;
     struct lowered l;
@@ -214,21 +231,23 @@ static void sharded_parameters_are_gathered_and_freed(void **state) {
     plan.n_pieces = 3;
     plan.n_messages = ALL;
     assert_ok(memory_of_plan(&plan, &l.memory, &err));
-    assert_peak(&l.memory, (const uint64_t[]){2000, 4000, 4000, 8000, 9000, 0, 150}, "backward step 1 of 2, y.grad");
-    /* What was gathered for the forward pass stays: no second buffer. */
+    assert_peak(&l.memory, (const uint64_t[]){2000, 4000, 4000, 8000, 4000, 0, 150}, "backward step 1 of 2, y.grad");
+    /* What was gathered for the forward pass stays: no second buffer, and more is there as b and c are packed, for
+     * which their parameters have gone. */
     plan.n_messages = KEPT;
     assert_ok(memory_of_plan(&plan, &l.memory, &err));
-    assert_peak(&l.memory, (const uint64_t[]){2000, 4000, 4000, 8000, 5000, 0, 150}, "backward step 1 of 2, y.grad");
+    assert_peak(&l.memory, (const uint64_t[]){2000, 4000, 4000, 4000, 5000, 0, 100},
+                "before backward step 2 of 2, x.grad");
     release(&l);
 }
 
 /* b and c are sharded on four devices, and stay gathered; a, of the last backward step, is served. Before the update
  * the first device of a node takes in what the other one sends of a, 4000 bytes, while the sum of b and c may still be
- * on its way, in 4000 bytes, with a quarter that comes in and a quarter that stays. */
+ * on its way, in 4000 bytes, with a quarter that comes in, and stays. */
 static void before_the_update_all_that_is_left_may_be_on_its_way(void **state) {
     (void)state;
     struct lowered l;
-    const uint64_t want[] = {4000 + 1000, 4000 + 1000, 10000, 0, 4000 + 5000, 0, 0};
+    const uint64_t want[] = {4000 + 1000, 4000, 10000, 0, 4000 + 5000, 0, 0};
     lower(&l, ADAM, NODES("{'name':'n','count':2,'devices':2,'nic_gbit_per_s':1,'device_link_gbyte_per_s':1}"),
           STRATEGY("", ",'sharded':'parameters','reshard_after_forward':false",
                    ",'sync':{'kind':'parameter_server','servers':['n1']}", IN_GROUP(1)));
@@ -237,8 +256,8 @@ static void before_the_update_all_that_is_left_may_be_on_its_way(void **state) {
 }
 
 /* Layers of 8000, 400, 400 and 8000 bytes on two devices, each a group of one message where it lies. Between the
- * backward steps of b and c the sum of a may still be on its way (8000 bytes, with 4000 that come in and 4000 that
- * stay), that of b is (400, 200 and 200), c is gathered, and d may be. Steps hold less: a's gradients have gone at c's,
+ * backward steps of b and c the sum of a may still be on its way (8000 bytes, with 4000 that come in, and
+ * stay), that of b is (400 and 200), c is gathered, and d may be. Steps hold less: a's gradients have gone at c's,
  * and d is not there yet at b's. */
 static void between_two_steps_a_sum_and_a_gather_may_meet(void **state) {
     (void)state;
@@ -254,8 +273,28 @@ static void between_two_steps_a_sum_and_a_gather_may_meet(void **state) {
             2) "," OF(3) "],'variables':[" IN("d", 0) "," IN("c", 1) "," IN("b", 2) "," IN("a", 3) "]}";
     struct lowered l;
     lower(&l, model, NODES("{'name':'n','count':2,'nic_gbit_per_s':1}"), strategy);
-    assert_peak(&l.memory, (const uint64_t[]){8400, 12600, 0, 8400, 4200, 0, 0}, "before backward step 3 of 4, c.grad");
+    assert_peak(&l.memory, (const uint64_t[]){8400, 8400, 0, 8400, 4200, 0, 0}, "before backward step 3 of 4, c.grad");
     release(&l);
+}
+
+/* Layers x and y, whose backward operators compute 700 and 500 bytes again. While y.grad runs: what x keeps, what y
+ * keeps and what y.grad computed; then x's own, with the gradient of y and its message on their way. */
+static void what_is_computed_again_lies_there_from_then_on(void **state) {
+    (void)state;
+#define AGAIN(l, after, bytes)                                                                                         \
+    "{'name':'" l ".again','phase':'backward','time_us':1,'after':['" after "'],'activation_bytes':" #bytes            \
+    ",'kept_for':'" l ".grad'},{'name':'" l ".grad','phase':'backward','time_us':1,'after':['" l ".again'],"           \
+    "'produces':['" l "']}"
+#define FORWARD(l, after)                                                                                              \
+    "{'name':'" l ".f','phase':'forward','time_us':1,'after':[" after "],'reads':['" l "'],'activation_bytes':10,"     \
+    "'kept_for':'" l ".grad'}"
+    static const char model[] = "{'schema':'syncopate.model/1','name':'m','variables':[" SIZE("x", 1) "," SIZE(
+        "y", 1) "],'operators':[" FORWARD("x", "") "," FORWARD("y", "'x.f'") "," AGAIN("y", "y.f",
+                                                                                       700) "," AGAIN("x", "y.grad",
+                                                                                                      500) "]}";
+    static const char strategy[] = "{'schema':'syncopate.strategy/1','name':'s','schedule':{'policy':'fifo'},"
+                                   "'groups':[{'id':0},{'id':1}],'variables':[" IN("x", 0) "," IN("y", 1) "]}";
+    assert_lowered(model, strategy, (const uint64_t[]){8, 4, 0, 0, 0, 0, 20 + 700}, "backward step 1 of 2, y.again");
 }
 
 static void a_budget_is_held_to_the_byte(void **state) {
@@ -331,12 +370,14 @@ int main(void) {
         cmocka_unit_test(halves_share_the_optimizer_out),
         cmocka_unit_test(buffers_of_encoded_messages_are_told_apart),
         cmocka_unit_test(an_encoder_needs_what_it_makes_and_what_comes_in),
+        cmocka_unit_test(thin_matrices_need_what_stays_on_the_device_too),
         cmocka_unit_test(gathered_rows_come_from_all_devices),
         cmocka_unit_test(the_first_device_of_a_node_adds_up),
         cmocka_unit_test(a_server_has_its_sums_and_the_pushes),
         cmocka_unit_test(sharded_parameters_are_gathered_and_freed),
         cmocka_unit_test(before_the_update_all_that_is_left_may_be_on_its_way),
         cmocka_unit_test(between_two_steps_a_sum_and_a_gather_may_meet),
+        cmocka_unit_test(what_is_computed_again_lies_there_from_then_on),
         cmocka_unit_test(a_budget_is_held_to_the_byte),
         cmocka_unit_test(updates_have_no_prediction),
         cmocka_unit_test(optimizers_keep_what_their_frameworks_allocate),

@@ -105,8 +105,15 @@ static const struct {
      "/operators/0: \"kept_for\": \"f\" is no backward operator"},
     {OPERATORS("{'name':'f','phase':'forward','time_us':1,'activation_bytes':0,'kept_for':'g'}," BA),
      "/operators/0: \"kept_for\" belongs to \"activation_bytes\" above 0"},
-    {OPERATORS("{'name':'g','phase':'backward','time_us':1,'activation_bytes':0}"),
-     "/operators/0: a backward operator leaves no activations"},
+    {OPERATORS(FA ",{'name':'h','phase':'backward','time_us':1,'after':['f'],'activation_bytes':1,'kept_for':'g'},"
+                  "{'name':'g','phase':'backward','time_us':2,'after':['h'],'produces':['a','b']}"),
+     "/operators/1: a backward operator has \"activation_bytes\" only where forward operators have them"},
+    {OPERATORS("{'name':'f','phase':'forward','time_us':1,'reads':['a','b'],'activation_bytes':0}," BA
+               ",{'name':'h','phase':'backward','time_us':1,'after':['g'],'activation_bytes':1,'kept_for':'g'}"),
+     "/operators/2: \"kept_for\": \"g\" runs before \"h\" ends"},
+    {HEAD "'activations_estimated':true," AB "'operators':[" FA "," BA "]}",
+     "\"activations_estimated\" belongs to operators with \"activation_bytes\""},
+    {HEAD "'activations_estimated':1," AB "'operators':[" FA "," BA "]}", "/activations_estimated: must be true or"},
     {OPERATORS(""), "no backward operator produces variable \"a\""},
     {OPERATORS("5"), "/operators/0: must be an object"},
     {OPERATORS("{'phase':'forward','time_us':1}"), "/operators/0: the member \"name\" is missing"},

@@ -539,11 +539,13 @@ struct instance {
     uint32_t pass, ready, gate;
 };
 
+/* A second half, or what replicas add. */
 static bool is_second(const struct message *m) {
-    return m->half == HALF_gather && m->other != NO_MESSAGE;
+    return (m->half == HALF_gather && m->other != NO_MESSAGE) || m->half == HALF_replicas;
 }
 
-/* All-gathers of parameters go in each pass, updated variables in the last, and gradients as the strategy says. */
+/* All-gathers of parameters go in each pass, updated variables and what replicas add in the last, and gradients as the
+ * strategy says. */
 static bool goes_in(const struct message *m, const struct strategy *s, uint32_t pass) {
     const bool last = pass + 1 == s->micro_batches;
     return m->half == HALF_gather && !is_second(m) ? true : is_second(m) ? last : last || s->synchronize;
@@ -604,8 +606,11 @@ static void assert_instance(const struct plan *many, uint32_t m, const struct pl
     assert_true(got->kind == of->kind && got->algorithm == of->algorithm && got->half == of->half &&
                 got->server == of->server && got->local_reduction == of->local_reduction && got->dtype == of->dtype &&
                 got->encoder == of->encoder && got->encoded_bytes == of->encoded_bytes);
+    assert_true(got->ranks == of->ranks && got->stride == of->stride);
     assert_int_equal(got->other == NO_MESSAGE, alone);
-    if (!alone)
+    if (!alone && of->half == HALF_replicas)
+        assert_int_equal(many->messages[got->other].replicas, m);
+    else if (!alone)
         assert_int_equal(many->messages[got->other].other, m);
     assert_int_equal(got->n_pieces, of->n_pieces);
     for (uint32_t k = 0; k < of->n_pieces; k++)
@@ -650,7 +655,7 @@ static void micro_batches_repeat_the_plan_of_one(void **state) {
     (void)state;
     struct error err = {0};
     struct rng rng;
-    unsigned messages = 0, each = 0, sharded = 0, slices = 0, priorities = 0;
+    unsigned messages = 0, each = 0, sharded = 0, replicas = 0, slices = 0, priorities = 0;
     rng_seed(&rng, test_seed() + 5);
     for (int round = 0; round < 400; round++) {
         struct model m;
@@ -667,6 +672,7 @@ static void micro_batches_repeat_the_plan_of_one(void **state) {
             messages += check_micro_batches(&one, &many, &s);
         each += many.sums_each;
         sharded += many.ends_in_update;
+        replicas += many.n_replicas > 0;
         slices += s.n_slices;
         priorities += s.policy == POLICY_priority;
         plan_release(&one);
@@ -675,10 +681,10 @@ static void micro_batches_repeat_the_plan_of_one(void **state) {
         model_release(&m);
         cluster_release(&c);
     }
-    print_message("# %u messages, %u slices; of 400 plans %u sum each micro-batch, %u with sharded parameters, %u by "
-                  "priority\n",
-                  messages, slices, each, sharded, priorities);
-    assert_true(messages > 5000 && each > 100 && sharded > 20 && slices > 500 && priorities > 50);
+    print_message("# %u messages, %u slices; of 400 plans %u sum each micro-batch, %u with sharded parameters, %u "
+                  "with replicas, %u by priority\n",
+                  messages, slices, each, sharded, replicas, priorities);
+    assert_true(messages > 5000 && each > 100 && sharded > 20 && replicas > 3 && slices > 500 && priorities > 50);
 }
 
 /* Sealing moves and drops groups, but the same bytes go the same way. To several groups with sharded parameters at one

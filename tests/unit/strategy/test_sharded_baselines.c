@@ -110,6 +110,38 @@ static void fsdp_per_block_keeps_the_root(void **state) {
     check_baseline("fsdp-per-block", decoder, on_nccl, "0112300 Pppp 2/1 11");
 }
 
+/* As fsdp-per-block, with an all-reduce among replicas for each of the 4 groups; shards among as many devices as divide
+ * those of every node. */
+static void hsdp_shards_within_nodes(void **state) {
+    (void)state;
+    static const struct {
+        const char *nodes;
+        uint32_t ranks;
+        const char *want;
+    } cases[] = {
+        {"{'name':'n','count':4,'devices':8,'nic_gbit_per_s':100,'device_link_gbyte_per_s':100}", 8,
+         "0112300 Pppp 2/1 15"},
+        {"{'name':'a','devices':4,'nic_gbit_per_s':100,'device_link_gbyte_per_s':100},"
+         "{'name':'b','devices':6,'nic_gbit_per_s':100,'device_link_gbyte_per_s':100}",
+         2, "0112300 Pppp 2/1 15"},
+        {"{'name':'n','count':4,'nic_gbit_per_s':100}", 0, "0112300 Pppp 2/1 11"},
+        {"{'name':'n','devices':8,'nic_gbit_per_s':100,'device_link_gbyte_per_s':100}", 0, "0112300 Pppp 2/1 11"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        char cluster[400];
+        struct error err = {0};
+        struct world w;
+        struct strategy s;
+        snprintf(cluster, sizeof cluster, "{'schema':'syncopate.cluster/1','name':'c','nodes':[%s]}", cases[i].nodes);
+        world_open(&w, decoder, cluster);
+        assert_ok(baselines_build(baselines_find("hsdp"), &w.model, &w.cluster, &s, &err));
+        assert_int_equal(s.shard_ranks, cases[i].ranks);
+        check_strategy(&w, &s, cases[i].want);
+        strategy_release(&s);
+        world_close(&w);
+    }
+}
+
 static void on_gloo_nothing_is_gathered_ahead(void **state) {
     (void)state;
     check_baseline("fsdp-per-block", decoder, on_gloo, "0112300 Pppp 0/0 11");
@@ -332,6 +364,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_block_is_the_path_up_to_its_first_number),
         cmocka_unit_test(fsdp_per_block_keeps_the_root),
+        cmocka_unit_test(hsdp_shards_within_nodes),
         cmocka_unit_test(on_gloo_nothing_is_gathered_ahead),
         cmocka_unit_test(fsdp_whole_is_one_group_a_dtype),
         cmocka_unit_test(torchtitan_wraps_the_embedding_alone_and_keeps_the_head),

@@ -375,7 +375,7 @@ static void a_walk_with_encodings_meets_each_and_keeps_encoders_off_servers(void
     struct rng rng;
     struct strategy at, next;
     char *model = chain_model(20, 100000, 5);
-    uint32_t met[ENCODING_COUNT] = {0}, mixed = 0;
+    uint32_t met[ENCODING_COUNT] = {0}, mixed = 0, ranks = 0;
     o.encodings = (1u << ENCODING_COUNT) - 1;
     o.algorithms &= ~(1u << ALGORITHM_auto);
     fixture_open(&f, model, uneven_nodes, &o);
@@ -387,15 +387,18 @@ static void a_walk_with_encodings_meets_each_and_keeps_encoders_off_servers(void
         for (uint32_t v = 0; v < at.n_variables; v++)
             for (uint32_t k = 0; k < sync_parts(&at.variables[v]); k++) {
                 const struct variable_sync *part = sync_part(&at.variables[v], k);
-                const bool encoder = part->encoding == ENCODING_int8 || part->encoding == ENCODING_topk;
+                const bool encoder = part->encoding >= ENCODING_int8;
                 met[part->encoding]++;
                 here |= 1u << part->encoding;
                 assert_true(!encoder || part->kind == SYNC_ALL_REDUCE);
-                assert_close(part->figure,
-                             part->encoding == ENCODING_int8   ? 256
-                             : part->encoding == ENCODING_topk ? 0.01
-                                                               : 0,
-                             0);
+                if (part->encoding == ENCODING_powersgd)
+                    ranks |= 1u << (uint32_t)part->figure;
+                else
+                    assert_close(part->figure,
+                                 part->encoding == ENCODING_int8   ? 256
+                                 : part->encoding == ENCODING_topk ? 0.01
+                                                                   : 0,
+                                 0);
                 if (part->kind == SYNC_ALL_REDUCE)
                     assert_int_equal(at.groups[part->group].algorithm == ALGORITHM_auto, encoder);
             }
@@ -407,6 +410,8 @@ static void a_walk_with_encodings_meets_each_and_keeps_encoders_off_servers(void
     strategy_release(&at);
     for (int e = 0; e < ENCODING_COUNT; e++)
         assert_true(met[e] > 0);
+    assert_int_equal(ranks & ~(1u << 1 | 1u << 2 | 1u << 4), 0); /* the usual ones, and more than one of them */
+    assert_true(__builtin_popcount(ranks) > 1);
     assert_true(mixed > 100);
     fixture_close(&f);
     free(model);

@@ -106,8 +106,32 @@ static const struct {
      "/schedule/forward_prefetch: is -1"},
     {SHARDED_AS("'policy':'fifo','backward_prefetch':true", "'sharded':'parameters'"),
      "/schedule/backward_prefetch: must be a whole number, not a boolean"},
-    {SHARDED_AS("'policy':'fifo'", "'sharded':'parameters','reshard_after_forward':2"),
-     "/groups/0/reshard_after_forward: must be true or false"},
+    {SHARDED_AS("'policy':'fifo'", "'sharded':'parameters','reshard_after_forward':'no'"),
+     "/groups/0/reshard_after_forward: must be true, false or a number of devices"},
+    {SHARDED_AS("'policy':'fifo'", "'sharded':'parameters','reshard_after_forward':0"),
+     "/groups/0/reshard_after_forward: is 0"},
+    {SHARDED_AS("'policy':'fifo'", "'sharded':'parameters','reshard_after_forward':3"),
+     "group 0 has \"reshard_after_forward\" 3, and 4 devices share the shards: it must divide them"},
+    {SHARDED_AS("'policy':'fifo','shard_ranks':2", "'sharded':'parameters','reshard_after_forward':4"),
+     "group 0 has \"reshard_after_forward\" 4, and 2 devices share the shards: it must divide them"},
+    {SHARDED_AS("'policy':'fifo'", "'sharded':'gradients','reshard_after_forward':2"),
+     "/groups/0/reshard_after_forward: it says when gathered parameters are freed; \"sharded\" is gradients"},
+    {SHARDED_AS("'policy':'fifo','shard_ranks':3", "'sharded':'parameters'"),
+     "\"shard_ranks\" is 3, and cluster \"c\" has 4 devices: it must divide them and be at least 2"},
+    {SHARDED_AS("'policy':'fifo','shard_ranks':8", "'sharded':'parameters'"),
+     "\"shard_ranks\" is 8, and cluster \"c\" has 4 devices"},
+    {SHARDED_AS("'policy':'fifo','shard_ranks':2,'accumulation':{'micro_batches':2,'synchronize':'each'}",
+                "'sharded':'parameters'"),
+     "\"synchronize\" is each, and with \"shard_ranks\" 2 replicas add their sums up once an iteration: it must be "
+     "each_all_reduce_last, or last"},
+    {SHARDED_AS("'policy':'fifo','accumulation':{'micro_batches':2,'synchronize':'each_all_reduce_last'}",
+                "'sharded':'parameters'"),
+     "tells replicas of shards when to all-reduce, and there are none"},
+    {SHARDED_AS("'policy':'fifo','shard_ranks':1", "'sharded':'parameters'"), "/schedule/shard_ranks: is 1"},
+    {SHARDED_AS("'policy':'fifo','shard_ranks':2", "'sharded':'optimizer'"),
+     "\"shard_ranks\" is of \"sharded\" parameters, but group 0 has optimizer: leave one of them away"},
+    {SHARDED_AS("'policy':'fifo','shard_ranks':2", "'algorithm':'ring'"),
+     "\"shard_ranks\" is 2, and no group has \"sharded\" parameters"},
     {SHARDED_AS("'policy':'fifo'", "'sharded':'gradients','reshard_after_forward':false"),
      "/groups/0/reshard_after_forward: it says when gathered parameters are freed; \"sharded\" is gradients"},
     {GROUPED("{'id':4},{'id':4}"), "/groups/1: group ids must rise: 4 comes after 4"},
@@ -378,6 +402,12 @@ static void sharded_parameters_are_read_in_their_one_form(void **state) {
     assert_same_id(w, plain, SHARDED_AS("'policy':'fifo'", "'sharded':'parameters','reshard_after_forward':false"),
                    false);
     assert_same_id(w, plain, SHARDED_AS("'policy':'fifo'", "'sharded':'gradients'"), false);
+    assert_same_id(w, plain, SHARDED_AS("'policy':'fifo','shard_ranks':4", "'sharded':'parameters'"), true);
+    assert_same_id(w, plain, SHARDED_AS("'policy':'fifo','shard_ranks':2", "'sharded':'parameters'"), false);
+    assert_same_id(w, plain, SHARDED_AS("'policy':'fifo'", "'sharded':'parameters','reshard_after_forward':4"), true);
+    assert_same_id(w, plain, SHARDED_AS("'policy':'fifo'", "'sharded':'parameters','reshard_after_forward':2"), false);
+    assert_same_id(w, SHARDED_AS("'policy':'fifo'", "'sharded':'parameters','reshard_after_forward':1"),
+                   SHARDED_AS("'policy':'fifo'", "'sharded':'parameters','reshard_after_forward':false"), true);
     assert_same_id(w, SHARDED_AS("'policy':'fifo','forward_prefetch':0", "'sharded':'gradients'"),
                    SHARDED_AS("'policy':'fifo'", "'sharded':'gradients'"), true);
 }
@@ -388,6 +418,9 @@ static void micro_batches_are_read_in_their_one_form(void **state) {
     struct error err = {0};
     struct strategy s;
 #define ACCUMULATED(how) SHARDED_AS("'policy':'fifo','accumulation':{'micro_batches':" how "}", "'sharded':'gradients'")
+#define OF_REPLICAS(ranks, how)                                                                                        \
+    SHARDED_AS("'policy':'fifo','shard_ranks':" ranks ",'accumulation':{'micro_batches':2,'synchronize':'" how "'}",   \
+               "'sharded':'parameters'")
     const char *one = SHARDED_AS("'policy':'fifo'", "'sharded':'gradients'");
     assert_ok(quoted_strategy(ACCUMULATED("3,'synchronize':'each'"), &w->model, &w->cluster, &s, &err));
     assert_true(s.micro_batches == 3 && s.synchronize == SYNCHRONIZE_each);
@@ -401,6 +434,8 @@ static void micro_batches_are_read_in_their_one_form(void **state) {
     assert_same_id(w, ACCUMULATED("2"), ACCUMULATED("2,'synchronize':'last'"), true);
     assert_same_id(w, ACCUMULATED("2"), ACCUMULATED("2,'synchronize':'each'"), false);
     assert_same_id(w, ACCUMULATED("2"), ACCUMULATED("3"), false);
+    assert_same_id(w, OF_REPLICAS("2", "last"), OF_REPLICAS("2", "each_all_reduce_last"), false);
+    assert_same_id(w, OF_REPLICAS("4", "each"), OF_REPLICAS("4", "each_all_reduce_last"), true); /* 4 are all */
 }
 
 /* The halves of a: the first in group 0, the second as f16 on n3. */

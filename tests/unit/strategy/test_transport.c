@@ -39,13 +39,13 @@ static void devices_say_the_transport_that_nobody_names(void **state) {
     (void)state;
     struct handmade f;
     nodes_of(&f, 3, 1, "cpu", TRANSPORT_by_device);
-    assert_int_equal(transport_of(&f.cluster), TRANSPORT_mpi);
+    assert_int_equal(cluster_transport(&f.cluster), TRANSPORT_mpi);
     f.nodes[1].device = "v100";
-    assert_int_equal(transport_of(&f.cluster), TRANSPORT_nccl);
+    assert_int_equal(cluster_transport(&f.cluster), TRANSPORT_nccl);
     f.nodes[1].devices = 0; /* a server's processors do not count */
-    assert_int_equal(transport_of(&f.cluster), TRANSPORT_mpi);
+    assert_int_equal(cluster_transport(&f.cluster), TRANSPORT_mpi);
     f.cluster.transport = TRANSPORT_gloo;
-    assert_int_equal(transport_of(&f.cluster), TRANSPORT_gloo);
+    assert_int_equal(cluster_transport(&f.cluster), TRANSPORT_gloo);
 }
 
 static void what_was_measured_comes_before_what_is_typical(void **state) {

@@ -49,16 +49,14 @@ static void every_device_has_its_own_part_in_a_sum(void **state) {
 struct device {
     uint64_t data[64];
     struct kernel_message messages[2];
-    uint64_t samples[2 * KERNEL_SAMPLES];
+    struct kernel_sample samples[2 * KERNEL_SAMPLES];
     struct kernel_table table;
 };
 
 static void device_init(struct device *d, uint32_t number, uint32_t type) {
-    *d = (struct device){.messages = {{type, KERNEL_SAMPLES}, {type, 3}}};
-    for (uint32_t k = 0; k < KERNEL_SAMPLES; k++)
-        d->samples[k] = k * kernel_width(type);
-    for (uint32_t k = 0; k < 3; k++)
-        d->samples[KERNEL_SAMPLES + k] = (KERNEL_SAMPLES + k) * kernel_width(type);
+    *d = (struct device){.messages = {{type, KERNEL_SAMPLES, 0}, {type, 3, 0}}};
+    for (uint32_t k = 0; k < KERNEL_SAMPLES + 3; k++)
+        d->samples[k] = (struct kernel_sample){k * kernel_width(type), k * kernel_width(type), {0, 1, 2}};
     d->table = (struct kernel_table){(char *)d->data, d->messages, d->samples, number, 2};
 }
 

@@ -438,6 +438,13 @@ static void pulls_by_priority_go_one_by_one_first_needed_first(void **state) {
     trial_result_release(&result);
 }
 
+static uint32_t points_of(const struct cluster *cluster, enum operation operation) {
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < cluster->n_measurements; i++)
+        n += cluster->measurements[i].operation == operation;
+    return n;
+}
+
 static void a_measured_cluster_keeps_what_its_owner_wrote(void **state) {
     NEED_WORKER(state);
     const char *text = CLUSTER("2", "1");
@@ -452,6 +459,7 @@ static void a_measured_cluster_keeps_what_its_owner_wrote(void **state) {
     assert_ok(cluster_read(measured, "measured", &cluster, &err));
     assert_int_equal(cluster.n_nodes, 2);
     assert_true(cluster.n_measurements >= 15);
+    assert_true(points_of(&cluster, OPERATION_reduce_scatter) > 0 && points_of(&cluster, OPERATION_all_gather) > 0);
     assert_true(cluster.runtime.copy_gbyte_per_s > 0 && cluster.runtime.sum_gbyte_per_s > 0);
     assert_true(cluster.runtime.push_us > 0 && cluster.runtime.encode_gbyte_per_s > 0);
     assert_int_equal(findings.agreement.points, cluster.n_measurements);

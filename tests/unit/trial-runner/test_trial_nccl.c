@@ -169,6 +169,35 @@ static void gathered_rows_sum(void **state) {
     check_complete(CLUSTER("2", "2"), strategy);
 }
 
+/* Groups as in STRATEGY, all sharded. */
+#define SHARDED(schedule, kind, partition)                                                                             \
+    "{\"schema\":\"syncopate.strategy/1\",\"name\":\"s\",\"schedule\":{" schedule "},\"groups\":["                     \
+    "{\"id\":0,\"sharded\":\"" kind "\"" partition "},{\"id\":1,\"sharded\":\"" kind                                   \
+    "\"},{\"id\":2,\"sharded\":\"" kind "\"},{\"id\":3,\"sharded\":\"" kind "\"},{\"id\":4,\"sharded\":\"" kind        \
+    "\"},{\"id\":5,\"sharded\":\"" kind "\"}],\"variables\":["                                                         \
+    "{\"name\":\"a\",\"sync\":" IN("0") "}" MEMBER("b", "0") MEMBER("c", "1") MEMBER("d", "2") MEMBER("e", "3")        \
+        MEMBER("f", "4") MEMBER("g", "5") MEMBER("h", "0") "]}"
+
+/* Most elements of the six messages are not divided by the devices. */
+static void halves_sum_and_reach_all(void **state) {
+    NEED_DOUBLE(state);
+    check_sums(CLUSTER("4", "1"), SHARDED(FIFO, "optimizer", ""), 4, 4 * 16 + 9 + 5);
+    check_complete(CLUSTER("2", "2"), SHARDED(PRIORITY, "gradients", ",\"partition_bytes\":4096"));
+}
+
+/* Every device gathers for both passes, and each sum is on one of them. After the last update the groups of layer 1 and
+ * the one after are gathered once more: all but f and g. */
+static void sharded_parameters_are_gathered_and_summed(void **state) {
+    NEED_DOUBLE(state);
+    struct trial_result result;
+    run(CLUSTER("4", "1"), SHARDED(FIFO, "parameters", ""), NULL, &result);
+    assert_complete(&result);
+    const unsigned samples = 4 * 16 + 9 + 5;
+    assert_int_equal(result.checked, (ITERATIONS + WARMUP) * samples * (4 + 4 + 1) + 4 * (samples - 16 - 5));
+    assert_true(result.buffers_bytes > 255 * 65 * 4 && result.grown_bytes >= result.buffers_bytes);
+    trial_result_release(&result);
+}
+
 static void servers_sum_on_their_gpus(void **state) {
     NEED_DOUBLE(state);
     check_complete(CLUSTER("3", "1"), STRATEGY(PRIORITY, "ring", "", SERVED("\"n1\"", "false"),
@@ -259,6 +288,21 @@ static void a_wrong_sum_fails_the_trial(void **state) {
                   "wrong sum: message");
 }
 
+/* What a rank brings to the collective gets lost in the double. */
+static void check_loss(const char *collective, const char *strategy, const char *reason) {
+    setenv("SYNCOPATE_DOUBLE_WRONG", collective, 1);
+    check_failure(CLUSTER("2", "1"), strategy, NULL, reason);
+    unsetenv("SYNCOPATE_DOUBLE_WRONG");
+}
+
+static void a_lost_part_fails_the_trial(void **state) {
+    NEED_DOUBLE(state);
+    check_loss("reduce-scatter", SHARDED(FIFO, "parameters", ""), "wrong sum: message");
+    check_loss("all-gather", SHARDED(FIFO, "parameters", ""), "not gathered: message");
+    check_loss("all-gather", SHARDED(FIFO, "optimizer", ""), "wrong sum: message");
+    check_failure(CLUSTER("2", "1"), SHARDED(FIFO, "parameters", ""), "sum", "message");
+}
+
 static void a_killed_rank_fails_the_trial_with_a_reason(void **state) {
     NEED_DOUBLE(state);
     check_failure(CLUSTER("3", "1"), FUSED(FIFO, "ring"), "kill", "signal 9");
@@ -283,6 +327,15 @@ static void an_algorithm_that_nccl_lacks_is_infeasible(void **state) {
     run(CLUSTER("2", "1"), FUSED(FIFO, "halving_doubling"), NULL, &result);
     assert_int_equal(result.ending, TRIAL_INFEASIBLE);
     assert_contains(result.reason, "halving_doubling is not in NCCL");
+    trial_result_release(&result);
+}
+
+static void shards_within_groups_of_devices_are_infeasible(void **state) {
+    NEED_DOUBLE(state);
+    struct trial_result result;
+    run(CLUSTER("4", "1"), SHARDED(FIFO ",\"shard_ranks\":2", "parameters", ""), NULL, &result);
+    assert_int_equal(result.ending, TRIAL_INFEASIBLE);
+    assert_contains(result.reason, "moves within groups of 2 devices; the MPI worker does that");
     trial_result_release(&result);
 }
 
@@ -362,16 +415,20 @@ int main(void) {
         cmocka_unit_test(partitions_and_credits_keep_one_order_on_all_ranks),
         cmocka_unit_test(trees_and_two_levels_sum),
         cmocka_unit_test(gathered_rows_sum),
+        cmocka_unit_test(halves_sum_and_reach_all),
+        cmocka_unit_test(sharded_parameters_are_gathered_and_summed),
         cmocka_unit_test(servers_sum_on_their_gpus),
         cmocka_unit_test(shared_pushes_sum),
         cmocka_unit_test(local_reduction_under_stop_and_wait_priority_does_not_deadlock),
         cmocka_unit_test(slices_sum_in_an_order_of_their_own),
         cmocka_unit_test(random_plans_sum),
         cmocka_unit_test(a_wrong_sum_fails_the_trial),
+        cmocka_unit_test(a_lost_part_fails_the_trial),
         cmocka_unit_test(a_killed_rank_fails_the_trial_with_a_reason),
         cmocka_unit_test(a_hung_rank_fails_the_trial_when_its_time_is_up),
         cmocka_unit_test(an_asynchronous_error_of_nccl_is_reported_and_ends_every_rank),
         cmocka_unit_test(an_algorithm_that_nccl_lacks_is_infeasible),
+        cmocka_unit_test(shards_within_groups_of_devices_are_infeasible),
         cmocka_unit_test(workers_need_a_gpu_each_unless_they_are_to_share),
         cmocka_unit_test(no_gpu_is_one_clear_line),
         cmocka_unit_test(a_measured_cluster_has_nccl_s_algorithms),

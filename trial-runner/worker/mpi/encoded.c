@@ -2,13 +2,16 @@
  * so that the two ways of a message, and those of the next iteration, need no tags of their own. */
 #include "trial-runner/worker/mpi/encoded.h"
 
-#include <limits.h>
 #include <string.h>
 
 #include "trial-runner/worker/mpi/blocks.h"
+#include "trial-runner/worker/mpi/chunks.h"
 #include "trial-runner/worker/mpi/largest.h"
+#include "trial-runner/worker/mpi/low_rank.h"
+#include "trial-runner/worker/mpi/power.h"
 
-/* int8: elements of the message from `begin` on. And where what they are encoded to lies. */
+/* int8: elements of the message from `begin` on; powersgd: n of what is added. And where what they are encoded to lies.
+ */
 struct part {
     uint64_t begin, n;
     uint64_t at, bytes;
@@ -22,9 +25,28 @@ static bool is_topk(const struct message *message) {
     return message->encoder == ENCODING_topk;
 }
 
-static struct part part_of(const struct message *message, uint64_t k, uint64_t n) {
+static bool is_power(const struct message *message) {
+    return message->encoder == ENCODING_powersgd;
+}
+
+uint64_t encoded_kept_bytes(const struct message *message) {
+    const uint64_t bytes = elements_of(message) * sizeof(float);
+    return is_topk(message) || is_power(message) ? bytes + message->second_bytes : 0;
+}
+
+static struct part part_of_sum(const struct encoded *e, const struct message *message, uint64_t k, uint64_t n) {
+    const uint64_t start = e->second ? message->bytes - message->second_bytes : 0;
+    const uint64_t all = (e->second ? message->second_bytes : message->bytes - message->second_bytes) / sizeof(float);
+    const uint64_t first = k * all / n, last = (k + 1) * all / n;
+    return (struct part){
+        .n = last - first, .at = start + first * sizeof(float), .bytes = (last - first) * sizeof(float)};
+}
+
+static struct part part_of(const struct encoded *e, const struct message *message, uint64_t k, uint64_t n) {
     if (is_topk(message))
         return (struct part){.at = k * message->bytes, .bytes = message->bytes};
+    if (is_power(message))
+        return part_of_sum(e, message, k, n);
     const uint64_t elements = elements_of(message);
     const uint64_t block = (uint64_t)message->figure, blocks = (elements + block - 1) / block;
     const uint64_t first = k * blocks / n, last = (k + 1) * blocks / n;
@@ -45,28 +67,26 @@ static void take_largest(char *to, const float *gradients, float *residual, cons
     largest_take((struct largest *)(void *)to, residual, elements, kept(message));
 }
 
+/* There: make room for what comes in, unless one way is all. */
+static void begin_way(struct encoded *e, const struct world *world, const struct message *message, struct pool *pool) {
+    const uint32_t n = world->cluster->n_devices;
+    e->incoming = is_topk(message) ? NULL : pool_take(pool, n * part_of(e, message, world->device, n).bytes);
+    e->step = 1;
+}
+
 void encoded_begin(struct encoded *e, const float *gradients, float *residual, const struct world *world,
                    const struct plan *plan, uint32_t m, uint64_t eager_bytes, struct pool *pool) {
     const struct message *message = &plan->messages[m];
     const uint32_t n = world->cluster->n_devices;
-    const struct part own = part_of(message, world->device, n);
     *e = (struct encoded){.data = pool_take(pool, is_topk(message) ? n * message->bytes : message->bytes),
-                          .incoming = is_topk(message) ? NULL : pool_take(pool, n * own.bytes),
-                          .chunk = eager_bytes > 0 && eager_bytes < INT_MAX ? eager_bytes : INT_MAX,
-                          .step = 1};
+                          .chunk = chunks_bytes(eager_bytes)};
+    begin_way(e, world, message, pool);
     if (is_topk(message))
-        take_largest(e->data + own.at, gradients, residual, message);
+        take_largest(e->data + part_of(e, message, world->device, n).at, gradients, residual, message);
+    else if (is_power(message))
+        power_begin((float *)(void *)e->data, gradients, residual, plan, m);
     else
         blocks_encode(e->data, gradients, elements_of(message), (size_t)message->figure);
-}
-
-static MPI_Request *expect(struct encoded *e, uint32_t m, struct requests *requests) {
-    e->pending++;
-    return requests_add(requests, (struct completion){.kind = DONE_ENCODED, .message = m});
-}
-
-static int chunk_at(const struct encoded *e, const struct part *part, uint64_t at) {
-    return (int)(part->bytes - at < e->chunk ? part->bytes - at : e->chunk);
 }
 
 /* There: to each device its part, and the own part of each. Back: the own part to each, and theirs. A part without
@@ -75,15 +95,16 @@ static void post_step(struct encoded *e, const struct world *world, const struct
                       struct requests *requests) {
     const uint32_t n = world->cluster->n_devices, r = world->device;
     const uint32_t to = (r + e->step) % n, from = (r + n - e->step) % n;
-    const struct part own = part_of(message, r, n), out = e->incoming ? part_of(message, to, n) : own;
-    const struct part in = e->incoming ? own : part_of(message, from, n);
+    const struct part own = part_of(e, message, r, n), out = e->incoming ? part_of(e, message, to, n) : own;
+    const struct part in = e->incoming ? own : part_of(e, message, from, n);
     char *place = e->incoming ? e->incoming + from * own.bytes : e->data + in.at;
-    for (uint64_t at = 0; at < in.bytes; at += e->chunk)
-        MPI_Irecv(place + at, chunk_at(e, &in, at), MPI_BYTE, (int)from, (int)m, world->workers,
-                  expect(e, m, requests));
-    for (uint64_t at = 0; at < out.bytes; at += e->chunk)
-        MPI_Isend(e->data + out.at + at, chunk_at(e, &out, at), MPI_BYTE, (int)to, (int)m, world->workers,
-                  expect(e, m, requests));
+    const struct completion done = {.kind = DONE_ENCODED, .message = m};
+    const struct chunks_peer sender = {(int)from, (int)m, world->workers, done};
+    const struct chunks_peer receiver = {(int)to, (int)m, world->workers, done};
+    if (in.bytes > 0)
+        e->pending += chunks_receive(place, in.bytes, e->chunk, &sender, requests);
+    if (out.bytes > 0)
+        e->pending += chunks_send(e->data + out.at, out.bytes, e->chunk, &receiver, requests);
     e->step++;
 }
 
@@ -93,6 +114,14 @@ static void add_parts(struct encoded *e, float *sum, const struct part *own, con
     for (uint32_t device = 0; device < world->cluster->n_devices; device++)
         blocks_add(sum, device == world->device ? e->data + own->at : e->incoming + device * own->bytes, own->n, block);
     blocks_encode(e->data + own->at, sum, own->n, block);
+}
+
+/* The same where parts are the numbers themselves. */
+static void add_numbers(struct encoded *e, const struct part *own, const struct world *world) {
+    float *sum = (float *)(void *)(e->data + own->at);
+    for (uint32_t device = 0; device < world->cluster->n_devices; device++)
+        if (device != world->device)
+            low_rank_add(sum, (const float *)(const void *)(e->incoming + device * own->bytes), own->n, 1);
 }
 
 static void add_largest(float *sum, const char *all, const struct message *message, uint32_t n_devices) {
@@ -109,27 +138,46 @@ static bool way_is_over(struct encoded *e, const struct world *world, const stru
     return e->pending == 0;
 }
 
-bool encoded_goes_on(struct encoded *e, float *gradients, const struct world *world, const struct plan *plan,
-                     uint32_t m, struct pool *pool, struct requests *requests) {
-    const struct message *message = &plan->messages[m];
-    const struct part own = part_of(message, world->device, world->cluster->n_devices);
-    const size_t block = (size_t)message->figure;
-    e->pending -= e->pending > 0;
-    if (!way_is_over(e, world, message, m, requests))
-        return false;
-    if (e->incoming) {
-        add_parts(e, gradients + own.begin, &own, world, block);
-        pool_give(pool, e->incoming);
-        e->incoming = NULL;
-        e->step = 1;
-        if (!way_is_over(e, world, message, m, requests))
-            return false;
-    }
-    if (is_topk(message))
-        add_largest(gradients, e->data, message, world->cluster->n_devices);
+/* What came is added. */
+static void turn_back(struct encoded *e, float *gradients, const struct world *world, const struct message *message,
+                      struct pool *pool) {
+    const struct part own = part_of(e, message, world->device, world->cluster->n_devices);
+    if (is_power(message))
+        add_numbers(e, &own, world);
     else
-        blocks_decode(gradients, e->data, elements_of(message), block);
-    pool_give(pool, e->data);
-    e->data = NULL;
-    return true;
+        add_parts(e, gradients + own.begin, &own, world, (size_t)message->figure);
+    pool_give(pool, e->incoming);
+    e->incoming = NULL;
+    e->step = 1;
+}
+
+static void decode(struct encoded *e, float *gradients, float *residual, const struct plan *plan, uint32_t m) {
+    const struct message *message = &plan->messages[m];
+    if (is_topk(message))
+        add_largest(gradients, e->data, message, plan->cluster->n_devices);
+    else if (is_power(message))
+        power_end(gradients, (float *)(void *)e->data, residual, plan, m);
+    else
+        blocks_decode(gradients, e->data, elements_of(message), (size_t)message->figure);
+}
+
+bool encoded_goes_on(struct encoded *e, float *gradients, float *residual, const struct world *world,
+                     const struct plan *plan, uint32_t m, struct pool *pool, struct requests *requests) {
+    const struct message *message = &plan->messages[m];
+    e->pending -= e->pending > 0;
+    while (way_is_over(e, world, message, m, requests)) {
+        if (e->incoming) {
+            turn_back(e, gradients, world, message, pool);
+        } else if (is_power(message) && !e->second) {
+            power_turn((float *)(void *)e->data, residual, plan, m);
+            e->second = true;
+            begin_way(e, world, message, pool);
+        } else {
+            decode(e, gradients, residual, plan, m);
+            pool_give(pool, e->data);
+            e->data = NULL;
+            return true;
+        }
+    }
+    return false;
 }

@@ -1,11 +1,13 @@
 /* A message with an encoder, among all devices (strategy/encoder.h). int8: encode, all-to-all, add, encode the sum,
- * all-gather, decode. topk: take the largest elements, all-gather, add. Each way is n - 1 steps of single sends and
- * receives on n devices: in step s device r sends to r + s and receives from r - s (modulo n), so that no device has
- * two senders at once. A part goes in chunks that need no answer first: on a slow port answers wait behind what others
- * send, and a message took 30% longer in the lab. Collectives would have to start in one order everywhere, which the
- * second way, ready at each device when it has its own part, does not.
+ * all-gather, decode. topk: take the largest elements, all-gather, add. powersgd: make P, all-to-all, add, all-gather,
+ * make Q, and these two ways once more (mpi/power.h). Each way is n - 1 steps of single sends and receives on n
+ * devices: in step s device r sends to r + s and receives from r - s (modulo n), so that no device has two senders at
+ * once. A part goes in chunks that need no answer first: on a slow port answers wait behind what others send, and a
+ * message took 30% longer in the lab. Collectives would have to start in one order everywhere, which the second way,
+ * ready at each device when it has its own part, does not.
  *
- * Part k of B blocks on n devices is k * B / n up to (k + 1) * B / n. With topk part k is what device k sends. */
+ * Part k of B blocks on n devices is k * B / n up to (k + 1) * B / n. With topk part k is what device k sends. With
+ * powersgd a block is an element of what an all-reduce adds. */
 #ifndef TRIAL_RUNNER_WORKER_MPI_ENCODED_H
 #define TRIAL_RUNNER_WORKER_MPI_ENCODED_H
 
@@ -19,21 +21,25 @@
 
 struct encoded {
     char *data;     /* all parts */
+    bool second;    /* powersgd: it is in its second all-reduce */
     char *incoming; /* the own part of every device, one after another; NULL on the way back */
     uint64_t chunk; /* how many bytes go at once, at most */
     uint32_t step;  /* of the present way, from 1 */
     uint32_t pending;
 };
 
-/* Encode the gradients of message m, f32 in one run. Nothing is sent yet. `residual`, of topk alone, has as many
- * elements: what was not sent so far, which is added before, and what is not sent now. eager_bytes: 0 where it is not
- * known. */
+/* What an encoder keeps on a device from iteration to iteration. */
+uint64_t encoded_kept_bytes(const struct message *message);
+
+/* Encode the gradients of message m, f32 in one run. Nothing is sent yet. `residual`, of topk and powersgd alone, has
+ * encoded_kept_bytes: what was not sent so far, which is added before, and what is not sent now; zeros at first.
+ * eager_bytes: 0 where it is not known. */
 void encoded_begin(struct encoded *encoded, const float *gradients, float *residual, const struct world *world,
                    const struct plan *plan, uint32_t m, uint64_t eager_bytes, struct pool *pool);
 
 /* Go on, at first and whenever one of the requests, DONE_ENCODED each, has completed. True when `gradients` hold the
  * sum. */
-bool encoded_goes_on(struct encoded *encoded, float *gradients, const struct world *world, const struct plan *plan,
-                     uint32_t m, struct pool *pool, struct requests *requests);
+bool encoded_goes_on(struct encoded *encoded, float *gradients, float *residual, const struct world *world,
+                     const struct plan *plan, uint32_t m, struct pool *pool, struct requests *requests);
 
 #endif

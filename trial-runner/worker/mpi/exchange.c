@@ -48,11 +48,16 @@ static struct gradients *place_of(struct exchange *x, const struct message *mess
 static enum status check(struct exchange *x, uint32_t m, const char *buffer, struct error *err) {
     const struct message *message = &x->plan->messages[m];
     const uint32_t iteration = x->transfers[m].iteration;
-    if (!message_is_of_shards(message))
+    if (!message_is_of_shards(message) && !message_is_of_replicas(message))
         return gradients_check(&x->gradients, message_is_second_half(message) ? message->other : m, iteration, err);
-    if (message_gathers_parameters(message))
-        return sharded_check_gathered(&x->variables, m, iteration, err);
-    return sharded_check_sums(&x->gradients, m, buffer, x->world->device, iteration, err);
+    return sharded_check(place_of(x, message), m, buffer, x->world->device, iteration, err);
+}
+
+static void begin_replicas(struct exchange *x, uint32_t m, char *buffer, bool copied);
+
+/* What replicas add stays where it lies, as the parts of a reduce-scatter do. */
+static bool is_scattered(const struct message *message) {
+    return message->half == HALF_scatter || message_is_of_replicas(message);
 }
 
 static void finish(struct exchange *x, uint32_t m) {
@@ -61,11 +66,15 @@ static void finish(struct exchange *x, uint32_t m) {
     struct gradients *place = place_of(x, message);
     const bool copied = !gradients_in_place(place, m);
     struct error err;
-    if (copied && message->half != HALF_scatter)
+    if (copied && !is_scattered(message))
         gradients_scatter(place, m, transfer->buffer);
     if (x->verify && check(x, m, transfer->buffer, &err))
         report_abort(err.status, "%s, device %u", ERROR_TEXT(&err), x->world->device);
-    if (copied)
+    if (message->replicas > 0)
+        begin_replicas(x, message->replicas, transfer->buffer, copied);
+    if (copied && message_is_of_replicas(message))
+        free(transfer->buffer);
+    else if (copied)
         pool_give(&x->pool, transfer->buffer);
     transfer->buffer = NULL;
     descent_take(&x->descent, &x->gradients, message_is_second_half(message) ? message->other : m, transfer->iteration);
@@ -283,16 +292,16 @@ static void add_slices(struct exchange *x, uint32_t m, char *slices) {
 
 static void encoded_moved(struct exchange *x, uint32_t m) {
     struct transfer *transfer = &x->transfers[m];
-    if (encoded_goes_on(&transfer->encoded, (float *)(void *)transfer->buffer, x->world, x->plan, m, &x->pool,
-                        &x->requests))
+    if (encoded_goes_on(&transfer->encoded, (float *)(void *)transfer->buffer, x->residuals[m], x->world, x->plan, m,
+                        &x->pool, &x->requests))
         sum_arrived(x, m);
 }
 
 static void start_encoded(struct exchange *x, uint32_t m) {
     struct transfer *transfer = &x->transfers[m];
-    const uint64_t bytes = gradients_gathered_bytes(&x->plan->messages[m]);
-    if (x->plan->messages[m].encoder == ENCODING_topk && !x->residuals[m])
-        x->residuals[m] = report_alloc(bytes, 1);
+    const uint64_t kept = encoded_kept_bytes(&x->plan->messages[m]);
+    if (kept && !x->residuals[m])
+        x->residuals[m] = memset(pool_take(&x->pool, kept), 0, kept);
     encoded_begin(&transfer->encoded, (const float *)(const void *)transfer->buffer, x->residuals[m], x->world, x->plan,
                   m, x->eager_bytes, &x->pool);
     encoded_moved(x, m);
@@ -302,7 +311,7 @@ static void half_done(struct exchange *x, uint32_t m);
 
 static void go_round(struct exchange *x, uint32_t m) {
     struct ring *ring = &x->transfers[m].ring;
-    if (ring->step + 1 < x->world->cluster->n_devices)
+    if (ring_goes_on(ring, &x->plan->messages[m]))
         ring_post(ring, x->world, x->plan, m, &x->pool, &x->requests);
     else
         half_done(x, m);
@@ -310,8 +319,21 @@ static void go_round(struct exchange *x, uint32_t m) {
 
 static void start_half(struct exchange *x, uint32_t m) {
     struct transfer *transfer = &x->transfers[m];
-    transfer->ring = (struct ring){.data = transfer->buffer};
+    ring_begin(&transfer->ring, x->world, &x->plan->messages[m], transfer->buffer, x->eager_bytes);
     go_round(x, m);
+}
+
+/* This device's part of a reduce-scatter is its gradient now; where it lies in a buffer, that may go. */
+static void begin_replicas(struct exchange *x, uint32_t m, char *buffer, bool copied) {
+    const struct message *message = &x->plan->messages[m];
+    struct transfer *transfer = &x->transfers[m];
+    const struct part part = part_of_device(message, x->world->device, x->world->cluster->n_devices);
+    const uint64_t size = dtype_bytes(message->dtype), bytes = (part.end - part.begin) * size;
+    transfer->buffer = buffer + part.begin * size;
+    if (copied)
+        transfer->buffer = memcpy(report_alloc(bytes, 1), transfer->buffer, bytes);
+    transfer->ready_us = transfer->start_us = clock_now_us();
+    start_half(x, m);
 }
 
 /* The second half goes on in the buffer of the first. It may be its turn already, by the word of device 0. */
@@ -333,7 +355,8 @@ static void first_half_done(struct exchange *x, uint32_t m) {
 }
 
 static void half_done(struct exchange *x, uint32_t m) {
-    schedule_return(&x->schedule, m);
+    if (!message_is_of_replicas(&x->plan->messages[m]))
+        schedule_return(&x->schedule, m);
     if (message_is_first_half(&x->plan->messages[m]))
         first_half_done(x, m);
     else
@@ -401,11 +424,20 @@ static void accumulate(struct exchange *x, uint32_t iteration, uint32_t step) {
             gradients_accumulate(&x->gradients, plan->by_ready[i], x->world->device, iteration, step / pass);
 }
 
+/* The update waits for what replicas add from now on. */
+static void expect_replicas(struct exchange *x, uint32_t m, uint32_t iteration) {
+    x->transfers[m] = (struct transfer){.iteration = iteration};
+    x->closed[x->plan->messages[m].gate]++;
+    x->n_live++;
+}
+
 static void message_ready(struct exchange *x, uint32_t m, uint32_t iteration, double now_us) {
     const struct message *message = &x->plan->messages[m];
     x->transfers[m] = (struct transfer){.iteration = iteration, .ready_us = now_us};
     if (message_is_first_half(message))
         x->transfers[message->other] = (struct transfer){.iteration = iteration};
+    if (message->replicas > 0)
+        expect_replicas(x, message->replicas, iteration);
     produce(x, m, iteration);
     descent_put(&x->descent, &x->gradients, m, iteration);
     x->closed[message->gate]++;
@@ -494,13 +526,13 @@ void exchange_release(struct exchange *x) {
     gradients_release(&x->gradients);
     if (x->plan->ends_in_update)
         gradients_release(&x->variables);
+    for (uint32_t m = 0; m < x->plan->n_messages; m++)
+        pool_give(&x->pool, x->residuals[m]);
+    free(x->residuals);
     pool_release(&x->pool);
     free(x->opened_us);
     free(x->closed);
     free(x->between);
-    for (uint32_t m = 0; m < x->plan->n_messages; m++)
-        free(x->residuals[m]);
-    free(x->residuals);
     free(x->transfers);
     *x = (struct exchange){0};
 }

@@ -5,9 +5,11 @@
  *   all-gather      gather -> MPI_Iallgather -> add the slices of all devices -> scatter
  *   int8            gather -> encode -> parts to all -> add, encode -> sums to all -> decode -> scatter
  *   topk            gather -> take the largest -> those to all -> add -> scatter
+ *   powersgd        gather -> P -> parts to all -> add -> sums to all -> Q, and these ways again -> restore -> scatter
  *   halves          gather -> a ring that adds; the other half: a ring that passes on -> scatter
  *   sharded parameters  an all-gather: this device's part -> a ring that passes on -> scatter. A reduce-scatter:
- *                   gather -> a ring that adds; each device keeps its part where it lies
+ *                   gather -> a ring that adds; each device keeps its part where it lies, and with replicas -> a
+ *                   ring of those that have it
  *   hierarchical    gather -> sum at the node's leader -> MPI_Iallreduce between leaders -> back -> scatter
  *   parameter server gather -> [sum at the leader] -> push -> pull -> [back] -> scatter
  *
@@ -65,7 +67,7 @@ struct exchange {
     struct coordinator coordinator;
     struct pool pool;
     struct transfer *transfers; /* [n_messages] */
-    float **residuals;          /* [n_messages] with topk: what this device has not sent so far; NULL: nothing */
+    float **residuals;          /* [n_messages] what an encoder keeps (encoded_kept_bytes); NULL: nothing */
     uint32_t *between;          /* ring of n_messages: hierarchical ones, in the order that leaders must start them */
     uint32_t n_between, first_between;
     uint32_t *closed;   /* [n_steps] messages that the step's gate still waits for */

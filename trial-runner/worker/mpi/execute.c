@@ -123,7 +123,7 @@ static void worker_run(struct executor *e) {
 
 static void collect(struct executor *e, struct execute_result *out) {
     const struct execute_options *options = e->options;
-    uint64_t checked = e->exchange.gradients.checked;
+    uint64_t checked = e->exchange.gradients.checked + e->exchange.variables.checked;
     *out = (struct execute_result){.time_us = report_alloc(options->iterations, sizeof(double))};
     for (uint32_t i = 0; i < options->iterations; i++)
         out->time_us[i] = e->start_us[options->warmup + i + 1] - e->start_us[options->warmup + i];

@@ -5,9 +5,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "strategy/encoder.h"
 #include "trial-runner/worker/elements.h"
 #include "trial-runner/worker/mpi/collective.h"
 #include "trial-runner/worker/mpi/convert.h"
+#include "trial-runner/worker/parts.h"
 #include "trial-runner/worker/report.h"
 
 _Static_assert((int)KERNEL_f16 == (int)DTYPE_f16 && (int)KERNEL_bf16 == (int)DTYPE_bf16 &&
@@ -42,9 +44,7 @@ static uint32_t first_sample(const struct gradients *gradients, uint32_t m) {
     const struct message *message = &gradients->plan->messages[m];
     const uint32_t n = layout_sample_count(message);
     uint32_t k = 0;
-    while (k < n && m == gradients->reserved_message &&
-           layout_sample_element(message_piece_bytes(message) / dtype_bytes(message->dtype), n, k) <
-               gradients->reserved)
+    while (k < n && m == gradients->reserved_message && layout_element(message, k) < gradients->reserved)
         k++;
     return k;
 }
@@ -53,10 +53,19 @@ static enum dtype sample_type(const struct gradients *gradients, uint32_t messag
     return gradients->layout.types[(size_t)message * LAYOUT_SAMPLES + k];
 }
 
+uint32_t gradients_sum(const struct gradients *gradients, struct kernel_devices devices, uint32_t iteration, uint32_t m,
+                       uint32_t k) {
+    const struct plan *plan = gradients->plan;
+    return kernel_sum_over(devices, plan->cluster->n_devices, iteration, m, k, plan->messages[m].dtype);
+}
+
 uint32_t gradients_value(const struct gradients *gradients, uint32_t device, uint32_t iteration, uint32_t m,
                          uint32_t k) {
-    const struct plan *plan = gradients->plan;
-    return kernel_value(device, plan->cluster->n_devices, iteration, m, k, plan->messages[m].dtype);
+    return gradients_sum(gradients, (struct kernel_devices){device, 1, 1}, iteration, m, k);
+}
+
+static struct kernel_devices all_devices(const struct gradients *gradients) {
+    return (struct kernel_devices){0, 1, gradients->plan->cluster->n_devices};
 }
 
 static void store(void *place, enum dtype dtype, uint32_t value) {
@@ -71,13 +80,6 @@ bool gradients_is(const void *place, enum dtype dtype, uint32_t value) {
     return memcmp(place, wanted, dtype_bytes(dtype)) == 0;
 }
 
-uint32_t gradients_sum(const struct gradients *gradients, uint32_t iteration, uint32_t m, uint32_t k) {
-    uint32_t sum = 0;
-    for (uint32_t device = 0; device < gradients->plan->cluster->n_devices; device++)
-        sum += gradients_value(gradients, device, iteration, m, k);
-    return sum;
-}
-
 bool gradients_sample_is(const struct gradients *gradients, uint32_t m, uint32_t k, uint32_t value) {
     return gradients_is(gradients->data + samples_of(gradients, m)[k], sample_type(gradients, m, k), value);
 }
@@ -86,7 +88,53 @@ void gradients_write_sample(struct gradients *gradients, uint32_t m, uint32_t k,
     store(gradients->data + samples_of(gradients, m)[k], sample_type(gradients, m, k), value);
 }
 
+/* Where the row of one sample of a message crosses the column of another, if they are of one matrix. */
+typedef char *crossings[LAYOUT_SAMPLES][LAYOUT_SAMPLES];
+
+/* Those of samples first .. end - 1, which are of one piece; `elements` are their numbers within its variable. */
+static void cross_piece(const struct gradients *gradients, const struct piece *piece, const uint64_t *elements,
+                        uint32_t first, uint32_t end, crossings places) {
+    const struct variable *v = &gradients->plan->model->variables[piece->variable];
+    const uint64_t columns = encoder_matrix(v).columns;
+    for (uint32_t j = first; j < end; j++)
+        for (uint32_t k = first; k < end; k++) {
+            const uint64_t at = columns ? elements[j] / columns * columns + elements[k] % columns : elements[j];
+            if (columns || j == k)
+                places[j][k] = gradients_piece(gradients, piece) + at * dtype_bytes(v->dtype);
+        }
+}
+
+/* A sample of a vector crosses itself alone. */
+static void find_crossings(const struct gradients *gradients, uint32_t m, crossings places) {
+    const struct message *message = &gradients->plan->messages[m];
+    const uint64_t width = dtype_bytes(message->dtype);
+    const uint32_t n = layout_sample_count(message);
+    uint64_t before = 0, elements[LAYOUT_SAMPLES] = {0};
+    memset(places, 0, sizeof(crossings));
+    for (uint32_t i = 0, first = 0, end = 0; i < message->n_pieces; i++, first = end) {
+        const struct piece *piece = &pieces_of(gradients, m)[i];
+        const uint64_t size = piece->bytes / width;
+        for (; end < n && layout_element(message, end) < before + size; end++)
+            elements[end] = layout_element(message, end) - before;
+        cross_piece(gradients, piece, elements, first, end, places);
+        before += size;
+    }
+}
+
+/* powersgd leaves numbers beside the samples, in their rows and columns. */
+static void clear_crossings(const struct gradients *gradients, uint32_t m) {
+    const size_t own = dtype_bytes(gradients->plan->messages[m].dtype);
+    crossings places;
+    find_crossings(gradients, m, places);
+    for (uint32_t j = 0; j < LAYOUT_SAMPLES; j++)
+        for (uint32_t k = 0; k < LAYOUT_SAMPLES; k++)
+            if (places[j][k])
+                memset(places[j][k], 0, own);
+}
+
 void gradients_produce(struct gradients *gradients, uint32_t m, uint32_t device, uint32_t iteration) {
+    if (gradients->plan->messages[m].encoder == ENCODING_powersgd)
+        clear_crossings(gradients, m);
     for (uint32_t k = 0; k < layout_sample_count(&gradients->plan->messages[m]); k++)
         gradients_write_sample(gradients, m, k, gradients_value(gradients, device, iteration, m, k));
 }
@@ -104,6 +152,8 @@ static void add_to_sample(struct gradients *gradients, uint32_t m, uint32_t k, u
 void gradients_accumulate(struct gradients *gradients, uint32_t m, uint32_t device, uint32_t iteration,
                           uint32_t micro_batch) {
     const uint32_t n = gradients->plan->micro_batches;
+    if (micro_batch == 0 && gradients->plan->messages[m].encoder == ENCODING_powersgd)
+        clear_crossings(gradients, m);
     for (uint32_t k = 0; k < layout_sample_count(&gradients->plan->messages[m]); k++) {
         const uint32_t turn = (micro_batch + k + iteration) % n;
         const uint32_t part = (gradients_value(gradients, device, iteration, m, k) + turn) / n;
@@ -176,11 +226,29 @@ static bool holds_float(const char *place, enum dtype dtype, float value) {
     return dtype == DTYPE_f64 ? memcmp(place, &wide, sizeof wide) == 0 : memcmp(place, &value, sizeof value) == 0;
 }
 
-static enum status wrong_sum(const struct gradients *gradients, uint32_t m, uint32_t k, uint32_t iteration,
-                             struct error *err) {
+static double float_at(const char *place, enum dtype dtype) {
+    float narrow;
+    double wide;
+    memcpy(&narrow, place, sizeof narrow);
+    if (dtype != DTYPE_f64)
+        return (double)narrow;
+    memcpy(&wide, place, sizeof wide);
+    return wide;
+}
+
+static enum status check_matrices(struct gradients *gradients, uint32_t m, uint32_t iteration, struct error *err) {
     const struct message *message = &gradients->plan->messages[m];
-    return error_set(err, ST_TRIAL, "wrong sum: message %u (%llu bytes), sample %u of %u, iteration %u", m,
-                     (unsigned long long)message->bytes, k, layout_sample_count(message), iteration);
+    double back[LAYOUT_SAMPLES][LAYOUT_SAMPLES];
+    crossings places;
+    find_crossings(gradients, m, places);
+    for (uint32_t j = 0; j < LAYOUT_SAMPLES; j++)
+        for (uint32_t k = 0; k < LAYOUT_SAMPLES; k++)
+            back[j][k] = places[j][k] ? float_at(places[j][k], message->dtype) : 0;
+    const uint32_t wrong = proof_find_wrong(&gradients->proof, gradients->plan, m, iteration, back);
+    if (wrong < layout_sample_count(message))
+        return part_wrong(gradients->plan, m, wrong, all_devices(gradients), iteration, err);
+    gradients->checked += layout_sample_count(message);
+    return ST_OK;
 }
 
 static enum status check_encoded(struct gradients *gradients, uint32_t m, uint32_t iteration, struct error *err) {
@@ -190,18 +258,20 @@ static enum status check_encoded(struct gradients *gradients, uint32_t m, uint32
     proof_next(&gradients->proof, gradients->plan, m, iteration, wanted);
     for (uint32_t k = 0; k < n; k++)
         if (!holds_float(gradients->data + samples_of(gradients, m)[k], message->dtype, wanted[k]))
-            return wrong_sum(gradients, m, k, iteration, err);
+            return part_wrong(gradients->plan, m, k, all_devices(gradients), iteration, err);
     gradients->checked += n;
     return ST_OK;
 }
 
 enum status gradients_check(struct gradients *gradients, uint32_t m, uint32_t iteration, struct error *err) {
     const uint32_t n = layout_sample_count(&gradients->plan->messages[m]), first = first_sample(gradients, m);
+    if (gradients->plan->messages[m].encoder == ENCODING_powersgd)
+        return check_matrices(gradients, m, iteration, err);
     if (gradients->plan->messages[m].encoder)
         return check_encoded(gradients, m, iteration, err);
     for (uint32_t k = first; k < n; k++) {
-        if (!gradients_sample_is(gradients, m, k, gradients_sum(gradients, iteration, m, k)))
-            return wrong_sum(gradients, m, k, iteration, err);
+        if (!gradients_sample_is(gradients, m, k, gradients_sum(gradients, all_devices(gradients), iteration, m, k)))
+            return part_wrong(gradients->plan, m, k, all_devices(gradients), iteration, err);
     }
     gradients->checked += n - first;
     return ST_OK;

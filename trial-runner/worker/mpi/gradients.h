@@ -16,6 +16,7 @@
 
 #include "base/error.h"
 #include "strategy/plan.h"
+#include "trial-runner/worker/elements.h"
 #include "trial-runner/worker/layout.h"
 #include "trial-runner/worker/mpi/proof.h"
 
@@ -49,11 +50,12 @@ void gradients_scatter(struct gradients *gradients, uint32_t message, const void
 /* Compare every sampled position with the sum over devices. Fails: ST_TRIAL. */
 enum status gradients_check(struct gradients *gradients, uint32_t message, uint32_t iteration, struct error *err);
 
-/* For whoever checks in another way: what a device writes at sample k of a message, the sum over all devices, whether a
- * place or the sample holds a value, and where a piece lies. */
+/* For whoever checks in another way: what a device writes at sample k of a message, the sum over some devices, whether
+ * a place or the sample holds a value, and where a piece lies. */
 uint32_t gradients_value(const struct gradients *gradients, uint32_t device, uint32_t iteration, uint32_t message,
                          uint32_t k);
-uint32_t gradients_sum(const struct gradients *gradients, uint32_t iteration, uint32_t message, uint32_t k);
+uint32_t gradients_sum(const struct gradients *gradients, struct kernel_devices devices, uint32_t iteration,
+                       uint32_t message, uint32_t k);
 bool gradients_is(const void *place, enum dtype dtype, uint32_t value);
 bool gradients_sample_is(const struct gradients *gradients, uint32_t message, uint32_t k, uint32_t value);
 void gradients_write_sample(struct gradients *gradients, uint32_t message, uint32_t k, uint32_t value);

@@ -6,9 +6,13 @@
 
 #include "strategy/encoder.h"
 #include "trial-runner/worker/mpi/blocks.h"
+#include "trial-runner/worker/mpi/chunks.h"
 #include "trial-runner/worker/mpi/collective.h"
 #include "trial-runner/worker/mpi/convert.h"
 #include "trial-runner/worker/mpi/largest.h"
+#include "trial-runner/worker/mpi/low_rank.h"
+#include "trial-runner/worker/mpi/pool.h"
+#include "trial-runner/worker/mpi/ring.h"
 #include "trial-runner/worker/pause.h"
 #include "trial-runner/worker/report.h"
 #include "trial-runner/worker/requests.h"
@@ -20,6 +24,7 @@ const struct operations_kind operations_kind = {
     .n_algorithms = sizeof algorithms / sizeof *algorithms,
     .algorithms = algorithms,
     .small = ALGORITHM_recursive_doubling,
+    .halves = true,
     .encodes = true,
     .rate_bytes = UINT64_C(8) << 20, /* beyond the caches of one core, as gradients are */
 };
@@ -27,13 +32,15 @@ const struct operations_kind operations_kind = {
 struct operations {
     const struct world *world;
     struct requests requests;
+    struct pool pool;
+    uint64_t chunk; /* of halves */
     char *data, *other;
     uint32_t peer;
 };
 
 struct operations *operations_new(const struct world *world, uint32_t peer, uint64_t bytes) {
     struct operations *o = report_alloc(1, sizeof *o);
-    *o = (struct operations){.world = world, .peer = peer};
+    *o = (struct operations){.world = world, .peer = peer, .chunk = chunks_bytes((uint64_t)operations_eager_bytes())};
     o->data = report_alloc(bytes, 1);
     o->other = report_alloc(bytes, 1);
     memset(o->data, 0, bytes);
@@ -42,6 +49,7 @@ struct operations *operations_new(const struct world *world, uint32_t peer, uint
 }
 
 void operations_free(struct operations *o) {
+    pool_release(&o->pool);
     requests_release(&o->requests);
     free(o->other);
     free(o->data);
@@ -58,6 +66,23 @@ void operations_all_reduce(struct operations *o, uint64_t bytes, enum algorithm 
     collective_start(o->data, (int)(bytes / sizeof(float)), DTYPE_f32, algorithm, o->world->workers,
                      requests_add(&o->requests, (struct completion){.kind = DONE_ALL_REDUCE}));
     wait_all(o);
+}
+
+/* The ring of a plan that has this one message. */
+void operations_half(struct operations *o, uint64_t bytes, enum half half) {
+    const struct message message = {.bytes = bytes, .half = half, .other = NO_MESSAGE, .dtype = DTYPE_f32};
+    const struct plan plan = {.n_messages = 1, .messages = &message};
+    struct ring ring = {.data = o->data, .chunk = o->chunk};
+    while (ring.step + 1 < o->world->cluster->n_devices) {
+        ring_post(&ring, o->world, &plan, 0, &o->pool, &o->requests);
+        for (uint32_t step = ring.step; ring.step == step;) {
+            const int n = requests_poll(&o->requests);
+            for (int i = 0; i < n; i++)
+                ring_came(&ring, o->world, &plan, 0, &o->pool);
+            if (n == 0)
+                pause_once();
+        }
+    }
 }
 
 static void serve_one(struct operations *o, uint64_t there, uint64_t back) {
@@ -116,6 +141,20 @@ void operations_take_largest(struct operations *o, uint64_t bytes) {
     for (uint64_t i = 0; i < n; i++)
         values[i] += (float)((i * 2654435761u) % 65536) - 32768;
     largest_take((struct largest *)(void *)o->other, values, n, kept);
+}
+
+/* In rows of 4 KiB, with what does not fill a matrix left out. */
+void operations_make_thin(struct operations *o, uint64_t bytes) {
+    enum { ROW = 1024, RANK = 2 };
+    float *values = (float *)(void *)o->data, *other = (float *)(void *)o->other;
+    const size_t m = (bytes / sizeof(float) - RANK * ROW) / (ROW + RANK);
+    float *p = values + m * ROW;
+    const struct low_rank matrix = {.m = m, .n = ROW, .r = RANK, .left = values, .p = p, .q = p + m * RANK};
+    low_rank_draw(&matrix, 0);
+    low_rank_run(LOW_RANK_multiply, &matrix, other, NULL, 0);
+    low_rank_orthogonalise(&matrix);
+    low_rank_run(LOW_RANK_multiply_back, &matrix, NULL, NULL, 0);
+    low_rank_run(LOW_RANK_restore, &matrix, NULL, other, 1);
 }
 
 /* sizeof(mca_pml_ob1_hdr_t) in Open MPI 4.1, whose ob1 takes it off the setting: an MPI_Isend of 65,480 bytes over TCP

@@ -10,11 +10,11 @@
 #include "strategy/encoder.h"
 #include "trial-runner/worker/elements.h"
 #include "trial-runner/worker/mpi/blocks.h"
+#include "trial-runner/worker/mpi/proof_matrices.h"
 #include "trial-runner/worker/report.h"
 
-static uint64_t block_of(const struct message *message, uint32_t n, uint32_t k) {
-    const uint64_t elements = message_piece_bytes(message) / dtype_bytes(message->dtype);
-    return layout_sample_element(elements, n, k) / (uint64_t)message->figure;
+static uint64_t block_of(const struct message *message, uint32_t k) {
+    return layout_element(message, k) / (uint64_t)message->figure;
 }
 
 /* What is left of value k of those of samples first .. end - 1, which lie in one block. */
@@ -30,11 +30,15 @@ static float encoded_once(const float *values, uint32_t first, uint32_t end, uin
 
 void proof_init(struct proof *proof, const struct plan *plan) {
     proof->kept = report_alloc(plan->n_messages, sizeof *proof->kept);
+    proof->matrices = report_alloc(plan->n_messages, sizeof *proof->matrices);
 }
 
 void proof_release(struct proof *proof, const struct plan *plan) {
-    for (uint32_t m = 0; m < plan->n_messages; m++)
+    for (uint32_t m = 0; m < plan->n_messages; m++) {
         free(proof->kept[m]);
+        proof_matrices_free(proof->matrices[m]);
+    }
+    free(proof->matrices);
     free(proof->kept);
 }
 
@@ -44,9 +48,9 @@ static float of_blocks(const struct plan *plan, uint32_t m, uint32_t iteration, 
     const uint32_t n = layout_sample_count(message), n_devices = plan->cluster->n_devices;
     float values[LAYOUT_SAMPLES], sums[LAYOUT_SAMPLES] = {0};
     uint32_t first = k, end = k + 1;
-    while (first > 0 && block_of(message, n, first - 1) == block_of(message, n, k))
+    while (first > 0 && block_of(message, first - 1) == block_of(message, k))
         first--;
-    while (end < n && block_of(message, n, end) == block_of(message, n, k))
+    while (end < n && block_of(message, end) == block_of(message, k))
         end++;
     for (uint32_t device = 0; device < n_devices; device++) {
         for (uint32_t j = first; j < end; j++)
@@ -90,4 +94,11 @@ void proof_next(struct proof *proof, const struct plan *plan, uint32_t m, uint32
     else
         for (uint32_t k = 0; k < layout_sample_count(message); k++)
             samples[k] = of_blocks(plan, m, iteration, k);
+}
+
+uint32_t proof_find_wrong(struct proof *proof, const struct plan *plan, uint32_t m, uint32_t iteration,
+                          double back[LAYOUT_SAMPLES][LAYOUT_SAMPLES]) {
+    if (!proof->matrices[m])
+        proof->matrices[m] = proof_matrices_new(plan, m);
+    return proof_matrices_find_wrong(proof->matrices[m], iteration, back);
 }

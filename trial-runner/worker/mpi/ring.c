@@ -1,54 +1,72 @@
 /* Steps of a ring; each waits for the one before, since it sends on what came. */
 #include "trial-runner/worker/mpi/ring.h"
 
+#include "trial-runner/worker/mpi/chunks.h"
 #include "trial-runner/worker/mpi/collective.h"
 
-static uint64_t elements_of(const struct message *message) {
-    return message->bytes / dtype_bytes(message->dtype);
+/* Part k modulo n of what the ring moves, where k may be as low as -n. */
+static struct part part_at(const struct ring *ring, int64_t k) {
+    const int64_t n = ring->members.n;
+    return part_of(ring->whole, (uint32_t)((k + n) % n), ring->members.n);
 }
 
-/* Part k modulo n, where k may be as low as -n. */
-static struct ring_part part_of(const struct message *message, int64_t k, uint32_t n) {
-    const uint64_t elements = elements_of(message), at = (uint64_t)((k + (int64_t)n) % (int64_t)n);
-    return (struct ring_part){at * elements / n, (at + 1) * elements / n};
+void ring_begin(struct ring *ring, const struct world *world, const struct message *message, char *data,
+                uint64_t eager_bytes) {
+    const uint32_t n = world->cluster->n_devices;
+    *ring = (struct ring){.members = part_group(message, world->device, n),
+                          .whole = message_is_of_replicas(message) ? part_of_device(message, world->device, n)
+                                                                   : part_whole(message),
+                          .data = data,
+                          .chunk = chunks_bytes(eager_bytes),
+                          .adds = message->half != HALF_gather};
 }
 
-struct ring_part ring_part_of_device(const struct message *message, uint32_t device, uint32_t n) {
-    return part_of(message, (int64_t)device + 1, n);
+bool ring_goes_on(struct ring *ring, const struct message *message) {
+    if (ring->step + 1 < ring->members.n)
+        return true;
+    if (!message_is_of_replicas(message) || !ring->adds)
+        return false;
+    ring->adds = false;
+    ring->step = 0;
+    return true;
 }
 
-static struct ring_part part_in(const struct ring *ring, const struct world *world, const struct message *message) {
-    const int64_t r = world->device, own = message->half == HALF_scatter ? r - 1 : r;
-    return part_of(message, own - (int64_t)ring->step, world->cluster->n_devices);
+static struct part part_in(const struct ring *ring, const struct world *world) {
+    const int64_t r = part_place(&ring->members, world->device);
+    return part_at(ring, (ring->adds ? r - 2 : r - 1) - (int64_t)ring->step);
 }
 
-static struct ring_part part_out(const struct ring *ring, const struct world *world, const struct message *message) {
-    const int64_t r = world->device, own = message->half == HALF_scatter ? r : r + 1;
-    return part_of(message, own - (int64_t)ring->step, world->cluster->n_devices);
+static struct part part_out(const struct ring *ring, const struct world *world) {
+    const int64_t r = part_place(&ring->members, world->device);
+    return part_at(ring, (ring->adds ? r - 1 : r) - (int64_t)ring->step);
 }
 
-static uint64_t bytes_of(struct ring_part part, const struct message *message) {
+static uint64_t bytes_of(struct part part, const struct message *message) {
     return (part.end - part.begin) * dtype_bytes(message->dtype);
 }
 
-static char *place_of(const struct ring *ring, struct ring_part part, const struct message *message) {
-    return ring->data + part.begin * dtype_bytes(message->dtype);
+static char *place_of(const struct ring *ring, struct part part, const struct message *message) {
+    return ring->data + (part.begin - ring->whole.begin) * dtype_bytes(message->dtype);
+}
+
+/* The device so many places on. */
+static int neighbour(const struct ring *ring, const struct world *world, uint32_t places) {
+    const struct kernel_devices *members = &ring->members;
+    const uint32_t place = part_place(members, world->device);
+    return (int)(members->first + (place + places) % members->n * members->stride);
 }
 
 void ring_post(struct ring *ring, const struct world *world, const struct plan *plan, uint32_t m, struct pool *pool,
                struct requests *requests) {
     const struct message *message = &plan->messages[m];
-    const uint32_t n = world->cluster->n_devices, r = world->device;
-    const struct ring_part in = part_in(ring, world, message), out = part_out(ring, world, message);
+    const struct part in = part_in(ring, world), out = part_out(ring, world);
     const struct completion done = {.kind = DONE_RING, .message = m};
-    const MPI_Datatype type = collective_type(message->dtype);
-    const bool adds = message->half == HALF_scatter;
-    ring->incoming = adds ? pool_take(pool, bytes_of(in, message)) : NULL;
-    ring->pending = 2;
-    MPI_Irecv(adds ? ring->incoming : place_of(ring, in, message), (int)(in.end - in.begin), type,
-              (int)((r + n - 1) % n), (int)m, world->workers, requests_add(requests, done));
-    MPI_Isend(place_of(ring, out, message), (int)(out.end - out.begin), type, (int)((r + 1) % n), (int)m,
-              world->workers, requests_add(requests, done));
+    const struct chunks_peer before = {neighbour(ring, world, ring->members.n - 1), (int)m, world->workers, done};
+    const struct chunks_peer next = {neighbour(ring, world, 1), (int)m, world->workers, done};
+    ring->incoming = ring->adds ? pool_take(pool, bytes_of(in, message)) : NULL;
+    ring->pending = chunks_receive(ring->adds ? ring->incoming : place_of(ring, in, message), bytes_of(in, message),
+                                   ring->chunk, &before, requests);
+    ring->pending += chunks_send(place_of(ring, out, message), bytes_of(out, message), ring->chunk, &next, requests);
 }
 
 bool ring_came(struct ring *ring, const struct world *world, const struct plan *plan, uint32_t m, struct pool *pool) {
@@ -56,7 +74,7 @@ bool ring_came(struct ring *ring, const struct world *world, const struct plan *
     if (--ring->pending > 0)
         return false;
     if (ring->incoming) {
-        const struct ring_part in = part_in(ring, world, message);
+        const struct part in = part_in(ring, world);
         MPI_Reduce_local(ring->incoming, place_of(ring, in, message), (int)(in.end - in.begin),
                          collective_type(message->dtype), collective_sum(message->dtype));
         pool_give(pool, ring->incoming);

@@ -3,46 +3,23 @@
 
 #include <string.h>
 
-#include "trial-runner/worker/mpi/ring.h"
-
-static const struct message *message_of(const struct gradients *gradients, uint32_t m) {
-    return &gradients->plan->messages[m];
-}
-
-/* The number of sample k within its message. */
-static uint64_t element_of(const struct message *message, uint32_t k) {
-    return layout_sample_element(message->bytes / dtype_bytes(message->dtype), layout_sample_count(message), k);
-}
-
-static bool is_in(struct ring_part part, uint64_t element) {
-    return element >= part.begin && element < part.end;
-}
-
-static struct ring_part part_of(const struct gradients *gradients, uint32_t m, uint32_t device) {
-    return ring_part_of_device(message_of(gradients, m), device, gradients->plan->cluster->n_devices);
-}
-
-static uint32_t owner_of(const struct gradients *gradients, uint32_t m, uint64_t element) {
-    uint32_t device = 0;
-    while (!is_in(part_of(gradients, m, device), element))
-        device++;
-    return device;
-}
+#include "trial-runner/worker/parts.h"
 
 void sharded_produce(struct gradients *variables, uint32_t m, uint32_t device, uint32_t iteration) {
-    const struct message *message = message_of(variables, m);
-    const struct ring_part own = part_of(variables, m, device);
+    const struct plan *plan = variables->plan;
+    const struct message *message = &plan->messages[m];
     for (uint32_t k = 0; k < layout_sample_count(message); k++) {
-        const bool is_own = is_in(own, element_of(message, k));
+        const bool is_own = part_is_brought(message, k, device, plan->cluster->n_devices);
         gradients_write_sample(variables, m, k, is_own ? gradients_value(variables, device, iteration, m, k) : 0);
     }
 }
 
 void sharded_pack(const struct gradients *variables, uint32_t m, uint32_t device, char *buffer) {
-    const struct message *message = message_of(variables, m);
-    const struct ring_part own = part_of(variables, m, device);
+    const struct plan *plan = variables->plan;
+    const struct message *message = &plan->messages[m];
+    const struct part own = part_of_device(message, device, plan->cluster->n_devices);
     const uint64_t size = dtype_bytes(message->dtype), begin = own.begin * size, end = own.end * size;
-    const struct piece *piece = variables->plan->pieces + message->first_piece;
+    const struct piece *piece = plan->pieces + message->first_piece;
     uint64_t at = 0;
     for (uint32_t i = 0; i < message->n_pieces && at < end; at += piece[i++].bytes) {
         const uint64_t from = begin > at ? begin - at : 0;
@@ -52,33 +29,23 @@ void sharded_pack(const struct gradients *variables, uint32_t m, uint32_t device
     }
 }
 
-enum status sharded_check_gathered(struct gradients *variables, uint32_t m, uint32_t iteration, struct error *err) {
-    const struct message *message = message_of(variables, m);
-    const uint32_t n = layout_sample_count(message);
-    for (uint32_t k = 0; k < n; k++) {
-        const uint32_t owner = owner_of(variables, m, element_of(message, k));
-        if (!gradients_sample_is(variables, m, k, gradients_value(variables, owner, iteration, m, k)))
-            return error_set(err, ST_TRIAL,
-                             "not gathered: message %u (%llu bytes), sample %u of %u, of device %u, iteration %u", m,
-                             (unsigned long long)message->bytes, k, n, owner, iteration);
-    }
-    variables->checked += n;
-    return ST_OK;
-}
-
-enum status sharded_check_sums(struct gradients *gradients, uint32_t m, const char *buffer, uint32_t device,
-                               uint32_t iteration, struct error *err) {
-    const struct message *message = message_of(gradients, m);
-    const struct ring_part own = part_of(gradients, m, device);
+enum status sharded_check(struct gradients *place, uint32_t m, const char *buffer, uint32_t device, uint32_t iteration,
+                          struct error *err) {
+    const struct plan *plan = place->plan;
+    const struct message *message = &plan->messages[m];
+    const bool replicas = message_is_of_replicas(message);
+    const uint64_t first =
+        replicas ? part_of_device(message, device, plan->cluster->n_devices).begin : 0; /* in buffer */
     for (uint32_t k = 0; k < layout_sample_count(message); k++) {
-        const uint64_t element = element_of(message, k);
-        if (!is_in(own, element))
+        const struct kernel_devices wanted = part_wanted(message, k, device, plan->cluster->n_devices);
+        if (wanted.n == 0)
             continue;
-        if (!gradients_is(buffer + element * dtype_bytes(message->dtype), message->dtype,
-                          gradients_sum(gradients, iteration, m, k)))
-            return error_set(err, ST_TRIAL, "wrong sum: message %u (%llu bytes), sample %u, iteration %u", m,
-                             (unsigned long long)message->bytes, k, iteration);
-        gradients->checked++;
+        const uint32_t value = gradients_sum(place, wanted, iteration, replicas ? message->other : m, k);
+        const char *in_buffer = buffer + (layout_element(message, k) - first) * dtype_bytes(message->dtype);
+        if (message_gathers_parameters(message) ? !gradients_sample_is(place, m, k, value)
+                                                : !gradients_is(in_buffer, message->dtype, value))
+            return part_wrong(plan, m, k, wanted, iteration, err);
+        place->checked++;
     }
     return ST_OK;
 }

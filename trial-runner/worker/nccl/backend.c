@@ -47,9 +47,9 @@ static enum status check_message(const struct plan *plan, uint32_t i, struct err
         return error_set(err, ST_INFEASIBLE,
                          "message %u is encoded as %s, which no all-reduce adds; the MPI worker does", i,
                          encoding_name(message->encoder));
-    if (message->half)
-        return error_set(err, ST_INFEASIBLE,
-                         "message %u is half an all-reduce (\"sharded\"); the MPI worker moves those", i);
+    if (message->ranks > 0)
+        return error_set(err, ST_INFEASIBLE, "message %u moves within groups of %u devices; the MPI worker does that",
+                         i, message->ranks);
     if (message->kind == SYNC_ALL_REDUCE && !network_has(message->algorithm))
         return error_set(err, ST_INFEASIBLE, "all-reduce algorithm %s is not in NCCL",
                          algorithm_name(message->algorithm));

@@ -213,6 +213,12 @@ void device_free(void *memory) {
     device_check(cudaFree(memory), "freeing GPU memory");
 }
 
+uint64_t device_left_bytes(void) {
+    size_t left = 0, all = 0;
+    device_check(cudaMemGetInfo(&left, &all), "asking for GPU memory");
+    return left;
+}
+
 void *device_upload(const void *data, uint64_t bytes) {
     void *memory = device_alloc(bytes);
     device_check(cudaMemcpy(memory, data, bytes, cudaMemcpyHostToDevice), "copying to the GPU");

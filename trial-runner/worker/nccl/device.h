@@ -47,6 +47,9 @@ void device_check(cudaError_t result, const char *what);
 void *device_alloc(uint64_t bytes);
 void device_free(void *memory);
 
+/* How much of its memory the GPU has left. */
+uint64_t device_left_bytes(void);
+
 /* A copy of host memory on the device, there for all streams. */
 void *device_upload(const void *data, uint64_t bytes);
 

@@ -4,6 +4,7 @@
 
 #include <stdlib.h>
 
+#include "trial-runner/worker/parts.h"
 #include "trial-runner/worker/report.h"
 
 /* What the marks on the streams mean. */
@@ -48,6 +49,7 @@ static void init_slices(struct exchange *x) {
         if (is_gathered(&x->plan->messages[m]) && x->plan->messages[m].bytes > most)
             most = x->plan->messages[m].bytes;
     x->slices = device_alloc(most * x->world->cluster->n_devices);
+    x->buffers_bytes = x->gradients.fused_bytes + most * x->world->cluster->n_devices;
 }
 
 void exchange_init(struct exchange *x, const struct plan *plan, const struct world *world, bool verify, bool timed) {
@@ -56,30 +58,41 @@ void exchange_init(struct exchange *x, const struct plan *plan, const struct wor
     x->backlog.messages = report_alloc(plan->n_messages, sizeof *x->backlog.messages);
     init_events(x);
     init_streams(x);
-    init_slices(x);
     gradients_init(&x->gradients, plan, world->device);
+    init_slices(x);
     schedule_init(&x->schedule, plan);
     coordinator_init(&x->coordinator, plan, world, &x->requests, world->n_leaders < world->cluster->n_devices);
     network_connect(x->network, plan, x->gradients.table.data);
 }
 
+/* Two halves are one live message. */
 static void complete(struct exchange *x, uint32_t m) {
-    x->n_live--;
+    if (!message_is_first_half(&x->plan->messages[m]))
+        x->n_live--;
     if (x->on_done)
         x->on_done(x->context, m, &x->transfers[m]);
 }
 
+/* Of two halves the second. */
+static bool is_checked(const struct exchange *x, uint32_t m) {
+    return x->verify && !message_is_first_half(&x->plan->messages[m]);
+}
+
 /* The message's last stages on the stream: the sum goes where it belongs, and the check is asked for. */
 static void enqueue_end(struct exchange *x, uint32_t m, struct stream *stream) {
+    const struct message *message = &x->plan->messages[m];
     struct transfer *transfer = &x->transfers[m];
-    gradients_scatter(&x->gradients, m, stream);
+    if (message->half != HALF_scatter)
+        gradients_scatter(&x->gradients, m, stream);
     stream_mark(stream, transfer->done, MARK_DONE, m);
     transfer->enqueued = transfer->iteration + 1;
-    if (!x->verify)
+    if (!is_checked(x, m))
         return;
     stream_await(&x->checks, transfer->done);
     gradients_check(&x->gradients, m, transfer->iteration, &x->checks);
     stream_mark(&x->checks, transfer->checked, MARK_CHECKED, m);
+    if (message_gathers_parameters(message))
+        x->gathered = transfer->checked;
 }
 
 static void reduce_in_node(struct exchange *x, uint32_t m) {
@@ -129,6 +142,24 @@ static void all_gather(struct exchange *x, uint32_t m) {
                      "summing");
 }
 
+/* A part of the sum to each device, or the parts from each to all. The variables of an all-gather may be those that the
+ * check of the last one reads. */
+static void move_half(struct exchange *x, uint32_t m) {
+    const struct message *message = &x->plan->messages[m];
+    const ncclDataType_t type = network_type(message->dtype);
+    const uint64_t count = part_elements(message, x->world->cluster->n_devices);
+    void *run = gradients_run(&x->gradients, m), *part = gradients_part(&x->gradients, m);
+    ncclComm_t comm = network_comm(x->network, NETWORK_WORKERS, message->algorithm);
+    if (message->half == HALF_scatter) {
+        check_call(x, ncclReduceScatter(run, part, count, type, ncclSum, comm, x->collectives.cuda),
+                   "ncclReduceScatter");
+        return;
+    }
+    if (message_gathers_parameters(message) && x->gathered)
+        stream_await(&x->collectives, x->gathered);
+    check_call(x, ncclAllGather(part, run, count, type, comm, x->collectives.cuda), "ncclAllGather");
+}
+
 static void queue_push(struct exchange *x, uint32_t m) {
     x->backlog.messages[(x->backlog.first + x->backlog.n++) % x->plan->n_messages] = m;
 }
@@ -144,9 +175,12 @@ static void start(void *context, uint32_t m) {
         return;
     }
     device_check(cudaEventRecord(transfer->start, x->collectives.cuda), "recording an event");
-    gradients_gather(&x->gradients, m, &x->collectives);
+    if (message->half != HALF_gather)
+        gradients_gather(&x->gradients, m, &x->collectives);
     if (message->kind == SYNC_ALL_REDUCE) {
-        if (is_gathered(message))
+        if (message->half)
+            move_half(x, m);
+        else if (is_gathered(message))
             all_gather(x, m);
         else
             all_reduce(x, m);
@@ -252,8 +286,15 @@ static void checked(struct exchange *x, uint32_t m) {
     complete(x, m);
 }
 
+/* Where device 0 orders it, the others wait for its word. */
+static void make_second_half_ready(struct exchange *x, uint32_t m) {
+    if (!coordinator_orders(&x->coordinator, m) || x->coordinator.leads)
+        schedule_ready(&x->schedule, m);
+}
+
 static void handle_mark(struct exchange *x, const struct mark *mark) {
     const uint32_t m = mark->index;
+    const struct message *message = &x->plan->messages[m];
     switch (mark->kind) {
     case MARK_SUMMED:
         if (x->world->is_leader)
@@ -265,9 +306,11 @@ static void handle_mark(struct exchange *x, const struct mark *mark) {
         group_pushed(x);
         break;
     case MARK_DONE:
-        if (x->plan->messages[m].kind == SYNC_ALL_REDUCE)
+        if (message->kind == SYNC_ALL_REDUCE)
             schedule_return(&x->schedule, m);
-        if (!x->verify)
+        if (message_is_first_half(message))
+            make_second_half_ready(x, message->other);
+        if (!is_checked(x, m))
             complete(x, m);
         break;
     default:
@@ -317,24 +360,38 @@ void exchange_step_done(struct exchange *x, uint32_t iteration, uint32_t step, d
     }
 }
 
+/* How often a message must have gone before a step of the iteration that it gates: those of sharded parameters go
+ * before it in this iteration, all others after it. */
+static uint32_t times_before(const struct message *message, uint32_t iteration) {
+    return iteration + message_is_of_shards(message);
+}
+
 bool exchange_is_enqueued(const struct exchange *x, uint32_t iteration, uint32_t step) {
-    for (uint32_t i = x->plan->first_gate[step]; i < x->plan->first_gate[step + 1]; i++)
-        if (x->transfers[x->plan->by_gate[i]].enqueued < iteration)
+    for (uint32_t i = x->plan->first_gate[step]; i < x->plan->first_gate[step + 1]; i++) {
+        const uint32_t m = x->plan->by_gate[i];
+        if (x->transfers[m].enqueued < times_before(&x->plan->messages[m], iteration))
             return false;
+    }
     return true;
 }
 
-void exchange_gate(const struct exchange *x, uint32_t step, const struct stream *stream) {
-    for (uint32_t i = x->plan->first_gate[step]; i < x->plan->first_gate[step + 1]; i++)
-        stream_await(stream, x->transfers[x->plan->by_gate[i]].done);
+void exchange_gate(const struct exchange *x, uint32_t iteration, uint32_t step, const struct stream *stream) {
+    for (uint32_t i = x->plan->first_gate[step]; i < x->plan->first_gate[step + 1]; i++) {
+        const uint32_t m = x->plan->by_gate[i];
+        if (times_before(&x->plan->messages[m], iteration) > 0)
+            stream_await(stream, x->transfers[m].done);
+    }
 }
 
 void exchange_produce(const struct exchange *x, uint32_t iteration, uint32_t step, bool spoilt,
                       const struct stream *stream) {
     if (!x->verify)
         return;
-    for (uint32_t i = x->plan->first_ready[step]; iteration > 0 && i < x->plan->first_ready[step + 1]; i++)
-        stream_await(stream, x->transfers[x->plan->by_ready[i]].checked);
+    for (uint32_t i = x->plan->first_ready[step]; iteration > 0 && i < x->plan->first_ready[step + 1]; i++) {
+        const uint32_t m = x->plan->by_ready[i];
+        const struct message *message = &x->plan->messages[m];
+        stream_await(stream, x->transfers[message_is_first_half(message) ? message->other : m].checked);
+    }
     gradients_produce(&x->gradients, step, iteration, spoilt, stream);
 }
 

@@ -2,14 +2,18 @@
  *
  *   all-reduce       gather -> ncclAllReduce -> scatter
  *   all-gather       gather -> ncclAllGather -> add the slices of all devices -> scatter
+ *   halves           gather -> ncclReduceScatter; the other half: ncclAllGather -> scatter
+ *   sharded parameters  an all-gather: this device's part -> ncclAllGather -> scatter. A reduce-scatter:
+ *                    gather -> ncclReduceScatter into this device's part
  *   hierarchical     gather -> ncclReduce in the node -> ncclAllReduce between leaders -> ncclBroadcast -> scatter
  *   parameter server gather -> [ncclReduce to the leader] -> ncclSend -> ncclRecv -> [ncclBroadcast] -> scatter
  *
  * The host starts a message when its gradients are there and the schedule lets it go (under priority device 0 decides
  * for all collectives). It then enqueues on one stream all stages up to the next one that waits for another rank's
  * note. Credit comes back when an event behind these stages is reached. Collectives are on one stream, in one order on
- * all ranks. Pushes go one group at a time, announced to their servers by notes, so that every transfer that is posted
- * is at the head of the streams of both sides. So there is no deadlock.
+ * all ranks; so a second half finds the first one's sums.
+ * Pushes go one group at a time, announced to their servers by notes, so that every transfer that is posted is at the
+ * head of the streams of both sides. So there is no deadlock.
  *
  * The compute stream waits for a message on the GPU: exchange_gate makes it wait for the message's event. This is
  * possible as soon as the message's last stage has been enqueued (exchange_is_enqueued). */
@@ -51,7 +55,9 @@ struct exchange {
     struct coordinator coordinator;
     struct stream collectives, push, pull, back, checks;
     struct transfer *transfers; /* [n_messages] */
-    char *slices;               /* device memory: what all devices send in the largest all-gather */
+    char *slices;               /* device memory: what all devices send in the largest all-gather of rows */
+    uint64_t buffers_bytes;     /* of it, and of the gradients' buffers */
+    cudaEvent_t gathered;       /* the check of the last all-gather of sharded parameters; NULL: there was none */
     struct backlog backlog;
     uint32_t pushing[NETWORK_GROUP], n_pushing; /* the group under way */
     cudaEvent_t pushed;
@@ -71,9 +77,9 @@ void exchange_step_done(struct exchange *exchange, uint32_t iteration, uint32_t 
 
 /* The events of all messages that gate `step` of `iteration` exist, so `stream` can wait for them. */
 bool exchange_is_enqueued(const struct exchange *exchange, uint32_t iteration, uint32_t step);
-void exchange_gate(const struct exchange *exchange, uint32_t step, const struct stream *stream);
+void exchange_gate(const struct exchange *exchange, uint32_t iteration, uint32_t step, const struct stream *stream);
 
-/* Put what `step` makes ready into memory, once the checks of the iteration before have read it. */
+/* Put what `step` makes ready for `iteration` into memory, once the checks of the iteration before have read it. */
 void exchange_produce(const struct exchange *exchange, uint32_t iteration, uint32_t step, bool spoilt,
                       const struct stream *stream);
 

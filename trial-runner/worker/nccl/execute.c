@@ -34,6 +34,7 @@ struct executor {
     uint64_t *clock;                      /* device memory: see kernels_spin */
     bool waited;                          /* the stream has waited since the last spin, or there was no spin yet */
     double scale;
+    uint64_t left_bytes; /* of the GPU's memory, before the first iteration */
     uint32_t total;
     struct position next; /* to enqueue; {total, 0} is the last */
     struct position seen; /* whose end has not been read */
@@ -67,6 +68,11 @@ static void advance(const struct executor *e, struct position *at) {
     at->iteration++;
 }
 
+/* The iteration of what the step makes ready: after the update parameters are gathered for the next. */
+static uint32_t made_for(const struct executor *e, struct position at) {
+    return at.iteration + plan_is_update(e->plan, at.step);
+}
+
 /* A step of no time has no spin, but what it waited for counts for the next one that has. */
 static void spin(struct executor *e, const struct position *at) {
     const double us = e->plan->step_us[at->step] * e->scale;
@@ -85,8 +91,7 @@ static bool enqueue(struct executor *e) {
         return false;
     if (!exchange_is_enqueued(&e->exchange, at.iteration, at.step))
         return false;
-    if (at.iteration > 0)
-        exchange_gate(&e->exchange, at.step, &e->compute);
+    exchange_gate(&e->exchange, at.iteration, at.step, &e->compute);
     if (at.step == 0)
         stream_mark(&e->compute, e->begin[slot][0], MARK_BEGIN, at.iteration);
     else
@@ -94,7 +99,7 @@ static bool enqueue(struct executor *e) {
     if (at.iteration < e->total) {
         const bool spoilt = e->options->fault == FAULT_SUM && at.iteration == 1 && is_last_device(e);
         spin(e, &at);
-        exchange_produce(&e->exchange, at.iteration, at.step, spoilt, &e->compute);
+        exchange_produce(&e->exchange, made_for(e, at), at.step, spoilt, &e->compute);
         stream_mark(&e->compute, e->end[slot][at.step], MARK_END, at.step);
     }
     advance(e, &e->next);
@@ -125,7 +130,7 @@ static void step_ended(struct executor *e) {
     const double end_us = since_origin(e, at.iteration, e->end[slot][at.step]);
     e->compute_us[at.iteration] += took_us;
     trace_step(&e->trace, at.iteration, at.step, end_us - took_us, end_us);
-    exchange_step_done(&e->exchange, at.iteration, at.step, end_us);
+    exchange_step_done(&e->exchange, made_for(e, at), at.step, end_us);
     advance(e, &e->seen);
 }
 
@@ -141,12 +146,25 @@ static bool take_marks(struct executor *e) {
     return any;
 }
 
-static void keep_message(void *context, uint32_t message, const struct transfer *t) {
+/* An event of a message of `iteration`, which what is gathered after the update comes before. */
+static double message_us(const struct executor *e, const struct message *message, uint32_t iteration,
+                         cudaEvent_t event) {
+    if (!plan_is_update(e->plan, message->ready))
+        return since_origin(e, iteration, event);
+    return iteration == 0 ? event_elapsed_us(e->origin, event) : since_origin(e, iteration - 1, event);
+}
+
+/* What is gathered after the last update has no iteration of its own any more. */
+static void keep_message(void *context, uint32_t m, const struct transfer *t) {
     struct executor *e = context;
-    const struct trace_times times = {.ready_us = t->ready_us,
-                                      .start_us = since_origin(e, t->iteration, t->start),
-                                      .end_us = since_origin(e, t->iteration, t->done)};
-    trace_message(&e->trace, t->iteration, message, &times);
+    const struct message *message = &e->plan->messages[m];
+    struct trace_times times = {.ready_us = t->ready_us,
+                                .start_us = message_us(e, message, t->iteration, t->start),
+                                .end_us = message_us(e, message, t->iteration, t->done)};
+    if (message_is_second_half(message))
+        times.ready_us = since_origin(e, t->iteration, e->exchange.transfers[message->other].done);
+    if (t->iteration < e->total)
+        trace_message(&e->trace, t->iteration, m, &times);
 }
 
 static void worker_run(struct executor *e) {
@@ -159,6 +177,14 @@ static void worker_run(struct executor *e) {
             device_rest(&e->exchange.network->device);
         network_watch(e->exchange.network);
     }
+}
+
+/* Of a GPU of this rank alone: by how much its memory shrank, without the gradients and variables. */
+static void collect_memory(const struct executor *e, struct execute_result *out) {
+    const uint64_t left = device_left_bytes(), before = e->left_bytes - e->exchange.gradients.data_bytes;
+    const uint64_t grown = e->exchange.network->device.shared || left > before ? 0 : before - left;
+    MPI_Reduce(&e->exchange.buffers_bytes, &out->buffers_bytes, 1, MPI_UINT64_T, MPI_MAX, 0, e->world->workers);
+    MPI_Reduce(&grown, &out->grown_bytes, 1, MPI_UINT64_T, MPI_MAX, 0, e->world->workers);
 }
 
 static void collect(struct executor *e, struct execute_result *out) {
@@ -174,6 +200,7 @@ static void collect(struct executor *e, struct execute_result *out) {
         trace_messages_us(&e->trace, options->iterations, out->messages_us);
     }
     MPI_Reduce(&checked, &out->checked, 1, MPI_UINT64_T, MPI_SUM, 0, e->world->workers);
+    collect_memory(e, out);
 }
 
 static void executor_init(struct executor *e, const struct plan *plan, const struct world *world,
@@ -182,6 +209,7 @@ static void executor_init(struct executor *e, const struct plan *plan, const str
     *e = (struct executor){.plan = plan, .world = world, .options = options, .total = total, .waited = true};
     e->trace = (struct trace){.on = prints_trace(e) || options->time_messages, .warmup = options->warmup};
     e->scale = world_node(world)->compute_scale;
+    e->left_bytes = device_left_bytes();
     e->start_us = report_alloc(total + 1, sizeof *e->start_us);
     e->compute_us = report_alloc(total, sizeof *e->compute_us);
     for (int slot = 0; slot < KEPT; slot++) {
@@ -228,8 +256,14 @@ void execute_run(const struct plan *plan, const struct world *world, const struc
         return;
     }
     executor_init(&e, plan, world, options);
+    if (plan->ends_in_update) {
+        exchange_produce(&e.exchange, 0, plan->n_steps - 1, false, &e.compute);
+        device_check(cudaStreamSynchronize(e.compute.cuda), "the GPU");
+    }
     MPI_Barrier(MPI_COMM_WORLD);
     device_check(cudaEventRecord(e.origin, e.compute.cuda), "recording an event");
+    if (plan->ends_in_update) /* as if there had been an iteration before */
+        exchange_step_done(&e.exchange, 0, plan->n_steps - 1, 0);
     worker_run(&e);
     MPI_Barrier(MPI_COMM_WORLD);
     collect(&e, out);

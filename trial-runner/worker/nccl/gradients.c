@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "trial-runner/worker/nccl/device.h"
+#include "trial-runner/worker/parts.h"
 #include "trial-runner/worker/report.h"
 
 enum { CHUNK_BYTES = 65536, BUFFER_ALIGN = 256 };
@@ -14,14 +15,40 @@ static_assert((int)KERNEL_SAMPLES == (int)LAYOUT_SAMPLES && (int)KERNEL_TYPES ==
                   (int)KERNEL_u8 == (int)DTYPE_u8,
               "kernels count as the model does");
 
-static bool is_fused(const struct plan *plan, uint32_t message) {
-    return plan->messages[message].n_pieces != 1;
+/* Both halves of an all-reduce are made, moved and checked as the first. */
+static uint32_t first_of(const struct plan *plan, uint32_t m) {
+    return message_is_second_half(&plan->messages[m]) ? plan->messages[m].other : m;
 }
 
-/* Cut one piece into chunks; where the next one begins. */
-static uint32_t cut(const struct gradients *g, const struct piece *piece, uint64_t at, uint32_t n,
-                    struct kernel_chunk *out) {
-    const uint64_t data = layout_of_piece(&g->layout, piece);
+static uint64_t part_bytes(const struct plan *plan, const struct message *message) {
+    return part_elements(message, plan->cluster->n_devices) * dtype_bytes(message->dtype);
+}
+
+/* Of its run: halves and messages of shards are padded to equal parts. */
+static uint64_t run_bytes(const struct plan *plan, const struct message *message) {
+    return message->half ? part_bytes(plan, message) * plan->cluster->n_devices : message->bytes;
+}
+
+static bool is_fused(const struct plan *plan, uint32_t m) {
+    return plan->messages[m].n_pieces != 1 || run_bytes(plan, &plan->messages[m]) != plan->messages[m].bytes;
+}
+
+/* A collective that needs its buffer no more when the next one on the stream begins. */
+static bool shares_buffer(const struct message *message) {
+    return message->kind == SYNC_ALL_REDUCE && message->other == NO_MESSAGE;
+}
+
+/* Where in data what the message moves begins: the gradients or, behind them, the variables as they are gathered. */
+static uint64_t place_of(const struct gradients *g, const struct message *message) {
+    return message_gathers_parameters(message) ? g->layout.bytes : 0;
+}
+
+static uint64_t align(uint64_t bytes) {
+    return (bytes + BUFFER_ALIGN - 1) / BUFFER_ALIGN * BUFFER_ALIGN;
+}
+
+/* Cut one piece that lies at `data` into chunks; where the next one begins. */
+static uint32_t cut(const struct piece *piece, uint64_t data, uint64_t at, uint32_t n, struct kernel_chunk *out) {
     for (uint64_t done = 0; done < piece->bytes; done += CHUNK_BYTES, n++)
         if (out)
             out[n] = (struct kernel_chunk){data + done, at + done,
@@ -39,7 +66,7 @@ static uint32_t cut_all(const struct gradients *g, struct kernel_chunk *out) {
         g->first_chunk[m] = n;
         for (uint32_t i = 0; is_fused(plan, m) && i < message->n_pieces; i++) {
             const struct piece *piece = &plan->pieces[message->first_piece + i];
-            n = cut(g, piece, at, n, out);
+            n = cut(piece, place_of(g, message) + layout_of_piece(&g->layout, piece), at, n, out);
             at += piece->bytes;
         }
     }
@@ -48,14 +75,32 @@ static uint32_t cut_all(const struct gradients *g, struct kernel_chunk *out) {
 }
 
 static void init_buffers(struct gradients *g) {
-    uint64_t total = 0;
-    g->buffer = report_alloc(g->plan->n_messages, sizeof *g->buffer);
-    for (uint32_t m = 0; m < g->plan->n_messages; m++) {
-        g->buffer[m] = total;
-        if (is_fused(g->plan, m))
-            total += (g->plan->messages[m].bytes + BUFFER_ALIGN - 1) / BUFFER_ALIGN * BUFFER_ALIGN;
+    const struct plan *plan = g->plan;
+    uint64_t largest = 0; /* of those that share the buffer at the front */
+    g->buffer = report_alloc(plan->n_messages, sizeof *g->buffer);
+    for (uint32_t m = 0; m < plan->n_messages; m++)
+        if (is_fused(plan, m) && shares_buffer(&plan->messages[m]) && run_bytes(plan, &plan->messages[m]) > largest)
+            largest = run_bytes(plan, &plan->messages[m]);
+    g->fused_bytes = align(largest);
+    for (uint32_t m = 0; m < plan->n_messages; m++) {
+        if (!is_fused(plan, m) || shares_buffer(&plan->messages[m]) || first_of(plan, m) != m)
+            continue;
+        g->buffer[m] = g->fused_bytes;
+        g->fused_bytes += align(run_bytes(plan, &plan->messages[m]));
     }
-    g->fused = device_alloc(total);
+    g->fused = device_alloc(g->fused_bytes);
+}
+
+/* Lay out data. */
+static void init_data(struct gradients *g) {
+    const struct plan *plan = g->plan;
+    g->part = report_alloc(plan->n_messages, sizeof *g->part);
+    g->data_bytes = align(plan->ends_in_update ? 2 * g->layout.bytes : g->layout.bytes);
+    for (uint32_t m = 0; m < plan->n_messages; m++) {
+        g->part[m] = g->data_bytes;
+        if (message_is_of_shards(&plan->messages[m]))
+            g->data_bytes += align(part_bytes(plan, &plan->messages[m]));
+    }
 }
 
 static void init_chunks(struct gradients *g) {
@@ -67,24 +112,56 @@ static void init_chunks(struct gradients *g) {
     free(chunks);
 }
 
+/* Sample k of message m on this device. What is brought to an all-gather is written in the part, and what a
+ * reduce-scatter leaves is found there. */
+static struct kernel_sample sample_of(const struct gradients *g, uint32_t m, uint32_t k, uint32_t device) {
+    const struct message *message = &g->plan->messages[m];
+    const uint32_t n = g->plan->cluster->n_devices;
+    const struct kernel_devices wanted = part_wanted(message, k, device, n);
+    const bool brought = part_is_brought(message, k, device, n);
+    const uint64_t lies = place_of(g, message) + g->layout.samples[(size_t)m * LAYOUT_SAMPLES + k];
+    if (!message_is_of_shards(message))
+        return (struct kernel_sample){lies, lies, wanted};
+    const uint64_t from = part_of_device(message, device, n).begin, element = layout_element(message, k);
+    const uint64_t in_part = g->part[m] + (element - from) * dtype_bytes(message->dtype);
+    if (message->half == HALF_gather)
+        return (struct kernel_sample){brought ? in_part : KERNEL_NOWHERE, lies, wanted};
+    return (struct kernel_sample){lies, in_part, wanted};
+}
+
+static void describe(const struct gradients *g, uint32_t m, uint32_t device, struct kernel_message *message,
+                     struct kernel_sample *samples) {
+    const uint32_t n = layout_sample_count(&g->plan->messages[m]);
+    *message = (struct kernel_message){g->plan->messages[m].dtype, n, n};
+    for (uint32_t k = n; k-- > 0;) {
+        samples[k] = sample_of(g, m, k, device);
+        if (samples[k].written != KERNEL_NOWHERE)
+            message->first = k;
+    }
+}
+
 static void init_table(struct gradients *g, uint32_t device) {
     const struct plan *plan = g->plan;
+    const size_t n_samples = (size_t)plan->n_messages * LAYOUT_SAMPLES;
     struct kernel_message *messages = report_alloc(plan->n_messages, sizeof *messages);
+    struct kernel_sample *samples = report_alloc(n_samples, sizeof *samples);
     for (uint32_t m = 0; m < plan->n_messages; m++)
-        messages[m] = (struct kernel_message){plan->messages[m].dtype, layout_sample_count(&plan->messages[m])};
+        describe(g, m, device, &messages[m], samples + (size_t)m * LAYOUT_SAMPLES);
     g->table = (struct kernel_table){
-        .data = device_alloc(g->layout.bytes),
+        .data = device_alloc(g->data_bytes),
         .messages = device_upload(messages, plan->n_messages * sizeof *messages),
-        .samples = device_upload(g->layout.samples, (uint64_t)plan->n_messages * LAYOUT_SAMPLES * sizeof(uint64_t)),
+        .samples = device_upload(samples, n_samples * sizeof *samples),
         .device = device,
         .n_devices = plan->cluster->n_devices,
     };
+    free(samples);
     free(messages);
 }
 
 void gradients_init(struct gradients *g, const struct plan *plan, uint32_t device) {
     *g = (struct gradients){.plan = plan};
     layout_init(&g->layout, plan, false);
+    init_data(g);
     init_buffers(g);
     init_chunks(g);
     init_table(g, device);
@@ -103,10 +180,18 @@ void gradients_produce(const struct gradients *g, uint32_t step, uint32_t iterat
                      "making gradients");
 }
 
-void *gradients_run(const struct gradients *g, uint32_t message) {
-    if (is_fused(g->plan, message))
-        return g->fused + g->buffer[message];
-    return g->table.data + layout_of_piece(&g->layout, &g->plan->pieces[g->plan->messages[message].first_piece]);
+void *gradients_run(const struct gradients *g, uint32_t m) {
+    const struct message *message = &g->plan->messages[m];
+    if (is_fused(g->plan, m))
+        return g->fused + g->buffer[first_of(g->plan, m)];
+    return g->table.data + place_of(g, message) + layout_of_piece(&g->layout, &g->plan->pieces[message->first_piece]);
+}
+
+void *gradients_part(const struct gradients *g, uint32_t m) {
+    const struct message *message = &g->plan->messages[m];
+    if (message_is_of_shards(message))
+        return g->table.data + g->part[m];
+    return (char *)gradients_run(g, m) + g->table.device * part_bytes(g->plan, message);
 }
 
 static void copy(const struct gradients *g, uint32_t message, bool scatter, const struct stream *stream) {
@@ -126,21 +211,22 @@ void gradients_scatter(const struct gradients *g, uint32_t message, const struct
 }
 
 void gradients_check(const struct gradients *g, uint32_t message, uint32_t iteration, const struct stream *stream) {
-    uint8_t *verdict = g->verdicts + (size_t)message * KERNEL_SAMPLES;
-    device_check(kernels_check(&g->table, message, iteration, verdict, stream->cuda), "checking");
+    const uint32_t m = first_of(g->plan, message);
+    uint8_t *verdict = g->verdicts + (size_t)m * KERNEL_SAMPLES;
+    device_check(kernels_check(&g->table, m, iteration, verdict, stream->cuda), "checking");
 }
 
-enum status gradients_verdict(struct gradients *g, uint32_t m, uint32_t iteration, struct error *err) {
-    const struct message *message = &g->plan->messages[m];
-    const uint32_t n = layout_sample_count(message);
+enum status gradients_verdict(struct gradients *g, uint32_t message, uint32_t iteration, struct error *err) {
+    const uint32_t m = first_of(g->plan, message);
+    const struct message *of = &g->plan->messages[m];
     uint8_t *verdict = g->verdicts + (size_t)m * KERNEL_SAMPLES;
-    for (uint32_t k = 0; k < n; k++) {
+    for (uint32_t k = 0; k < layout_sample_count(of); k++) {
+        const struct kernel_devices wanted = part_wanted(of, k, g->table.device, g->table.n_devices);
         if (verdict[k] != 1)
-            return error_set(err, ST_TRIAL, "wrong sum: message %u (%llu bytes), sample %u of %u, iteration %u", m,
-                             (unsigned long long)message->bytes, k, n, iteration);
+            return part_wrong(g->plan, m, k, wanted, iteration, err);
         verdict[k] = 0;
+        g->checked += wanted.n > 0;
     }
-    g->checked += n;
     return ST_OK;
 }
 
@@ -154,6 +240,7 @@ void gradients_release(struct gradients *g) {
     device_free(g->fused);
     free(g->first_chunk);
     free(g->buffer);
+    free(g->part);
     layout_release(&g->layout);
     *g = (struct gradients){0};
 }

@@ -1,8 +1,15 @@
-/* One device's gradients in GPU memory: the bytes that messages move, and the proof that they were summed.
+/* One device's gradients in GPU memory, and sharded parameters: the bytes that messages move, and the proof that they
+ * were summed or gathered.
  *
  * All bytes are zero but for the layout's samples, where kernels write what only the device, the iteration, the message
- * and the place determine, and compare afterwards (trial-runner/worker/nccl/kernel_bodies.h). A message in one run is
- * moved where it lies; one of several runs has a fused buffer of its own. Everything here only puts work on streams. */
+ * and the place determine, and compare afterwards (trial-runner/worker/nccl/kernel_bodies.h). Of sharded parameters
+ * every message has this device's part in a place of its own: an all-gather reads it there and brings the variables to
+ * where they lie gathered, and a reduce-scatter writes it there.
+ *
+ * A message in one run is moved where it lies. One of several runs is moved in a buffer: all collectives in the same
+ * one, since they follow each other on their stream; a pair of halves, and a message to a server, in one of its own.
+ * NCCL's parts are equal, so a half or a message of shards is in a buffer too, and padded, where the devices do not
+ * divide its elements. Everything here only puts work on streams. */
 #ifndef TRIAL_RUNNER_WORKER_NCCL_GRADIENTS_H
 #define TRIAL_RUNNER_WORKER_NCCL_GRADIENTS_H
 
@@ -18,8 +25,11 @@
 struct gradients {
     const struct plan *plan;
     struct layout layout;
-    struct kernel_table table;   /* table.data: layout.bytes of device memory */
-    char *fused;                 /* device memory of all messages of several runs */
+    struct kernel_table table;   /* table.data: device memory of gradients, then variables as gathered, then parts */
+    uint64_t data_bytes;         /* of it */
+    uint64_t *part;              /* [n_messages] offset in data, of sharded parameters */
+    char *fused;                 /* device memory of all buffers */
+    uint64_t fused_bytes;        /* of it */
     uint64_t *buffer;            /* [n_messages] offset in fused */
     struct kernel_chunk *chunks; /* device memory */
     uint32_t *first_chunk;       /* [n_messages + 1]; none for a message in one run */
@@ -30,16 +40,19 @@ struct gradients {
 
 void gradients_init(struct gradients *gradients, const struct plan *plan, uint32_t device);
 
-/* What the device computes for the messages that step `step` makes ready. Spoilt: wrong, for tests of the check. */
+/* What the device brings to the messages that step `step` makes ready. Spoilt: wrong, for tests of the check. */
 void gradients_produce(const struct gradients *gradients, uint32_t step, uint32_t iteration, bool spoilt,
                        const struct stream *stream);
 
-/* The message's bytes in one run; for a message of several runs gather puts them there, and scatter puts them back. */
+/* The message's bytes in one run; where that is a buffer gather puts them there, and scatter puts them back. And this
+ * device's part of a half or of sharded parameters: in the run, or in its own place. */
 void *gradients_run(const struct gradients *gradients, uint32_t message);
+void *gradients_part(const struct gradients *gradients, uint32_t message);
 void gradients_gather(const struct gradients *gradients, uint32_t message, const struct stream *stream);
 void gradients_scatter(const struct gradients *gradients, uint32_t message, const struct stream *stream);
 
-/* gradients_check compares on the stream; gradients_verdict reads the result once that is done. Fails: ST_TRIAL. */
+/* Of halves the second is checked. gradients_check compares on the stream; gradients_verdict reads the result once that
+ * is done. Fails: ST_TRIAL. */
 void gradients_check(const struct gradients *gradients, uint32_t message, uint32_t iteration,
                      const struct stream *stream);
 enum status gradients_verdict(struct gradients *gradients, uint32_t message, uint32_t iteration, struct error *err);

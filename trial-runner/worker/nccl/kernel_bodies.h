@@ -19,38 +19,46 @@ struct kernel_chunk {
 
 struct kernel_message {
     uint32_t type, n_samples;
+    uint32_t first; /* the sample that is wrong when the message is spoilt: the first that the device writes */
+};
+
+/* Where in the table's data the device writes its value, or KERNEL_NOWHERE, and where it finds the sum of which
+ * devices; of none: it has not got the sample. */
+#define KERNEL_NOWHERE UINT64_MAX
+struct kernel_sample {
+    uint64_t written, found;
+    struct kernel_devices wanted;
 };
 
 /* What producing and checking must know; arrays in the device's memory. */
 struct kernel_table {
     char *data;
     const struct kernel_message *messages; /* [n_messages] */
-    const uint64_t *samples;               /* [n_messages * KERNEL_SAMPLES] offsets in data */
+    const struct kernel_sample *samples;   /* [n_messages * KERNEL_SAMPLES] */
     uint32_t device, n_devices;
 };
 
-/* Thread k of a message: write this device's value at sample k. */
+/* Thread k of a message: write this device's value at sample k, if the device brings it. */
 KERNEL_BODY void kernel_produce(const struct kernel_table *table, uint32_t message, uint32_t iteration, int spoilt,
                                 uint32_t k) {
     const struct kernel_message *m = &table->messages[message];
-    if (k >= m->n_samples)
+    const struct kernel_sample *s = &table->samples[(uint64_t)message * KERNEL_SAMPLES + k];
+    if (k >= m->n_samples || s->written == KERNEL_NOWHERE)
         return;
     uint32_t value = kernel_value(table->device, table->n_devices, iteration, message, k, m->type);
-    uint64_t bits = kernel_bits(m->type, spoilt && k == 0 ? KERNEL_SPOILT : value);
-    memcpy(table->data + table->samples[(uint64_t)message * KERNEL_SAMPLES + k], &bits, kernel_width(m->type));
+    uint64_t bits = kernel_bits(m->type, spoilt && k == m->first ? KERNEL_SPOILT : value);
+    memcpy(table->data + s->written, &bits, kernel_width(m->type));
 }
 
-/* Thread k of a message: 1 when sample k holds the sum over all devices or does not exist, 2 when it holds another
- * value. */
+/* Thread k of a message: 1 when sample k holds what is wanted or is not here, 2 when it holds another value. */
 KERNEL_BODY uint8_t kernel_check(const struct kernel_table *table, uint32_t message, uint32_t iteration, uint32_t k) {
     const struct kernel_message *m = &table->messages[message];
-    if (k >= m->n_samples)
+    const struct kernel_sample *s = &table->samples[(uint64_t)message * KERNEL_SAMPLES + k];
+    if (k >= m->n_samples || s->wanted.n == 0)
         return 1;
-    uint32_t sum = 0;
-    for (uint32_t device = 0; device < table->n_devices; device++)
-        sum += kernel_value(device, table->n_devices, iteration, message, k, m->type);
-    uint64_t wanted = kernel_bits(m->type, sum), found = 0, mask = ~UINT64_C(0) >> (64 - 8 * kernel_width(m->type));
-    memcpy(&found, table->data + table->samples[(uint64_t)message * KERNEL_SAMPLES + k], kernel_width(m->type));
+    const uint32_t value = kernel_sum_over(s->wanted, table->n_devices, iteration, message, k, m->type);
+    uint64_t wanted = kernel_bits(m->type, value), found = 0, mask = ~UINT64_C(0) >> (64 - 8 * kernel_width(m->type));
+    memcpy(&found, table->data + s->found, kernel_width(m->type));
     return found == (wanted & mask) ? 1 : 2;
 }
 

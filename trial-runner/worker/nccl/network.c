@@ -13,7 +13,7 @@ struct network_link {
     enum network_kind kind;
     enum algorithm algorithm;
     ncclComm_t comm;
-    unsigned warm; /* a bit for each dtype that it has moved */
+    unsigned warm; /* a bit for each dtype that it has moved, and one for each of which it has moved halves */
 };
 
 enum status network_open(struct network *network, struct world *world, struct error *err) {
@@ -185,21 +185,22 @@ static void settle(struct network *network) {
     device_check(cudaEventDestroy(end), "ending an event");
 }
 
-/* True once for each type; false where there is no link. */
-static bool is_cold(struct network_link *link, enum dtype dtype) {
-    const unsigned bit = 1u << dtype;
+/* True once for each type, and once for its halves; false where there is no link. */
+static bool is_cold(struct network_link *link, enum dtype dtype, bool halves) {
+    const unsigned bit = 1u << (halves ? DTYPE_COUNT + (int)dtype : (int)dtype);
     if (!link || link->warm & bit)
         return false;
     link->warm |= bit;
     return true;
 }
 
+enum { GROWTH = 16 }; /* from size to size of first uses */
+
 /* NCCL connects at the first use of an algorithm, which follows from size and type. */
 static void warm_up_sums(struct network *network, struct network_link *link, enum dtype dtype, uint64_t max_bytes,
                          char *scratch) {
-    enum { GROWTH = 16 };
     const uint64_t width = dtype_bytes(dtype);
-    if (!is_cold(link, dtype))
+    if (!is_cold(link, dtype, false))
         return;
     for (uint64_t bytes = width; bytes < max_bytes * GROWTH; bytes *= GROWTH)
         network_check(network,
@@ -209,9 +210,25 @@ static void warm_up_sums(struct network *network, struct network_link *link, enu
     settle(network);
 }
 
+static void warm_up_halves(struct network *network, struct network_link *link, enum dtype dtype, uint64_t max_bytes,
+                           char *scratch) {
+    const uint64_t width = dtype_bytes(dtype), n = network->world->cluster->n_devices;
+    const ncclDataType_t type = network_type(dtype);
+    if (!is_cold(link, dtype, true))
+        return;
+    for (uint64_t bytes = n * width; bytes < max_bytes * GROWTH; bytes *= GROWTH) {
+        const uint64_t count = (bytes < max_bytes ? bytes : max_bytes) / width / n;
+        char *part = scratch + network->world->device * count * width;
+        network_check(network, ncclReduceScatter(scratch, part, count, type, ncclSum, link->comm, NULL),
+                      "a first reduce-scatter");
+        network_check(network, ncclAllGather(part, scratch, count, type, link->comm, NULL), "a first all-gather");
+    }
+    settle(network);
+}
+
 static void warm_up_node(struct network *network, struct network_link *link, enum dtype dtype, char *scratch) {
     const ncclDataType_t type = network_type(dtype);
-    if (!is_cold(link, dtype))
+    if (!is_cold(link, dtype, false))
         return;
     network_check(network, ncclReduce(scratch, scratch, 1, type, ncclSum, 0, link->comm, NULL), "a first reduce");
     network_check(network, ncclBroadcast(scratch, scratch, 1, type, 0, link->comm, NULL), "a first broadcast");
@@ -253,7 +270,10 @@ static void connect_message(struct network *network, const struct plan *plan, ui
     const bool in_nodes = world_sums_in_nodes(network->world, message), sums = message->kind == SYNC_ALL_REDUCE;
     if (in_nodes)
         warm_up_node(network, find_link(network, NETWORK_NODE, ALGORITHM_auto), dtype, scratch);
-    if (sums)
+    if (message->half)
+        warm_up_halves(network, find_link(network, NETWORK_WORKERS, message->algorithm), dtype, plan->max_bytes,
+                       scratch);
+    else if (sums)
         warm_up_sums(network, find_link(network, in_nodes ? NETWORK_LEADERS : NETWORK_WORKERS, message->algorithm),
                      dtype, plan->max_bytes, scratch);
     else if (in_nodes)

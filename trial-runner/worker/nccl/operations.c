@@ -14,6 +14,7 @@ const struct operations_kind operations_kind = {
     .n_algorithms = sizeof algorithms / sizeof *algorithms,
     .algorithms = algorithms,
     .small = ALGORITHM_auto,
+    .halves = false,
     .encodes = false,                 /* its gradients are made in the type in which they travel */
     .rate_bytes = UINT64_C(64) << 20, /* beyond the caches, and long beside a launch */
 };
@@ -113,6 +114,10 @@ static void receive(struct operations *o, enum network_kind kind, uint64_t bytes
     wait_all(o);
 }
 
+void operations_half(struct operations *o, uint64_t bytes, enum half half) {
+    (void)o, (void)bytes, (void)half;
+}
+
 void operations_push_and_pull(struct operations *o, uint64_t there, uint64_t back) {
     if (o->world->device == o->peer) {
         receive(o, NETWORK_PUSH, there);
@@ -145,6 +150,10 @@ void operations_encode_blocks(struct operations *o, uint64_t bytes) {
 }
 
 void operations_take_largest(struct operations *o, uint64_t bytes) {
+    (void)o, (void)bytes;
+}
+
+void operations_make_thin(struct operations *o, uint64_t bytes) {
     (void)o, (void)bytes;
 }
 

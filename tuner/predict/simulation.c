@@ -1,5 +1,5 @@
 /* See simulation.h. */
-#include "cli/simulation.h"
+#include "tuner/predict/simulation.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -8,8 +8,6 @@
 #include "base/json.h"
 #include "base/log.h"
 #include "base/stream.h"
-#include "cli/output.h"
-#include "simulator/bound.h"
 #include "simulator/closed_form.h"
 #include "simulator/trace.h"
 #include "simulator/tuned.h"
@@ -18,22 +16,18 @@
 enum status simulation_init(struct simulation *out, const struct model *model, const struct cluster *cluster,
                             bool autosync, struct error *err) {
     struct simulation s = {.model = model, .cluster = cluster, .autosync = autosync};
-    struct bound bound;
     *out = (struct simulation){0};
     enum status st = cost_init(&s.cost, cluster, err);
     if (st)
         return st;
-    for (uint32_t lossy = 0; lossy < LOSSINESS_COUNT && !st; lossy++) {
-        st = bound_iteration(model, &s.cost, (enum lossiness)lossy, &bound, err);
-        s.lossy_bound_us[lossy] = st ? 0 : bound.iteration_us;
-    }
+    st = bounds_find(model, &s.cost, &s.bounds, err);
     if (!st && !(s.timeline = timeline_new()))
         st = error_no_memory(err);
     if (st) {
         simulation_release(&s);
         return st;
     }
-    s.bound_us = s.lossy_bound_us[LOSSY_none];
+    s.bound_us = s.bounds.us[false][LOSSY_none];
     *out = s;
     return ST_OK;
 }
@@ -49,7 +43,7 @@ static enum status write_trace(struct simulation *s, const struct plan *plan, co
     size_t size;
     FILE *memory = stream_open(&text, &size);
     enum status st = memory ? trace_write(memory, s->timeline, plan, &s->cost, err) : ST_OK;
-    return output_stream(memory, st, &text, &size, path, err);
+    return stream_save(memory, st, &text, &size, path, err);
 }
 
 bool simulation_expects(const struct simulation *s) {
@@ -66,7 +60,7 @@ static enum status write_updates_trace(struct simulation *s, const struct plan *
     size_t size;
     FILE *memory = stream_open(&text, &size);
     enum status st = memory ? updates_trace_write(memory, plan, &s->cost, &options, err) : ST_OK;
-    return output_stream(memory, st, &text, &size, path, err);
+    return stream_save(memory, st, &text, &size, path, err);
 }
 
 /* A replica there keeps nothing safe. */
@@ -129,18 +123,6 @@ static enum status predict_memory(const struct simulation *s, const struct plan 
     return st;
 }
 
-/* No strategy that loses no more and has as many micro-batches is faster. */
-static enum status find_bound(const struct simulation *s, const struct plan *plan, double *bound_us,
-                              struct error *err) {
-    struct bound bound;
-    *bound_us = s->lossy_bound_us[plan->lossy];
-    if (plan->micro_batches == 1)
-        return ST_OK;
-    enum status st = bound_of_micro_batches(s->model, &s->cost, plan->lossy, plan->micro_batches, &bound, err);
-    *bound_us = st ? 0 : bound.iteration_us;
-    return st;
-}
-
 static enum status predict_strategy(struct simulation *s, const struct strategy *strategy, const char *trace,
                                     struct row *out, struct error *err) {
     struct plan plan;
@@ -153,7 +135,7 @@ static enum status predict_strategy(struct simulation *s, const struct strategy 
     if (!st)
         st = predict_memory(s, &plan, out, err);
     if (!st)
-        st = find_bound(s, &plan, &out->bound_us, err);
+        st = bounds_of(&s->bounds, &out->prediction, &out->bound_us, err);
     plan_release(&plan);
     snprintf(out->name, sizeof out->name, "%s", strategy->name);
     return st;
@@ -191,6 +173,7 @@ static bool add_memory(const struct simulation *s, const struct row *row, cJSON 
     cJSON *memory = memory_write(&row->memory, s->cluster, root) ? cJSON_GetObjectItem(root, "memory") : NULL;
     return memory &&
            (s->memory_bytes == 0 || cJSON_AddNumberToObject(memory, "budget_bytes", (double)s->memory_bytes)) &&
+           (!s->model->activations_estimated || cJSON_AddTrueToObject(memory, "activations_estimated")) &&
            cJSON_AddBoolToObject(memory, "fits", !row->over);
 }
 

@@ -1,6 +1,6 @@
 /* See sweep.h. A varied description is the old one with some fields replaced, written out and read again, so that it is
  * held to every rule that a file is. O(points) to parse; to apply, what reading a description costs. */
-#include "cli/sweep.h"
+#include "tuner/predict/sweep.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -274,9 +274,9 @@ static enum status set_line(struct cluster *view, uint32_t measured_on, enum alg
 }
 
 static bool keeps(const struct sweep *sweep, enum algorithm all_reduce, const struct measurement *m) {
-    if (m->operation == OPERATION_all_reduce && all_reduce != ALGORITHM_auto)
+    if (!operation_is_one_way(m->operation) && all_reduce != ALGORITHM_auto)
         return false;
-    return sweep->axis == SWEEP_BATCH || (sweep->axis == SWEEP_WORKERS && m->operation != OPERATION_all_reduce);
+    return sweep->axis == SWEEP_BATCH || (sweep->axis == SWEEP_WORKERS && operation_is_one_way(m->operation));
 }
 
 bool sweep_drops_measurements(const struct sweep *sweep, enum algorithm all_reduce, const struct cluster *cluster) {

@@ -1,7 +1,7 @@
-/* Predictions of several strategies for one model on one cluster: what simulate and its sweeps share.
+/* Predictions of several strategies for one model on one cluster: what commands and the service share.
  * Units: microseconds (_us). */
-#ifndef CLI_SIMULATION_H
-#define CLI_SIMULATION_H
+#ifndef TUNER_PREDICT_SIMULATION_H
+#define TUNER_PREDICT_SIMULATION_H
 
 #include <cjson/cJSON.h>
 #include <stdbool.h>
@@ -9,6 +9,7 @@
 
 #include "base/error.h"
 #include "base/id.h"
+#include "simulator/bound.h"
 #include "simulator/expectation.h"
 #include "simulator/timeline.h"
 #include "strategy/baselines/baselines.h"
@@ -22,8 +23,9 @@ struct simulation {
     struct cost cost;
     struct timeline *timeline;
     struct expectation_options weather;
-    double bound_us, lossy_bound_us[LOSSINESS_COUNT]; /* bound_iteration; by what strategies may lose */
-    uint64_t memory_bytes;                            /* that a device may have; 0: no budget */
+    double bound_us;       /* bound_iteration, of strategies without encodings and replicas */
+    struct bounds bounds;  /* by what strategies may do */
+    uint64_t memory_bytes; /* that a device may have; 0: no budget */
 };
 
 enum { MAX_CONTENDERS = 48 };

@@ -4,7 +4,6 @@
 #include <sys/stat.h>
 
 #include "base/stream.h"
-#include "cli/output.h"
 #include "tests/support/check.h"
 
 static void a_file_holds_what_was_written_and_nothing_for_an_empty_text(void **state) {
@@ -20,7 +19,7 @@ static void a_file_holds_what_was_written_and_nothing_for_an_empty_text(void **s
         FILE *to = stream_open(&text, &n);
         assert_non_null(to);
         fputs(texts[i], to);
-        assert_ok(output_stream(to, ST_OK, &text, &n, path, &err));
+        assert_ok(stream_save(to, ST_OK, &text, &n, path, &err));
         assert_null(text);
         assert_int_equal(stat(path, &file), 0);
         assert_int_equal(file.st_size, sizes[i]);
@@ -37,7 +36,7 @@ static void a_text_that_failed_leaves_the_file_as_it_was(void **state) {
     FILE *to = stream_open(&text, &n);
     assert_non_null(to);
     fputs("half", to);
-    assert_int_equal(output_stream(to, ST_INFEASIBLE, &text, &n, path, &err), ST_INFEASIBLE);
+    assert_int_equal(stream_save(to, ST_INFEASIBLE, &text, &n, path, &err), ST_INFEASIBLE);
     assert_int_equal(stat(path, &file), 0);
     assert_int_equal(file.st_size, 8);
 }
@@ -47,5 +46,5 @@ int main(void) {
         cmocka_unit_test(a_file_holds_what_was_written_and_nothing_for_an_empty_text),
         cmocka_unit_test(a_text_that_failed_leaves_the_file_as_it_was),
     };
-    return cmocka_run_group_tests_name("output", tests, NULL, NULL);
+    return cmocka_run_group_tests_name("stream", tests, NULL, NULL);
 }

@@ -14,8 +14,8 @@
  *
  * A measured curve holds for one number of devices and one network. So the axis workers drops the curves of all-reduce,
  * and the axis bandwidth drops all curves. Threads: a const struct sweep may be shared. */
-#ifndef CLI_SWEEP_H
-#define CLI_SWEEP_H
+#ifndef TUNER_PREDICT_SWEEP_H
+#define TUNER_PREDICT_SWEEP_H
 
 #include <stdbool.h>
 #include <stddef.h>

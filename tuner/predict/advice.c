@@ -1,0 +1,361 @@
+/* See advice.h. Every way is predicted once on the cluster as it is, then the wrapping of FSDP once for each memory. */
+#include "tuner/predict/advice.h"
+
+#include <assert.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/json.h"
+#include "base/units.h"
+#include "base/work.h"
+#include "strategy/baselines/fsdp_optimal.h"
+#include "tuner/predict/sweep.h"
+
+/* What people call it, and how it is done. */
+static const struct way {
+    const char *kind, *baseline;
+} ways[] = {
+    {"DDP", "pytorch-ddp"},
+    {"DDP, merged", "merge-optimal"},
+    {"servers", "byteps"},
+    {"ZeRO-1", "dear"},
+    {"ZeRO-1", "megatron-distributed-optimizer"},
+    {"ZeRO-1", "zero-1"},
+    {"ZeRO-2", "zero-2"},
+    {"ZeRO-3", "zero-3"},
+    {"FSDP", "fsdp-per-block"},
+    {"FSDP", "fsdp-whole"},
+    {"HSDP", "hsdp"},
+};
+enum { WAYS = sizeof ways / sizeof ways[0] };
+static_assert(MOST_CANDIDATES >= WAYS + MOST_BUDGETS + 1, "each way, a wrapping for each memory and the smallest");
+
+static const double rate_factors[ADVICE_RATES] = {0.25, 0.5, 1, 2, 4};
+
+/* ---- candidates ---- */
+
+static enum status add(struct advice *a, const char *kind, uint64_t wrapped_for, struct strategy *strategy,
+                       struct error *err) {
+    struct advised *c = &a->candidates[a->n];
+    for (size_t i = 0; i < a->n; i++)
+        if (!strcmp(a->candidates[i].strategy.id.hex, strategy->id.hex)) {
+            strategy_release(strategy);
+            return ST_OK;
+        }
+    enum status st =
+        simulation_predict(&a->simulation, &(struct contender){strategy->name, NULL, strategy}, NULL, &c->row, err);
+    if (st) {
+        strategy_release(strategy);
+        return st;
+    }
+    c->kind = kind;
+    c->wrapped_for = wrapped_for;
+    c->strategy = *strategy;
+    a->n++;
+    return ST_OK;
+}
+
+static enum status add_ways(struct advice *a, struct error *err) {
+    enum status st = ST_OK;
+    for (size_t i = 0; i < WAYS && !st; i++) {
+        struct strategy s;
+        st = work_check(err);
+        if (!st)
+            st = baselines_build(baselines_find(ways[i].baseline), a->simulation.model, a->simulation.cluster, &s, err);
+        if (!st)
+            st = add(a, ways[i].kind, UINT64_MAX, &s, err);
+    }
+    return st;
+}
+
+/* FSDP for a memory: UINT64_MAX is any, 0 the least that is possible. */
+static enum status wrap(const struct model *model, const struct cost *cost, uint64_t bytes, struct strategy *out,
+                        struct error *err) {
+    return bytes ? fsdp_optimal_within(model, cost, bytes == UINT64_MAX ? 0 : bytes, out, err)
+                 : fsdp_least_memory(model, cost, out, err);
+}
+
+/* FSDP wrapped for a memory; what does not fit is no candidate. */
+static enum status add_wrapping(struct advice *a, uint64_t bytes, struct error *err) {
+    struct strategy s;
+    struct error infeasible;
+    enum status st = work_check(err);
+    if (st)
+        return st;
+    st = wrap(a->simulation.model, &a->simulation.cost, bytes, &s, &infeasible);
+    if (st == ST_INFEASIBLE)
+        return ST_OK;
+    return st ? error_pass(err, &infeasible) : add(a, "FSDP", bytes, &s, err);
+}
+
+static int compare_candidates(const void *a, const void *b) {
+    const struct advised *x = a, *y = b;
+    const double left = x->row.prediction.iteration_us, right = y->row.prediction.iteration_us;
+    return (left > right) - (left < right);
+}
+
+void advice_release(struct advice *a) {
+    for (size_t i = 0; i < a->n; i++)
+        strategy_release(&a->candidates[i].strategy);
+    simulation_release(&a->simulation);
+}
+
+enum status advice_init(struct advice *a, const struct model *model, const struct cluster *cluster,
+                        const struct budgets *budgets, struct error *err) {
+    a->n = 0;
+    enum status st = simulation_init(&a->simulation, model, cluster, false, err);
+    if (st)
+        return st;
+    st = add_ways(a, err);
+    for (size_t i = budgets->n; i-- > 0 && !st;)
+        st = add_wrapping(a, budgets->bytes[i], err);
+    if (!st)
+        st = add_wrapping(a, 0, err);
+    if (st)
+        advice_release(a);
+    else
+        qsort(a->candidates, a->n, sizeof *a->candidates, compare_candidates);
+    return st;
+}
+
+static const char wrapping[] = "fsdp-optimal";
+
+enum status advice_strategy(const char *name, uint64_t wrapped_for, const struct model *model,
+                            const struct cluster *cluster, struct strategy *out, struct error *err) {
+    const struct baseline *baseline = baselines_find(name);
+    struct cost cost;
+    if (!baseline)
+        return error_set(err, ST_NOT_FOUND, "there is no baseline \"%.64s\"", name);
+    if (strcmp(name, wrapping) != 0)
+        return baselines_build(baseline, model, cluster, out, err);
+    enum status st = cost_init(&cost, cluster, err);
+    if (st)
+        return st;
+    st = wrap(model, &cost, wrapped_for, out, err);
+    cost_release(&cost);
+    return st;
+}
+
+/* ---- answers ---- */
+
+uint64_t advised_bytes(const struct advised *c) {
+    return c->row.memory.peak_bytes;
+}
+
+const struct advised *advice_best_within(const struct advice *a, uint64_t bytes) {
+    const struct advised *best = NULL;
+    for (size_t i = 0; i < a->n; i++) {
+        const struct advised *c = &a->candidates[i];
+        if (advised_bytes(c) <= bytes && (!best || c->row.prediction.iteration_us < best->row.prediction.iteration_us))
+            best = c;
+    }
+    return best;
+}
+
+const struct advised *advice_smallest(const struct advice *a) {
+    const struct advised *least = &a->candidates[0];
+    for (size_t i = 1; i < a->n; i++)
+        if (advised_bytes(&a->candidates[i]) < advised_bytes(least))
+            least = &a->candidates[i];
+    return least;
+}
+
+const char *advised_limit(const struct advised *c, char *out, size_t room) {
+    const struct prediction *p = &c->row.prediction;
+    const double exposed = p->iteration_us > 0 ? 100 * p->exposed_us / p->iteration_us : 0;
+    snprintf(out, room, exposed < 5 ? "computing" : "messages, %.0f%% of the time", exposed);
+    return out;
+}
+
+/* ---- in words ---- */
+
+const char *budget_text(uint64_t bytes, char *out, size_t room) {
+    if (bytes != UINT64_MAX)
+        return units_format_bytes(bytes, out, room);
+    snprintf(out, room, "any memory");
+    return out;
+}
+
+double advised_over_bound(const struct advised *c) {
+    return c->row.bound_us > 0 ? fmax(c->row.prediction.iteration_us / c->row.bound_us - 1, 0) * 100 : 0;
+}
+
+static void say_best(const struct advised *best, uint64_t bytes, char out[ADVICE_SENTENCE]) {
+    char room[32], us[32], memory[32];
+    const char *budget = budget_text(bytes, room, sizeof room);
+    if (best)
+        snprintf(out, ADVICE_SENTENCE, "With %s: %s (%s), %s, and %s of memory.", budget, best->kind,
+                 best->strategy.name, units_format_time(best->row.prediction.iteration_us, us, sizeof us),
+                 units_format_bytes(advised_bytes(best), memory, sizeof memory));
+    else
+        snprintf(out, ADVICE_SENTENCE, "With %s: nothing fits.", budget);
+}
+
+static void say_smallest(const struct advised *least, char out[ADVICE_SENTENCE]) {
+    char us[32], memory[32];
+    snprintf(out, ADVICE_SENTENCE, "The smallest memory at which anything fits: %s (%s, %u groups, %s).",
+             units_format_bytes(advised_bytes(least), memory, sizeof memory), least->kind, least->strategy.n_groups,
+             units_format_time(least->row.prediction.iteration_us, us, sizeof us));
+}
+
+/* Of what memory is predicted without; NULL: nothing. */
+static const char *caveat(const struct advice *a, size_t i) {
+    const struct memory *m = &advice_smallest(a)->row.memory;
+    const char *const all[] = {
+        m->knows_optimizer ? NULL : "Memory is without the optimizer's states: the model has no \"optimizer\".",
+        m->knows_activations ? NULL
+                             : "Memory is without activations: the model's operators have no \"activation_bytes\".",
+        a->simulation.model->activations_estimated
+            ? "Activations are estimated from the model's architecture, not from a profile."
+            : NULL};
+    for (size_t k = 0; k < sizeof all / sizeof *all; k++)
+        if (all[k] && i-- == 0)
+            return all[k];
+    return NULL;
+}
+
+bool advice_sentence(const struct advice *a, const struct budgets *budgets, size_t i, char out[ADVICE_SENTENCE]) {
+    if (i < budgets->n)
+        say_best(advice_best_within(a, budgets->bytes[i]), budgets->bytes[i], out);
+    else if (i == budgets->n)
+        say_smallest(advice_smallest(a), out);
+    else if (caveat(a, i - budgets->n - 1))
+        snprintf(out, ADVICE_SENTENCE, "%s", caveat(a, i - budgets->n - 1));
+    else
+        return false;
+    return true;
+}
+
+/* ---- memories ---- */
+
+static int compare_bytes(const void *a, const void *b) {
+    const uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+    return (x > y) - (x < y);
+}
+
+void budgets_complete(struct budgets *budgets, const struct cluster *cluster) {
+    if (budgets->n == 0) {
+        if (memory_of_devices(cluster) > 0)
+            budgets->bytes[budgets->n++] = memory_of_devices(cluster);
+        budgets->bytes[budgets->n++] = UINT64_MAX;
+    }
+    qsort(budgets->bytes, budgets->n, sizeof *budgets->bytes, compare_bytes);
+}
+
+enum status budgets_read(const char *list, const struct cluster *cluster, struct budgets *out, struct error *err) {
+    *out = (struct budgets){.n = 0};
+    enum status st = ST_OK;
+    for (const char *at = list; at && !st; at = strchr(at, ',')) {
+        char word[64];
+        at += *at == ',';
+        snprintf(word, sizeof word, "%.*s", (int)strcspn(at, ","), at);
+        if (out->n == MOST_BUDGETS)
+            return error_set(err, ST_USAGE, "--memory: at most %d sizes", MOST_BUDGETS);
+        st = units_parse_bytes(word, &out->bytes[out->n++], err);
+    }
+    if (!st)
+        budgets_complete(out, cluster);
+    return st;
+}
+
+/* ---- other rates ---- */
+
+/* The fastest NIC of a node with devices. */
+static double rate_of(const struct cluster *cluster) {
+    double rate = 0;
+    for (uint32_t i = 0; i < cluster->n_nodes; i++)
+        if (cluster->nodes[i].devices > 0)
+            rate = fmax(rate, cluster->nodes[i].nic_gbit_per_s);
+    return rate;
+}
+
+static enum status change_at(const struct model *model, const struct cluster *cluster, const struct budgets *budgets,
+                             double gbit_per_s, struct change *out, struct error *err) {
+    const struct sweep sweep = {.axis = SWEEP_BANDWIDTH, .n = 1, .values = {gbit_per_s}};
+    struct sweep_point point;
+    struct advice a;
+    enum status st = sweep_apply(&sweep, gbit_per_s, ALGORITHM_auto, model, cluster, &point, err);
+    if (st)
+        return st;
+    st = advice_init(&a, &point.model, &point.cluster, budgets, err);
+    *out = (struct change){.gbit_per_s = gbit_per_s};
+    for (size_t i = 0; i < budgets->n && !st; i++) {
+        const struct advised *best = advice_best_within(&a, budgets->bytes[i]);
+        out->us[i] = best ? best->row.prediction.iteration_us : INFINITY;
+        out->kind[i] = best ? best->kind : "nothing fits";
+        out->wrapped_for[i] = best ? best->wrapped_for : 0;
+        snprintf(out->name[i], sizeof out->name[i], "%s", best ? best->strategy.name : "");
+    }
+    if (!st)
+        advice_release(&a);
+    sweep_point_release(&point);
+    return st;
+}
+
+enum status advice_changes(const struct model *model, const struct cluster *cluster, const struct budgets *budgets,
+                           struct change out[ADVICE_RATES], struct error *err) {
+    const double rate = rate_of(cluster);
+    enum status st = ST_OK;
+    for (size_t i = 0; i < ADVICE_RATES && !st; i++)
+        st = change_at(model, cluster, budgets, rate * rate_factors[i], &out[i], err);
+    return st;
+}
+
+/* ---- for programs ---- */
+
+static bool add_candidate(const struct advised *c, const struct cluster *cluster, cJSON *array) {
+    cJSON *object = cJSON_CreateObject();
+    return object && cJSON_AddItemToArray(array, object) && cJSON_AddStringToObject(object, "way", c->kind) &&
+           cJSON_AddStringToObject(object, "strategy", c->strategy.name) &&
+           cJSON_AddStringToObject(object, "id", c->strategy.id.hex) &&
+           cJSON_AddNumberToObject(object, "iteration_us", c->row.prediction.iteration_us) &&
+           cJSON_AddNumberToObject(object, "exposed_us", c->row.prediction.exposed_us) &&
+           cJSON_AddNumberToObject(object, "lower_bound_us", c->row.bound_us) &&
+           cJSON_AddNumberToObject(object, "groups", c->strategy.n_groups) &&
+           memory_write(&c->row.memory, cluster, object);
+}
+
+static bool add_answer(const struct advised *best, uint64_t bytes, cJSON *array) {
+    cJSON *object = cJSON_CreateObject();
+    return object && cJSON_AddItemToArray(array, object) &&
+           (bytes == UINT64_MAX || cJSON_AddNumberToObject(object, "memory_bytes", (double)bytes)) &&
+           (!best || cJSON_AddStringToObject(object, "id", best->strategy.id.hex)) &&
+           (best || cJSON_AddNullToObject(object, "id"));
+}
+
+static bool add_change(const struct change *change, const struct budgets *budgets, cJSON *array) {
+    bool ok = true;
+    for (size_t i = 0; i < budgets->n && ok; i++) {
+        cJSON *object = cJSON_CreateObject();
+        ok = object && cJSON_AddItemToArray(array, object) &&
+             cJSON_AddNumberToObject(object, "gbit_per_s", change->gbit_per_s) &&
+             (budgets->bytes[i] == UINT64_MAX ||
+              cJSON_AddNumberToObject(object, "memory_bytes", (double)budgets->bytes[i])) &&
+             (isfinite(change->us[i]) ? cJSON_AddStringToObject(object, "way", change->kind[i]) &&
+                                            cJSON_AddNumberToObject(object, "iteration_us", change->us[i])
+                                      : cJSON_AddNullToObject(object, "way") != NULL);
+    }
+    return ok;
+}
+
+cJSON *advice_json(const struct advice *a, const struct budgets *budgets, const struct change *changes, bool *whole) {
+    cJSON *root = cJSON_CreateObject(), *list;
+    bool ok = root && cJSON_AddStringToObject(root, "schema", "syncopate.advice/1") &&
+              cJSON_AddStringToObject(root, "model", a->simulation.model->name) &&
+              cJSON_AddStringToObject(root, "cluster", a->simulation.cluster->name) &&
+              (!a->simulation.model->activations_estimated || cJSON_AddTrueToObject(root, "activations_estimated")) &&
+              (list = cJSON_AddArrayToObject(root, "candidates"));
+    for (size_t i = 0; i < a->n && ok; i++)
+        ok = add_candidate(&a->candidates[i], a->simulation.cluster, list);
+    ok = ok && (list = cJSON_AddArrayToObject(root, "answers"));
+    for (size_t i = 0; i < budgets->n && ok; i++)
+        ok = add_answer(advice_best_within(a, budgets->bytes[i]), budgets->bytes[i], list);
+    ok = ok && cJSON_AddNumberToObject(root, "smallest_memory_bytes", (double)advised_bytes(advice_smallest(a))) &&
+         (list = cJSON_AddArrayToObject(root, "at_other_rates"));
+    for (size_t r = 0; r < ADVICE_RATES && ok; r++)
+        ok = add_change(&changes[r], budgets, list);
+    *whole = ok;
+    return root;
+}

@@ -1,0 +1,95 @@
+/* Which way of data-parallel training at which memory: plain data parallel, servers, ZeRO or FSDP. Each way is
+ * predicted once on the cluster as it is, then FSDP wrapped for each memory, and all of it again at other rates of the
+ * NICs. Units: microseconds (_us), bytes. Threads: a struct advice belongs to one thread at a time. */
+#ifndef TUNER_PREDICT_ADVICE_H
+#define TUNER_PREDICT_ADVICE_H
+
+#include <cjson/cJSON.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/error.h"
+#include "strategy/cluster.h"
+#include "strategy/model.h"
+#include "strategy/strategy.h"
+#include "tuner/predict/simulation.h"
+
+enum { MOST_BUDGETS = 8, MOST_CANDIDATES = 24, ADVICE_RATES = 5 };
+
+struct budgets {
+    size_t n;
+    uint64_t bytes[MOST_BUDGETS]; /* rising; UINT64_MAX: no limit */
+};
+
+struct advised {
+    const char *kind;     /* what people call it: "ZeRO-1" */
+    uint64_t wrapped_for; /* of "fsdp-optimal": the memory that it had to fit into; UINT64_MAX: any; 0: the least */
+    struct strategy strategy;
+    struct row row;
+};
+
+/* All candidates of one model and cluster. */
+struct advice {
+    struct simulation simulation;
+    struct advised candidates[MOST_CANDIDATES];
+    size_t n;
+};
+
+/* The fastest that fits into each memory, at another rate. */
+struct change {
+    double gbit_per_s;
+    const char *kind[MOST_BUDGETS];
+    char name[MOST_BUDGETS][64]; /* of its strategy, for advice_strategy, as the next */
+    uint64_t wrapped_for[MOST_BUDGETS];
+    double us[MOST_BUDGETS]; /* INFINITY: nothing fits */
+};
+
+/* The memories of a list, "24GB,80GB"; NULL: as budgets_complete. Fails: ST_USAGE, ST_INVALID (no size). */
+enum status budgets_read(const char *list, const struct cluster *cluster, struct budgets *out, struct error *err);
+
+/* Where none is named: what the cluster's description says, and any. Then in order. */
+void budgets_complete(struct budgets *budgets, const struct cluster *cluster);
+
+/* All ways, the fastest first; FSDP also wrapped for each of the memories, and as small as possible. The model and the
+ * cluster are borrowed. Release with advice_release. Fails: as simulation_predict; ST_CANCELLED. */
+enum status advice_init(struct advice *out, const struct model *model, const struct cluster *cluster,
+                        const struct budgets *budgets, struct error *err);
+void advice_release(struct advice *advice);
+
+/* Build the strategy of a candidate again. Fails: ST_NOT_FOUND (no such baseline), and as baselines_build and
+ * fsdp_optimal_within. */
+enum status advice_strategy(const char *name, uint64_t wrapped_for, const struct model *model,
+                            const struct cluster *cluster, struct strategy *out, struct error *err);
+
+/* The fastest that fits; NULL: none does. */
+const struct advised *advice_best_within(const struct advice *advice, uint64_t bytes);
+
+/* The one that needs least memory. */
+const struct advised *advice_smallest(const struct advice *advice);
+
+/* The most that a device holds at once. */
+uint64_t advised_bytes(const struct advised *advised);
+
+/* The answer in sentences, for people: write the i-th, from 0; false after the last. */
+enum { ADVICE_SENTENCE = 256 };
+bool advice_sentence(const struct advice *advice, const struct budgets *budgets, size_t i, char out[ADVICE_SENTENCE]);
+
+/* "22.4 GiB", or "any memory". */
+const char *budget_text(uint64_t bytes, char *out, size_t room);
+
+/* How much longer than the bound it takes, in percent. */
+double advised_over_bound(const struct advised *advised);
+
+/* What limits it, for people: computing, or messages that computing does not hide. */
+const char *advised_limit(const struct advised *advised, char *out, size_t room);
+
+/* The answers where NICs are slower and faster, by rising rate. Fails: as sweep_apply and advice_init. */
+enum status advice_changes(const struct model *model, const struct cluster *cluster, const struct budgets *budgets,
+                           struct change out[ADVICE_RATES], struct error *err);
+
+/* syncopate.advice/1; *whole says that nothing is missing for want of memory. */
+cJSON *advice_json(const struct advice *advice, const struct budgets *budgets, const struct change *changes,
+                   bool *whole);
+
+#endif
