@@ -318,12 +318,26 @@ static enum status parse_algorithm(const char *word, enum algorithm *out, struct
                      word);
 }
 
+/* What a sweep shows beside times counts the samples of one micro-batch. */
+static enum status check_micro_batches(const struct field *field, struct error *err) {
+    for (size_t i = 0; i < field->n; i++) {
+        const struct strategy *s = field->contenders[i].strategy;
+        if (s && s->micro_batches > 1)
+            return error_set(err, ST_USAGE,
+                             "%s has %u micro-batches, and a sweep counts the samples of one: drop --sweep", s->name,
+                             s->micro_batches);
+    }
+    return ST_OK;
+}
+
 static enum status simulate_sweep(const struct inputs *inputs, const struct field *field, const struct request *request,
                                   const struct sweep *sweep, struct error *err) {
     struct grid_options options = {ALGORITHM_auto, !strcmp(request->kind, "autosync"), request->json, request->weather};
     enum grid_measure measure = GRID_SPEEDUP;
     struct grid grid;
     enum status st = parse_algorithm(request->all_reduce, &options.all_reduce, err);
+    if (!st)
+        st = check_micro_batches(field, err);
     if (!st)
         st = grid_parse_measure(request->measure, &measure, err);
     if (!st && request->csv)
@@ -575,6 +589,7 @@ enum status cmd_simulate(int argc, char **argv, struct error *err) {
             "second table tells the most that a device holds at once, of what, and where. What does not fit comes "
             "last;\n"
             "if nothing fits the exit status is 3.\n"
+            "Of a strategy with micro-batches (\"accumulation\") an iteration is all of them, with their samples.\n"
             "A sweep over workers repeats the cluster's nodes; one over batch assumes operator times in\n"
             "proportion to it. In weather a sweep shows the mean to expect there: drawn rates keep their share of\n"
             "the NIC's, and of flows of other jobs each node has as many.",

@@ -184,6 +184,11 @@ static void show_schedule(const struct strategy *s) {
     if (strategy_sharded_parameters(s))
         text_print(stdout, "groups gathered ahead: %u in the forward pass, %u in the backward pass\n",
                    s->forward_prefetch, s->backward_prefetch);
+    if (s->micro_batches > 1)
+        text_print(stdout, "micro-batches: %u an iteration, gradients summed in %s\n", s->micro_batches,
+                   s->synchronize == SYNCHRONIZE_last   ? "the last"
+                   : s->synchronize == SYNCHRONIZE_each ? "each"
+                                                        : "each, by replicas in the last");
     if (s->shard_ranks)
         text_print(stdout, "shards: among %u devices each, whose sums their replicas add up\n", s->shard_ranks);
     for (uint32_t g = 0; g < s->n_groups; g++)
@@ -340,6 +345,19 @@ static void diff_number(const char *what, uint32_t a, uint32_t b, struct table *
     table_cell(table, "%u", b);
 }
 
+static void diff_accumulation(const struct strategy *a, const struct strategy *b, struct table *table) {
+    if (a->micro_batches != b->micro_batches) {
+        table_cell(table, "micro_batches");
+        table_cell(table, "%u", a->micro_batches);
+        table_cell(table, "%u", b->micro_batches);
+    }
+    if (a->synchronize != b->synchronize) {
+        table_cell(table, "synchronize");
+        table_cell(table, "%s", synchronize_name(a->synchronize));
+        table_cell(table, "%s", synchronize_name(b->synchronize));
+    }
+}
+
 static void diff_schedule(const struct strategy *a, const struct strategy *b, struct table *table) {
     char x[64], y[64];
     if (a->policy != b->policy || a->n_slices != b->n_slices) {
@@ -366,6 +384,7 @@ static void diff_schedule(const struct strategy *a, const struct strategy *b, st
     diff_number("forward_prefetch", a->forward_prefetch, b->forward_prefetch, table);
     diff_number("backward_prefetch", a->backward_prefetch, b->backward_prefetch, table);
     diff_number("shard_ranks", a->shard_ranks, b->shard_ranks, table);
+    diff_accumulation(a, b, table);
     if (a->n_groups != b->n_groups) {
         table_cell(table, "groups");
         table_cell(table, "%u", a->n_groups);

@@ -173,8 +173,8 @@ static const char *label_of(const struct cut *cut, const struct interval *interv
  * first in the next forward pass. What is gathered before a pass has the shade of the step that waits for it. */
 static unsigned shade_of(const struct plan *plan, const struct interval *interval) {
     const struct message *message = &plan->messages[interval->index];
-    const uint32_t forward = plan->n_forward_steps, backward = plan->n_steps - forward;
-    const uint32_t step = message_gathers_parameters(message) ? message->gate : message->ready;
+    const uint32_t forward = plan->n_forward_steps, backward = plan_pass_steps(plan) - forward;
+    const uint32_t step = plan_step_in_pass(plan, message_gathers_parameters(message) ? message->gate : message->ready);
     if (step < forward)
         return (unsigned)((uint64_t)step * CHART_SHADES / forward);
     return backward ? CHART_SHADES - 1 - (unsigned)((uint64_t)(step - forward) * CHART_SHADES / (backward + 1)) : 0;
@@ -190,7 +190,7 @@ static bool add_compute(const struct cut *cut, uint32_t node, struct chart_lane 
         const struct interval *at = i < cut->kept->n ? &cut->kept->items[i].at : NULL;
         if (at && (at->kind != INTERVAL_COMPUTE || at->node != node || !is_within(cut, at)))
             continue;
-        if (at && plan_is_update(cut->plan, at->index))
+        if (at && plan_ends_pass(cut->plan, at->index))
             continue;
         const double start_us = at ? at->start_us : cut->to_us;
         if (start_us - free_us > LEAST_WAIT_US) {
@@ -199,9 +199,10 @@ static bool add_compute(const struct cut *cut, uint32_t node, struct chart_lane 
         }
         if (!at)
             break;
-        const enum chart_span_kind kind = cut->kept->items[i].slow                 ? CHART_SLOW
-                                          : at->index < cut->plan->n_forward_steps ? CHART_FORWARD
-                                                                                   : CHART_BACKWARD;
+        const bool forward = plan_step_in_pass(cut->plan, at->index) < cut->plan->n_forward_steps;
+        const enum chart_span_kind kind = cut->kept->items[i].slow ? CHART_SLOW
+                                          : forward                ? CHART_FORWARD
+                                                                   : CHART_BACKWARD;
         const struct chart_span span = clip(cut, kind, at->start_us, at->end_us);
         if (n && spans[n - 1].kind == span.kind && start_us - free_us <= LEAST_WAIT_US)
             spans[n - 1].end_us = span.end_us;

@@ -209,6 +209,7 @@ static uint32_t window_prices(const struct shape *s, struct price prices[MAX_PRI
 
 struct work {
     uint32_t n;
+    double earlier_us; /* of all micro-batches but the last, on a device with compute_scale 1 */
     struct gradient *gradients;
     struct need *needs;
     double *lags;
@@ -249,7 +250,7 @@ static double windows_with_lag(const struct work *work, const struct price *pric
     uint32_t n = 0;
     for (uint32_t v = 0; v < work->n; v++) {
         const struct need *need = &work->needs[v];
-        double tail = barrier ? need->forward_us : need->tail_us;
+        double tail = work->earlier_us + (barrier ? need->forward_us : need->tail_us);
         if (work->lags[v] >= lag)
             work->jobs[n++] =
                 (struct machine_job){need->ready_us * price->scale, cheaper(need, price), tail * price->scale};
@@ -326,18 +327,30 @@ static enum status take_work(struct work *work, const struct model *model, const
     return status;
 }
 
-enum status bound_iteration(const struct model *model, const struct cost *cost, enum lossiness lossy, struct bound *out,
-                            struct error *err) {
+/* The least that replicas of shards of any size may take in place of all-reduces. */
+static struct cost with_replicas(const struct cost *cost) {
+    struct cost with = *cost;
+    with.limit_all_reduce_wire = cost->limit_replicas_wire;
+    with.limit_all_reduce_per_byte_us = cost->limit_replicas_per_byte_us;
+    with.limit_all_reduce_startup_us = cost->limit_replicas_startup_us;
+    return with;
+}
+
+enum status bound_of_micro_batches(const struct model *model, const struct cost *cost, enum lossiness lossy,
+                                   bool replicas, uint32_t micro_batches, struct bound *out, struct error *err) {
+    const struct cost with = replicas ? with_replicas(cost) : *cost;
     struct bound bound = {0};
     struct arena arena = {0};
     struct work work;
-    enum status status = take_work(&work, model, cost, lossy, &arena, err);
+    enum status status = take_work(&work, model, &with, lossy, &arena, err);
     if (!status) {
-        bound.compute_us = (model->forward_us + model->backward_us) * cost->cluster->nodes[cost->slowest].compute_scale;
+        const double pass_us = model->forward_us + model->backward_us;
+        work.earlier_us = (micro_batches - 1) * pass_us;
+        bound.compute_us = micro_batches * pass_us * cost->cluster->nodes[cost->slowest].compute_scale;
         if (cost->n_workers > 1)
-            bound_network(&work, cost, &bound);
+            bound_network(&work, &with, &bound);
         else
-            bound_one_node(&work, cost, &bound);
+            bound_one_node(&work, &with, &bound);
         bound.iteration_us = fmax(bound.compute_us, fmax(bound.volume_us, bound.windows_us));
         bound.barrier_us = fmax(bound.iteration_us, bound.barrier_windows_us);
         *out = bound;
@@ -346,17 +359,18 @@ enum status bound_iteration(const struct model *model, const struct cost *cost, 
     return status;
 }
 
+enum status bound_iteration(const struct model *model, const struct cost *cost, enum lossiness lossy, struct bound *out,
+                            struct error *err) {
+    return bound_of_micro_batches(model, cost, lossy, false, 1, out, err);
+}
+
 enum status bound_with_replicas(const struct model *model, const struct cost *cost, enum lossiness lossy,
                                 struct bound *out, struct error *err) {
-    struct cost with = *cost;
-    with.limit_all_reduce_wire = cost->limit_replicas_wire;
-    with.limit_all_reduce_per_byte_us = cost->limit_replicas_per_byte_us;
-    with.limit_all_reduce_startup_us = cost->limit_replicas_startup_us;
-    return bound_iteration(model, &with, lossy, out, err);
+    return bound_of_micro_batches(model, cost, lossy, true, 1, out, err);
 }
 
 enum status bounds_find(const struct model *model, const struct cost *cost, struct bounds *out, struct error *err) {
-    struct bounds bounds;
+    struct bounds bounds = {.model = model, .cluster = cost->cluster};
     struct bound bound;
     enum status st = ST_OK;
     for (uint32_t lossy = 0; lossy < LOSSINESS_COUNT && !st; lossy++) {
@@ -371,10 +385,23 @@ enum status bounds_find(const struct model *model, const struct cost *cost, stru
     return st;
 }
 
-double bounds_of(const struct bounds *bounds, const struct prediction *prediction) {
-    return bounds->us[prediction->replicas][prediction->lossy];
+enum status bounds_of(const struct bounds *bounds, const struct prediction *prediction, double *us, struct error *err) {
+    struct cost cost;
+    struct bound bound;
+    *us = bounds->us[prediction->replicas][prediction->lossy];
+    if (prediction->micro_batches <= 1)
+        return ST_OK;
+    enum status st = cost_init(&cost, bounds->cluster, err);
+    if (st)
+        return st;
+    st = bound_of_micro_batches(bounds->model, &cost, prediction->lossy, prediction->replicas,
+                                prediction->micro_batches, &bound, err);
+    cost_release(&cost);
+    if (!st)
+        *us = bound.iteration_us;
+    return st;
 }
 
 bool bounds_is_plain(const struct prediction *prediction) {
-    return !prediction->replicas && prediction->lossy == LOSSY_none;
+    return !prediction->replicas && prediction->lossy == LOSSY_none && prediction->micro_batches <= 1;
 }

@@ -29,6 +29,9 @@
  * node nothing, and then a part for each device. bound_with_replicas takes the least of every size of shard groups, and
  * holds for strategies with and without them; bound_iteration for those without.
  *
+ * With several micro-batches the same, with and without replicas, where all before the last one's backward pass is the
+ * tail of the gradients, since what the last one sums is all in one pass. "each" sends more, and no less than that.
+ *
  * Coordination, copy and summing costs count as zero. Overridden links, and device links of several nodes, count only
  * where they slow all-reduces down. If one node works and spare ones may serve, only compute counts. */
 #ifndef SIMULATOR_BOUND_H
@@ -57,15 +60,24 @@ enum status bound_iteration(const struct model *model, const struct cost *cost, 
 enum status bound_with_replicas(const struct model *model, const struct cost *cost, enum lossiness lossy,
                                 struct bound *out, struct error *err);
 
-/* iteration_us by what a strategy may do: without and with replicas, and what it may lose. Fails: ST_NO_MEMORY. */
+/* Of strategies with so many micro-batches, with replicas or without; the two above are those of one. */
+enum status bound_of_micro_batches(const struct model *model, const struct cost *cost, enum lossiness lossy,
+                                   bool replicas, uint32_t micro_batches, struct bound *out, struct error *err);
+
+/* iteration_us by what a strategy of one micro-batch may do: without and with replicas, and what it may lose; model and
+ * cluster are borrowed. Fails: ST_NO_MEMORY. */
 struct bounds {
+    const struct model *model;
+    const struct cluster *cluster;
     double us[2][LOSSINESS_COUNT];
 };
 enum status bounds_find(const struct model *model, const struct cost *cost, struct bounds *out, struct error *err);
 
-/* The bound that holds for the strategy of a prediction, and whether it is that of strategies which do no more than
- * all-reduces and servers do. */
-double bounds_of(const struct bounds *bounds, const struct prediction *prediction);
+/* The bound that holds for the strategy of a prediction; of several micro-batches it is made here, as by
+ * bound_iteration. Fails: ST_NO_MEMORY. */
+enum status bounds_of(const struct bounds *bounds, const struct prediction *prediction, double *us, struct error *err);
+
+/* Whether that is the bound of strategies which do no more than all-reduces and servers do, once an iteration. */
 bool bounds_is_plain(const struct prediction *prediction);
 
 #endif

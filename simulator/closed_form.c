@@ -65,10 +65,11 @@ enum status closed_form_run(const struct plan *plan, const struct cost *cost, st
                                .exposed_us = iteration - compute,
                                .comm_busy_us = sync,
                                .messages = plan->n_messages,
+                               .micro_batches = plan->micro_batches,
                                .lossy = plan->lossy,
                                .replicas = plan->n_replicas > 0,
                                .converged = true};
     if (iteration > 0)
-        out->samples_per_s = plan->model->batch_per_device * cost->cluster->n_devices / iteration * 1e6;
+        out->samples_per_s = plan_samples(plan) / iteration * 1e6;
     return ST_OK;
 }

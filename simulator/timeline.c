@@ -995,13 +995,14 @@ static void predict(const struct timeline *tl, double compute_us, struct predict
                                .comm_busy_us = tl->busy_us / rounds,
                                .queue_us = (tl->queue_us + (double)tl->queued * tl->now_us) / rounds,
                                .messages = plan->n_messages,
+                               .micro_batches = plan->micro_batches,
                                .passes = tl->rounds,
                                .events = events(tl),
                                .lossy = plan->lossy,
                                .replicas = plan->n_replicas > 0,
                                .converged = tl->converged};
     if (tl->iteration_us > 0)
-        out->samples_per_s = plan->model->batch_per_device * tl->cost->cluster->n_devices / tl->iteration_us * 1e6;
+        out->samples_per_s = plan_samples(plan) / tl->iteration_us * 1e6;
 }
 
 enum status timeline_run(struct timeline *tl, const struct plan *plan, const struct cost *cost,

@@ -113,10 +113,11 @@ struct prediction {
     double queue_us;      /* sum over an iteration's messages (and nodes, for pushes; pulls do not count): how long each
                              waited when ready */
     uint32_t messages;    /* an iteration */
-    uint32_t passes;      /* iterations that were simulated */
-    uint64_t events;      /* what the run has cost: ends of steps, starts of transfers, changes of their rates */
-    enum lossiness lossy; /* as the plan: only the bound for strategies that lose as much holds */
-    bool replicas;        /* some sums are among replicas: likewise */
+    uint32_t micro_batches; /* of an iteration, as the plan: samples_per_s counts them all */
+    uint32_t passes;        /* iterations that were simulated */
+    uint64_t events;        /* what the run has cost: ends of steps, starts of transfers, changes of their rates */
+    enum lossiness lossy;   /* as the plan: only the bound for strategies that lose as much holds */
+    bool replicas;          /* some sums are among replicas: likewise */
     bool converged; /* false: iterations go on differing and iteration_us is their mean, to a standard error of 0.5% or
                        over max_passes of them. Where an iteration has more than 100,000 pushes and pulls, two
                        iterations that agree to 1% are enough: off by 1% on average, at worst 7% was seen */

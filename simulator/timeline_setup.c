@@ -247,8 +247,10 @@ static enum status check_plan(const struct plan *plan, uint32_t *home, struct er
         return check_update(plan, err);
     }
     for (uint32_t m = 0; m < plan->n_messages; m++) {
-        last_gate = plan->messages[m].gate > last_gate ? plan->messages[m].gate : last_gate;
-        first_ready = plan->messages[m].ready < first_ready ? plan->messages[m].ready : first_ready;
+        const uint32_t gate = plan_step_in_pass(plan, plan->messages[m].gate),
+                       ready = plan_step_in_pass(plan, plan->messages[m].ready);
+        last_gate = gate > last_gate ? gate : last_gate;
+        first_ready = ready < first_ready ? ready : first_ready;
     }
     if (last_gate > first_ready)
         return error_set(err, ST_INVALID, "step %u waits for a message, but a gradient is ready after step %u already",

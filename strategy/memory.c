@@ -41,7 +41,8 @@ struct ledger {
     uint32_t *last_read;      /* [n_variables] the last forward step that reads it */
     uint64_t *split;          /* [n_variables] elements whose states are shared out */
     uint64_t *grads;          /* [n_variables] bytes of its gradient, as the model's type */
-    uint32_t *grads_until;    /* [n_variables] the place where that is no longer needed */
+    uint32_t *grads_until;    /* [n_variables] the place where that is no longer needed, in the last micro-batch */
+    uint32_t *earlier_until;  /* [n_variables] in the first that is summed alone; UINT32_MAX: the sum is whole */
     uint64_t *sharded;        /* [n_variables] bytes of it that lie on all devices in parts */
     struct run *runs;         /* [n_messages] */
     uint64_t largest_fused, largest_slice;
@@ -126,9 +127,37 @@ static uint64_t own_bytes(const struct ledger *l, const struct message *m, const
     return piece->bytes / dtype_bytes(m->dtype) * dtype_bytes(l->plan->model->variables[piece->variable].dtype);
 }
 
+/* Where a variable's gradient is made for the last time. */
+static uint32_t last_made(const struct ledger *l, uint32_t v) {
+    const struct plan *plan = l->plan;
+    return at(plan->n_steps - plan_pass_steps(plan) + plan->step_of[plan->model->variables[v].producer]);
+}
+
 /* Whether place a comes after place b, counted from place `from` on. */
 static bool is_later(const struct ledger *l, uint32_t a, uint32_t b, uint32_t from) {
     return (a + l->places - from) % l->places > (b + l->places - from) % l->places;
+}
+
+/* Whether the message has others like it in earlier micro-batches, to whose sums its own is added. */
+static bool adds_to_sums(const struct ledger *l, const struct message *m) {
+    return l->plan->sums_each && l->plan->micro_batches > 1 && plan_is_last_pass(l->plan, m->ready);
+}
+
+/* Where the first of the sums that the message's is one of has come; until then it is what comes in. */
+static uint32_t first_sum(const struct ledger *l, const struct message *m) {
+    const struct plan *plan = l->plan;
+    const uint32_t gate = plan_step_in_pass(plan, m->gate);
+    if (!adds_to_sums(l, m))
+        return end_of(l, m);
+    return at(gate > plan_step_in_pass(plan, m->ready) ? gate : gate + plan_pass_steps(plan));
+}
+
+/* A device's part of the sums, from the first on: of sharded parameters through the update. */
+static void keep_sums(struct ledger *l, const struct message *m, uint64_t bytes) {
+    if (message_is_of_shards(m))
+        keep(l, MEMORY_gradients, bytes, first_sum(l, m), after(l->plan->n_steps - 1));
+    else if (adds_to_sums(l, m))
+        keep(l, MEMORY_gradients, bytes, first_sum(l, m), end_of(l, m));
 }
 
 /* What the devices keep parts of: states of its elements, and where parameters are sharded the variables and sums. */
@@ -145,20 +174,33 @@ static void share_out(struct ledger *l, const struct message *m) {
         l->sharded[piece->variable] += message_is_of_shards(m) ? piece->bytes : 0;
     }
     keep_always(l, MEMORY_optimizer, (uint64_t)(((wide)states * part + all - 1) / all));
-    if (!message_is_of_shards(m))
-        return;
-    keep_always(l, MEMORY_parameters, part * width);
-    keep(l, MEMORY_gradients, part * width, end_of(l, m),
-         after(l->plan->n_steps - 1)); /* until then it is what comes in */
+    if (message_is_of_shards(m))
+        keep_always(l, MEMORY_parameters, part * width);
+    keep_sums(l, m, part * width);
 }
 
-/* Until when the message needs the gradients in it, and how large they are. Those of sharded parameters go as they are
+/* The place where the message no longer needs the gradients in it. Those of which devices keep parts go as they are
  * packed, which is after the step: what was gathered for it is free by then, as in FSDP2. */
+static uint32_t gradients_end(const struct ledger *l, const struct message *m) {
+    return message_is_of_shards(m) && is_fused(m) ? after(m->ready) + 1 : end_of(l, m);
+}
+
+/* Of the first of several micro-batches that are summed each. The others but the last are like it. */
+static void note_earlier(struct ledger *l, const struct message *m) {
+    for (uint32_t i = 0; i < m->n_pieces; i++) {
+        const uint32_t v = pieces_of(l, m)[i].variable, until = gradients_end(l, m);
+        if (m->half != HALF_scatter)
+            l->earlier_until[v] = UINT32_MAX;
+        else if (l->earlier_until[v] < until)
+            l->earlier_until[v] = until;
+    }
+}
+
+/* Until when the message needs the gradients in it, and how large they are. */
 static void note_gradients(struct ledger *l, const struct message *m) {
     for (uint32_t i = 0; i < m->n_pieces; i++) {
         const struct piece *piece = &pieces_of(l, m)[i];
-        const uint32_t v = piece->variable, made = at(l->plan->step_of[l->plan->model->variables[v].producer]);
-        const uint32_t until = message_is_of_shards(m) && is_fused(m) ? after(m->ready) + 1 : end_of(l, m);
+        const uint32_t v = piece->variable, made = last_made(l, v), until = gradients_end(l, m);
         if (l->grads[v] == 0 || is_later(l, until, l->grads_until[v], made + 1))
             l->grads_until[v] = until;
         l->grads[v] += own_bytes(l, m, piece);
@@ -228,14 +270,19 @@ static void keep_gathered(struct ledger *l, const struct message *m, uint32_t la
 }
 
 static bool is_for_backward(const struct ledger *l, const struct message *m) {
-    return m->half == HALF_gather && m->gate >= l->plan->n_forward_steps;
+    return m->half == HALF_gather && plan_step_in_pass(l->plan, m->gate) >= l->plan->n_forward_steps;
+}
+
+/* Where the micro-batch of the message's gate begins. */
+static uint32_t pass_begin(const struct ledger *l, const struct message *m) {
+    return m->gate - plan_step_in_pass(l->plan, m->gate);
 }
 
 /* The last step of the forward pass that uses the message's variables; its gate at least. */
 static uint32_t last_read(const struct ledger *l, const struct message *m) {
     uint32_t last = m->gate;
     for (uint32_t i = 0; i < m->n_pieces; i++) {
-        const uint32_t read = l->last_read[pieces_of(l, m)[i].variable];
+        const uint32_t read = pass_begin(l, m) + l->last_read[pieces_of(l, m)[i].variable];
         last = read > last ? read : last;
     }
     return last;
@@ -245,10 +292,10 @@ static uint32_t last_read(const struct ledger *l, const struct message *m) {
 static void keep_between(struct ledger *l, const struct message *forward, const struct message *backward) {
     if (forward->ranks != backward->ranks)
         keep(l, MEMORY_gathered, largest_part(l, backward) * dtype_bytes(backward->dtype), after(last_read(l, forward)),
-             at(backward->gate));
+             at(pass_begin(l, forward) + plan_step_in_pass(l->plan, backward->gate)));
 }
 
-/* The same bytes, gathered once or twice and summed once. */
+/* The same bytes: in each micro-batch gathered once or twice, and summed in the last at least. */
 static void keep_run(struct ledger *l, const struct run *runs, size_t n) {
     uint32_t backward_end = 0;
     const struct message *again = NULL;
@@ -256,14 +303,15 @@ static void keep_run(struct ledger *l, const struct run *runs, size_t n) {
         if (is_for_backward(l, runs[i].message))
             again = runs[i].message;
         if (runs[i].message->half == HALF_scatter)
-            backward_end = runs[i].message->ready;
+            backward_end = plan_step_in_pass(l->plan, runs[i].message->ready);
     }
     for (size_t i = 0; i < n; i++) {
         const struct message *m = runs[i].message;
         if (m->half != HALF_gather)
             continue;
-        keep_gathered(l, m, again && m != again ? last_read(l, m) : backward_end);
-        if (again && m != again)
+        const bool is_first = again && !is_for_backward(l, m);
+        keep_gathered(l, m, is_first ? last_read(l, m) : pass_begin(l, m) + backward_end);
+        if (is_first)
             keep_between(l, m, again);
     }
 }
@@ -314,9 +362,12 @@ static void put_messages(struct ledger *l) {
             keep_replicas(l, m);
             continue;
         }
-        if (m->half == HALF_scatter)
-            share_out(l, m);
-        note_gradients(l, m);
+        if (plan_is_last_pass(l->plan, m->ready)) {
+            if (m->half == HALF_scatter)
+                share_out(l, m);
+            note_gradients(l, m);
+        } else if (m->ready < plan_pass_steps(l->plan))
+            note_earlier(l, m);
         keep_buffer(l, m);
         keep_encoder(l, m);
         keep_incoming(l, m);
@@ -335,6 +386,18 @@ static void note_reads(struct ledger *l) {
     }
 }
 
+static void put_gradient(struct ledger *l, uint32_t v) {
+    const uint32_t made = at(l->plan->step_of[l->plan->model->variables[v].producer]);
+    const uint32_t pass = 2 * plan_pass_steps(l->plan), n = l->plan->micro_batches;
+    if (n == 1 || !l->plan->sums_each || l->earlier_until[v] == UINT32_MAX) {
+        keep(l, MEMORY_gradients, l->grads[v], made, l->grads_until[v]);
+        return;
+    }
+    for (uint32_t i = 0; i + 1 < n; i++)
+        keep(l, MEMORY_gradients, l->grads[v], made + i * pass, l->earlier_until[v] + i * pass);
+    keep(l, MEMORY_gradients, l->grads[v], last_made(l, v), l->grads_until[v]);
+}
+
 /* After put_messages, which says what of a variable lies on all devices in parts. */
 static void put_variables(struct ledger *l) {
     const struct plan *plan = l->plan;
@@ -344,16 +407,17 @@ static void put_variables(struct ledger *l) {
                     optimizer_bytes(&plan->model->optimizer, variable, variable->elements - l->split[v]));
         keep_always(l, MEMORY_parameters, variable->bytes - l->sharded[v]);
         if (l->grads[v] > 0)
-            keep(l, MEMORY_gradients, l->grads[v], at(plan->step_of[variable->producer]), l->grads_until[v]);
+            put_gradient(l, v);
     }
 }
 
 static void put_activations(struct ledger *l) {
     const struct model *model = l->plan->model;
-    for (uint32_t i = 0; i < model->n_operators; i++)
-        if (model->operators[i].activation_bytes > 0)
-            keep(l, MEMORY_activations, model->operators[i].activation_bytes, at(l->plan->step_of[i]),
-                 after(l->plan->step_of[model->operators[i].kept_for]));
+    for (uint32_t begin = 0; begin < l->plan->n_steps; begin += plan_pass_steps(l->plan))
+        for (uint32_t i = 0; i < model->n_operators; i++)
+            if (model->operators[i].activation_bytes > 0)
+                keep(l, MEMORY_activations, model->operators[i].activation_bytes, at(begin + l->plan->step_of[i]),
+                     after(begin + l->plan->step_of[model->operators[i].kept_for]));
 }
 
 /* ---- the sum ---- */
@@ -411,7 +475,7 @@ static void find_server(const struct ledger *l, uint64_t *sums, uint64_t *arriva
         n_leaders += cluster->nodes[node].devices > 0;
     for (uint32_t i = 0; i < plan->n_messages; i++) {
         const struct message *m = &plan->messages[i];
-        if (m->kind != SYNC_PARAMETER_SERVER)
+        if (m->kind != SYNC_PARAMETER_SERVER || !plan_is_last_pass(plan, m->ready))
             continue;
         sums[m->server] = least(sums[m->server] + m->bytes, MOST_BYTES);
         arrivals[m->server] = least(
@@ -434,21 +498,28 @@ static void find_server(const struct ledger *l, uint64_t *sums, uint64_t *arriva
 static void name_place(const struct plan *plan, struct memory *m) {
     const struct model *model = plan->model;
     const uint32_t forward = plan->n_forward_steps, steps = plan->step_of[model->order[model->n_operators - 1]] + 1,
-                   step = m->peak_step;
+                   step = plan_step_in_pass(plan, m->peak_step);
     const char *before = m->peak_between ? "before " : "";
+    char pass[32] = "";
     uint32_t i = 0;
-    if (step >= steps) {
+    if (m->peak_step >= plan->n_steps || plan_is_update(plan, m->peak_step)) {
         snprintf(m->place, sizeof m->place, "the update");
+        return;
+    }
+    if (plan->micro_batches > 1)
+        snprintf(pass, sizeof pass, "micro-batch %u, ", m->peak_step / plan_pass_steps(plan) + 1);
+    if (step >= steps) {
+        snprintf(m->place, sizeof m->place, "%sits end", pass);
         return;
     }
     while (plan->step_of[model->order[i]] < step)
         i++;
     const char *first = model->operators[model->order[i]].name;
     if (step < forward)
-        snprintf(m->place, sizeof m->place, "%sforward step %u of %u, %s", before, step + 1, forward, first);
+        snprintf(m->place, sizeof m->place, "%s%sforward step %u of %u, %s", pass, before, step + 1, forward, first);
     else
-        snprintf(m->place, sizeof m->place, "%sbackward step %u of %u, %s", before, step - forward + 1, steps - forward,
-                 first);
+        snprintf(m->place, sizeof m->place, "%s%sbackward step %u of %u, %s", pass, before, step - forward + 1,
+                 steps - forward, first);
     text_clean(m->place); /* it may have been cut within a character */
 }
 
@@ -466,9 +537,11 @@ static bool begin(struct ledger *l, const struct plan *plan) {
     l->split = calloc(n, sizeof *l->split);
     l->grads = calloc(n, sizeof *l->grads);
     l->grads_until = calloc(n, sizeof *l->grads_until);
+    l->earlier_until = calloc(n, sizeof *l->earlier_until);
     l->sharded = calloc(n, sizeof *l->sharded);
     l->runs = calloc((size_t)plan->n_messages + 1, sizeof *l->runs);
-    return l->change && l->last_read && l->split && l->grads && l->grads_until && l->sharded && l->runs;
+    return l->change && l->last_read && l->split && l->grads && l->grads_until && l->earlier_until && l->sharded &&
+           l->runs;
 }
 
 static void end(struct ledger *l) {
@@ -477,6 +550,7 @@ static void end(struct ledger *l) {
     free(l->split);
     free(l->grads);
     free(l->grads_until);
+    free(l->earlier_until);
     free(l->sharded);
     free(l->runs);
 }

@@ -13,7 +13,10 @@
  *                with the update (torch: zero_grad(set_to_none=True)). Of a sparse one that moves rows these rows.
  *                Where parameters are sharded the gradient goes as its message is packed, after the step that makes the
  *                last gradient of the group, when what was gathered for the group is free again (so does FSDP2). The
- *                device's part of the sum stays from the message's gate through the update
+ *                device's part of the sum stays from the message's gate through the update.
+ *                With several micro-batches ("accumulation") from the first that makes it, and one that is added to
+ *                it takes nothing. Where gradients are summed in each, and devices keep parts of the sums, it is as
+ *                above in each micro-batch, and the part lies there from the gate of the first reduce-scatter on
  *   optimizer    its states and master copies (strategy/optimizer.h); of messages in halves the device's part
  *   gathered     what all-gathers bring of sharded parameters: from its message on, or from when it is unpacked. Until
  *                the last forward step that reads one of its variables if it is gathered again, else until the group's
@@ -30,7 +33,8 @@
  *                the credit, which counts other bytes. Of topk what all devices sent. Of topk and powersgd always an
  *                f32 for each element, of what did not travel yet, and of powersgd all Q. What an encoder reads is a
  *                run of f32 among the buffers, unless it is one gradient of f32
- *   activations  of a forward operator from its step until that of the backward operator which uses them last
+ *   activations  of a forward operator from its step until that of the backward operator which uses them last; with
+ *                several micro-batches in each
  *
  * A device's part of a message is the largest: its elements, or blocks of an encoder, divided by the devices that
  * share it, rounded up. In a node of several devices the first one is meant, of the node that has most; all others need

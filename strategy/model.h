@@ -3,7 +3,8 @@
  * The description is a JSON object. A member without a default is required; an unknown member is refused.
  *   "schema"            "syncopate.model/1"
  *   "name"              a name for people
- *   "batch_per_device"  samples that a device processes in one iteration; default 1
+ *   "batch_per_device"  samples that a device processes in one iteration, or in one of its micro-batches where a
+ *                       strategy has several ("accumulation" in strategy/strategy.h); default 1
  *   "optimizer"         what updates the variables (strategy/optimizer.h); default: not known, and memory is predicted
  *                       without its states
  *   "activations_estimated"  true: "activation_bytes" are from the architecture, not from a profile of a run, and what

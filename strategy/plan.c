@@ -11,7 +11,8 @@
  *    A message of a sharded group is a reduce-scatter; the all-gathers that follow, or all-reduces among replicas, are
  * written after all streams. Where
  *    parameters are sharded the group's stream is walked again for each all-gather, with times of its own.
- * 3. Order: stable counting sorts by ready and, under priority, by gate; slices stay as they are.
+ * 3. Micro-batches: all of that is of one pass. Its steps and messages are repeated for each.
+ * 4. Order: stable counting sorts by ready and, under priority, by gate; slices stay as they are.
  * Everything is linear in steps + parts + messages. */
 #include "strategy/plan.h"
 
@@ -33,9 +34,9 @@ const char *message_way(const struct message *message) {
 }
 
 const char *plan_phase(const struct plan *plan, uint32_t step) {
-    if (plan_is_update(plan, step))
-        return "update";
-    return step < plan->n_forward_steps ? "forward" : "backward";
+    if (plan_ends_pass(plan, step))
+        return plan_is_update(plan, step) ? "update" : "end of micro-batch";
+    return plan_step_in_pass(plan, step) < plan->n_forward_steps ? "forward" : "backward";
 }
 
 uint64_t plan_shard_rows(uint64_t dim, uint32_t shards, uint32_t k) {
@@ -254,6 +255,11 @@ static void append_piece(struct lowering *low, const struct message *like, uint3
 /* When this is true lowering stops: a huge gradient with tiny partitions would take hours to count. */
 static bool too_many(const struct lowering *low) {
     return low->n_messages + low->n_split > PLAN_MAX_MESSAGES;
+}
+
+static enum status too_many_messages(struct error *err) {
+    return error_set(err, ST_INFEASIBLE, "more than %d messages an iteration: use larger partitions or fewer shards",
+                     PLAN_MAX_MESSAGES);
 }
 
 /* Put `bytes` of a variable's gradient into the stream, closing messages as they fill. */
@@ -569,7 +575,7 @@ static void add_seconds(struct lowering *low) {
     const uint64_t n = low->n_messages;
     for (uint64_t i = 0; i < n; i++) {
         struct message *first = &low->messages[i], *second = &low->messages[low->n_messages];
-        if (!brings_another(first))
+        if (!brings_another(first) || !plan_is_last_pass(low->plan, first->ready))
             continue;
         *second = *first;
         second->other = (uint32_t)i;
@@ -581,18 +587,80 @@ static void add_seconds(struct lowering *low) {
     }
 }
 
+/* ---- accumulation ---- */
+
+static bool is_in_pass(const struct plan *plan, const struct message *message, uint32_t pass) {
+    return plan->sums_each || pass + 1 == plan->micro_batches || message->half == HALF_gather;
+}
+
+/* The same message in a later pass. A gate that comes before what it waits for is one of the pass after that. */
+static struct message in_pass(const struct plan *plan, const struct message *message, uint32_t pass) {
+    const uint32_t steps = plan->n_steps, after = message->gate <= message->ready ? pass + 1 : pass;
+    struct message shifted = *message;
+    shifted.ready += pass * steps;
+    shifted.gate += after % plan->micro_batches * steps;
+    if (pass + 1 < plan->micro_batches)
+        shifted.other = NO_MESSAGE; /* the update comes after the last pass */
+    return shifted;
+}
+
+/* From the messages of one pass, those of all. */
+static enum status repeat_messages(struct lowering *low, struct error *err) {
+    struct plan *plan = low->plan;
+    const uint64_t n = low->n_messages;
+    uint64_t all = 0;
+    for (uint64_t i = 0; i < n; i++)
+        all += is_in_pass(plan, &low->messages[i], 0) ? plan->micro_batches : 1;
+    if (all + low->n_split > PLAN_MAX_MESSAGES)
+        return too_many_messages(err);
+    struct message *messages = arena_alloc(&plan->arena, all + low->n_split, sizeof *messages);
+    if (!messages)
+        return error_no_memory(err);
+    low->n_messages = 0;
+    for (uint32_t pass = 0; pass < plan->micro_batches; pass++)
+        for (uint64_t i = 0; i < n; i++)
+            if (is_in_pass(plan, &low->messages[i], pass))
+                messages[low->n_messages++] = in_pass(plan, &low->messages[i], pass);
+    low->messages = messages;
+    return ST_OK;
+}
+
+/* And likewise the steps. */
+static enum status repeat_steps(struct plan *plan, struct error *err) {
+    const uint64_t n = (uint64_t)plan->n_steps * plan->micro_batches;
+    if (n > PLAN_MAX_MESSAGES)
+        return error_set(err, ST_INFEASIBLE, "more than %d steps an iteration: use fewer micro-batches",
+                         PLAN_MAX_MESSAGES);
+    double *step_us = arena_alloc(&plan->arena, n, sizeof *step_us);
+    if (!step_us)
+        return error_no_memory(err);
+    for (uint32_t pass = 0; pass < plan->micro_batches; pass++)
+        memcpy(step_us + (size_t)pass * plan->n_steps, plan->step_us, plan->n_steps * sizeof *step_us);
+    plan->step_us = step_us;
+    plan->n_steps = (uint32_t)n;
+    return ST_OK;
+}
+
+static enum status repeat(struct lowering *low, struct error *err) {
+    if (low->plan->micro_batches == 1)
+        return ST_OK;
+    enum status st = repeat_messages(low, err);
+    return st ? st : repeat_steps(low->plan, err);
+}
+
 static enum status make_messages(struct lowering *low, struct error *err) {
     struct plan *plan = low->plan;
     stream_all(low);
     if (too_many(low))
-        return error_set(err, ST_INFEASIBLE,
-                         "more than %d messages an iteration: use larger partitions or fewer shards",
-                         PLAN_MAX_MESSAGES);
+        return too_many_messages(err);
     low->messages = arena_alloc(&plan->arena, low->n_messages + low->n_split, sizeof *low->messages);
     low->pieces = arena_alloc(&plan->arena, low->n_pieces, sizeof *low->pieces);
     if (!low->messages || !low->pieces)
         return error_no_memory(err);
     stream_all(low);
+    enum status st = repeat(low, err);
+    if (st)
+        return st;
     add_seconds(low);
     plan->n_messages = (uint32_t)low->n_messages;
     plan->n_pieces = (uint32_t)low->n_pieces;
@@ -724,6 +792,8 @@ enum status plan_relower(struct plan *plan, const struct model *model, const str
                           .policy = strategy->policy,
                           .credit_bytes = strategy->credit_bytes,
                           .cross_iteration = strategy->cross_iteration,
+                          .micro_batches = strategy->micro_batches,
+                          .sums_each = strategy->synchronize != SYNCHRONIZE_last,
                           .pulls_by_priority = strategy_orders_pulls(strategy)};
     enum status st = strategy_check(strategy, model, cluster, err);
     if (!st && !consistency_copy(&strategy->consistency, &plan->arena, &plan->consistency))

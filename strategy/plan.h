@@ -26,6 +26,14 @@
  *                   it, since FSDP2 frees its input there
  * The backward pass needs a group from the step that makes the first of its gradients.
  *
+ * Accumulation. With several micro-batches the steps above, with the update if there is one, come once for each: step k
+ * of micro-batch i is step i * pass + k, where a pass has so many steps. All-gathers of sharded parameters go in every
+ * micro-batch, as FSDP2 frees a group after each backward pass, whether or not its gradients are summed
+ * (set_requires_gradient_sync). Sums go in the last micro-batch alone ("last"), or in each. The sum of a micro-batch
+ * before the last is waited for where the next pass comes to its gate, as that of the last one is in the next
+ * iteration. Of a group in halves only the last micro-batch has the second one, and replicas add in the last alone.
+ * The step that ends a micro-batch is no update; what is gathered after it is ready then.
+ *
  * Replicas. With "shard_ranks" (HSDP) these messages move within shard groups of so many consecutive devices, in all
  * shard groups at once. A fourth message follows each reduce-scatter as soon as it has ended everywhere: an all-reduce
  * of each part among the devices that have it, the replicas, which the update waits for. It goes on a stream of its
@@ -133,16 +141,19 @@ struct plan {
     bool cross_iteration;
     struct consistency consistency;
     bool pulls_by_priority; /* a worker's pulls go in the order of messages, at most credit_bytes of them at once */
-    bool ends_in_update;    /* the last step is the update that sharded parameters wait for */
-    uint32_t n_steps, n_forward_steps, n_messages, n_pieces;
+    bool ends_in_update;    /* the last step is the update that sharded parameters wait for; so ends each micro-batch */
+    uint32_t micro_batches; /* passes an iteration */
+    bool sums_each;         /* gradients are summed in each micro-batch; false: in the last */
+    uint32_t n_steps, n_forward_steps; /* of all micro-batches; of one */
+    uint32_t n_messages, n_pieces;
     uint32_t n_replicas;            /* of the messages: the last, all-reduces among replicas */
     const double *step_us;          /* n_steps, on a device with compute_scale 1 */
-    const uint32_t *step_of;        /* by operator: the step that it is in */
+    const uint32_t *step_of;        /* by operator: the step that it is in, of the first micro-batch */
     const struct message *messages; /* n_messages, in the order they go */
     const struct piece *pieces;
     /* Messages by the step that makes them ready / that waits for them (no second halves, nothing among replicas / no
-     * first halves): step k's
-     * are by_ready[first_ready[k] .. first_ready[k+1]), in the order they go; the same for gates. */
+     * first halves): step k's are by_ready[first_ready[k] .. first_ready[k+1]), in the order they go; the same for
+     * gates. */
     const uint32_t *first_ready, *by_ready; /* n_steps + 1, n_messages */
     const uint32_t *first_gate, *by_gate;
     bool any_all_reduce, any_server;
@@ -151,12 +162,34 @@ struct plan {
     uint64_t max_bytes;   /* of the largest message */
 };
 
-/* Whether the step is the update, which takes no time. */
+/* The steps of one micro-batch, and which of these a step is. */
+static inline uint32_t plan_pass_steps(const struct plan *plan) {
+    return plan->n_steps / plan->micro_batches;
+}
+static inline uint32_t plan_step_in_pass(const struct plan *plan, uint32_t step) {
+    const uint32_t pass = plan_pass_steps(plan);
+    return step < pass ? step : step % pass;
+}
+
+/* Whether the step is of the last micro-batch. */
+static inline bool plan_is_last_pass(const struct plan *plan, uint32_t step) {
+    return step >= plan->n_steps - plan_pass_steps(plan);
+}
+
+/* Whether the step is the update, which takes no time; or the one that ends any micro-batch likewise. */
 static inline bool plan_is_update(const struct plan *plan, uint32_t step) {
     return plan->ends_in_update && step + 1 == plan->n_steps;
 }
+static inline bool plan_ends_pass(const struct plan *plan, uint32_t step) {
+    return plan->ends_in_update && (step + 1) % plan_pass_steps(plan) == 0;
+}
 
-/* What the step is part of, for people: forward, backward or update. */
+/* How many samples all devices process in an iteration. */
+static inline double plan_samples(const struct plan *plan) {
+    return plan->model->batch_per_device * plan->micro_batches * plan->cluster->n_devices;
+}
+
+/* What the step is part of, for people: forward, backward, update, or end of micro-batch. */
 const char *plan_phase(const struct plan *plan, uint32_t step);
 
 /* One of two halves: the first opens no gate, the second is ready when the first has ended. */
@@ -166,7 +199,8 @@ static inline bool message_is_first_half(const struct message *message) {
 static inline bool message_is_second_half(const struct message *message) {
     return message->half == HALF_gather && message->other != NO_MESSAGE;
 }
-/* Of sharded parameters: an all-gather before a pass or a reduce-scatter, each whole in itself. */
+/* An all-gather of sharded parameters before a pass, or a reduce-scatter after which every device keeps its part of the
+ * sum: of sharded parameters, or in a micro-batch before the last. Each is whole in itself. */
 static inline bool message_is_of_shards(const struct message *message) {
     return message->half != HALF_none && message->other == NO_MESSAGE;
 }
@@ -186,8 +220,8 @@ static inline uint64_t message_piece_bytes(const struct message *message) {
     return message->encoder ? message->unencoded_bytes : message->bytes;
 }
 
-/* Lower. Fails: ST_INVALID (strategy_check), ST_INFEASIBLE (more than PLAN_MAX_MESSAGES messages), ST_NO_MEMORY.
- * Cost O(steps + variables + messages). */
+/* Lower. Fails: ST_INVALID (strategy_check), ST_INFEASIBLE (more than PLAN_MAX_MESSAGES messages, or so many steps),
+ * ST_NO_MEMORY. Cost O(steps + variables + messages). */
 enum { PLAN_MAX_MESSAGES = 4000000 };
 enum status plan_lower(const struct model *model, const struct cluster *cluster, const struct strategy *strategy,
                        struct plan *out, struct error *err);

@@ -9,6 +9,7 @@
 static const char *const policy_names[] = {POLICY_TABLE(X)};
 static const char *const encoding_names[] = {ENCODING_TABLE(X)};
 const char *const sharded_words[] = {SHARDED_TABLE(X) NULL};
+static const char *const synchronize_names[] = {SYNCHRONIZE_TABLE(X)};
 #undef X
 
 const char *policy_name(enum policy policy) {
@@ -40,6 +41,10 @@ enum status sharded_named(const char *word, enum sharded *out, struct error *err
                      "\"%s\" is nothing that can be sharded: say optimizer, gradients, parameters or none", word);
 }
 
+const char *synchronize_name(enum synchronize synchronize) {
+    return synchronize_names[synchronize];
+}
+
 bool strategy_moves_rows(const struct strategy *strategy, const struct variable *v, const struct variable_sync *sync) {
     return v->sparse_rows &&
            (sync->kind == SYNC_PARAMETER_SERVER || strategy->groups[sync->group].algorithm == ALGORITHM_all_gather);
@@ -56,6 +61,7 @@ enum status strategy_init(struct strategy *out, const char *name, const struct m
     struct strategy s = {.credit_bytes = CREDIT_UNLIMITED,
                          .forward_prefetch = 1,
                          .backward_prefetch = 1,
+                         .micro_batches = 1,
                          .n_groups = n_groups,
                          .n_variables = model->n_variables};
     s.name = arena_strdup(&s.arena, name);
@@ -322,6 +328,10 @@ enum status strategy_seal(struct strategy *strategy, const struct model *model, 
     const uint32_t n_sharded = strategy_sharded_parameters(strategy);
     limit_prefetch(&strategy->forward_prefetch, n_sharded);
     limit_prefetch(&strategy->backward_prefetch, n_sharded);
+    if (strategy->micro_batches == 1)
+        strategy->synchronize = SYNCHRONIZE_last;
+    else if (strategy->synchronize == SYNCHRONIZE_each_all_reduce_last && strategy->shard_ranks == 0)
+        strategy->synchronize = SYNCHRONIZE_each;
     char *text = strategy_canonical(strategy, model, cluster);
     if (!text)
         return error_no_memory(err);

@@ -19,6 +19,13 @@
  *     "shard_ranks"      how many consecutive devices share sharded parameters (HSDP): each such shard group has them
  *                        all, and its sums are added to those of the other groups, its replicas. At least 2, and it
  *                        divides the number of devices; default all. Beside "sharded" parameters alone
+ *     "accumulation"     how many micro-batches a device computes before an update. The model's times and its batch
+ *                        are those of one micro-batch. Default: one
+ *       "micro_batches"    1 to 4096
+ *       "synchronize"      last (default): gradients are added up on their device, and travel after the last one.
+ *                          each: they travel after each, and the sums are added up
+ *                          each_all_reduce_last: likewise, and replicas of shards add theirs after the last one. With
+ *                          "shard_ranks" it is this or last, and without it is not there
  *     "slices"           of policy preemptive alone, which requires it: the messages in the order in which they go:
  *       "group"            id of a group
  *       "bytes"            the next so many bytes of the group's gradients, its members in the order of readiness
@@ -119,6 +126,14 @@ enum sharded {
         SHARDED_COUNT
 };
 
+#define SYNCHRONIZE_TABLE(X) X(last) X(each) X(each_all_reduce_last)
+enum synchronize {
+#define X(name) SYNCHRONIZE_##name,
+    SYNCHRONIZE_TABLE(X)
+#undef X
+        SYNCHRONIZE_COUNT
+};
+
 enum sync_kind { SYNC_ALL_REDUCE, SYNC_PARAMETER_SERVER };
 
 #define CREDIT_UNLIMITED UINT64_MAX
@@ -132,6 +147,7 @@ struct slice {
 /* Limits: of any number of bytes, the least "partition_bytes", of a variable's shards, of a strategy's slices. */
 #define STRATEGY_MAX_BYTES (UINT64_C(1) << 48)
 enum { STRATEGY_MIN_PARTITION_BYTES = 1024, STRATEGY_MAX_SHARDS = 65536, STRATEGY_MAX_SLICES = 4000000 };
+enum { STRATEGY_MAX_MICRO_BATCHES = 4096 };
 
 struct group {
     uint64_t id; /* the number that variables name; groups are kept in rising order of it */
@@ -172,6 +188,8 @@ struct strategy {
     bool pulls_by_priority;                       /* "pulls"; sealed: only where it makes a difference */
     uint32_t forward_prefetch, backward_prefetch; /* sealed: 1 where no parameters are sharded */
     uint32_t shard_ranks;                         /* devices that share sharded parameters; 0: all */
+    uint32_t micro_batches;                       /* an iteration; at least 1 */
+    enum synchronize synchronize;                 /* sealed: last where there is one micro-batch */
     struct consistency consistency;
     uint32_t n_groups, n_variables, n_slices; /* n_variables = the model's; n_slices: POLICY_preemptive only */
     struct group *groups;
@@ -203,6 +221,7 @@ extern const char *const sharded_words[SHARDED_COUNT + 1]; /* the names, and NUL
 
 /* From its name. Fails: ST_USAGE. */
 enum status sharded_named(const char *word, enum sharded *out, struct error *err);
+const char *synchronize_name(enum synchronize synchronize);
 
 /* Whether a gradient, or this part of it, travels as its touched rows: sparse, and under a server or gathered. */
 bool strategy_moves_rows(const struct strategy *strategy, const struct variable *variable,
@@ -238,8 +257,8 @@ cJSON *strategy_write(const struct strategy *strategy, const struct model *model
 char *strategy_canonical(const struct strategy *strategy, const struct model *model, const struct cluster *cluster);
 
 /* An empty strategy for `model`: arrays of n_groups zeroed groups and the model's variables, each all-reduced whole in
- * group 0 (shards = 1); fifo, no credit limit, barrier, prefetch 1, no slices. For builders, who take the memory of
- * slices and servers from its arena; finish with strategy_seal. */
+ * group 0 (shards = 1); fifo, no credit limit, barrier, prefetch 1, one micro-batch, no slices. For builders, who take
+ * the memory of slices and servers from its arena; finish with strategy_seal. */
 enum status strategy_init(struct strategy *out, const char *name, const struct model *model, uint32_t n_groups,
                           struct error *err);
 

@@ -254,6 +254,51 @@ static enum status check_prefetch(const struct strategy *strategy, struct error 
                      n == 1 ? " has" : "s have");
 }
 
+/* What does not travel in one micro-batch has no way into the next one's sum, which is of other gradients. */
+static enum status check_each_encoding(const struct variable_sync *sync, const char *name, struct error *err) {
+    for (uint32_t k = 0; k < sync_parts(sync); k++) {
+        const enum encoding encoding = sync_part(sync, k)->encoding;
+        if (encoding == ENCODING_topk || encoding == ENCODING_powersgd)
+            return error_set(err, ST_INVALID,
+                             "variable \"%s\" is encoded as %s, which keeps back what does not travel: "
+                             "\"synchronize\" last, not each",
+                             name, encoding_name(encoding));
+    }
+    return ST_OK;
+}
+
+static enum status check_each(const struct strategy *strategy, const struct model *model, const struct cluster *cluster,
+                              struct error *err) {
+    enum status st = ST_OK;
+    const bool among_replicas = strategy->synchronize == SYNCHRONIZE_each_all_reduce_last;
+    if (among_replicas && strategy->shard_ranks == 0)
+        return error_set(err, ST_INVALID,
+                         "\"synchronize\" is each_all_reduce_last, which tells replicas of shards when to all-reduce, "
+                         "and there are none: each, or \"shard_ranks\"");
+    if (!among_replicas && strategy->micro_batches > 1 && strategy->shard_ranks > 0 &&
+        strategy->shard_ranks < cluster->n_devices)
+        return error_set(err, ST_INVALID,
+                         "\"synchronize\" is each, and with \"shard_ranks\" %u replicas add their sums up once an "
+                         "iteration: it must be each_all_reduce_last, or last",
+                         strategy->shard_ranks);
+    for (uint32_t v = 0; v < strategy->n_variables && !st; v++)
+        st = check_each_encoding(&strategy->variables[v], model->variables[v].name, err);
+    return st;
+}
+
+static enum status check_accumulation(const struct strategy *strategy, const struct model *model,
+                                      const struct cluster *cluster, struct error *err) {
+    if (strategy->micro_batches < 1 || strategy->micro_batches > STRATEGY_MAX_MICRO_BATCHES)
+        return error_set(err, ST_INVALID, "\"micro_batches\" is %u; it must be from 1 to %d", strategy->micro_batches,
+                         STRATEGY_MAX_MICRO_BATCHES);
+    if (strategy->micro_batches > 1 && !consistency_is_plain(&strategy->consistency))
+        return error_set(err, ST_INVALID,
+                         "%u \"micro_batches\", but workers with a \"consistency\" (%s) send whole updates: leave one "
+                         "of them away",
+                         strategy->micro_batches, consistency_name(strategy->consistency.kind));
+    return strategy->synchronize != SYNCHRONIZE_last ? check_each(strategy, model, cluster, err) : ST_OK;
+}
+
 /* Replicas are of parameters: of the other ways to shard, none is known that leaves a part with several devices. */
 static enum status check_replicas(const struct strategy *strategy, const struct cluster *cluster, struct error *err) {
     const uint32_t ranks = strategy->shard_ranks;
@@ -298,6 +343,8 @@ enum status strategy_check(const struct strategy *strategy, const struct model *
     enum status st = check_prefetch(strategy, err);
     if (!st)
         st = check_replicas(strategy, cluster, err);
+    if (!st)
+        st = check_accumulation(strategy, model, cluster, err);
     for (uint32_t i = 0; i < strategy->n_groups && !st; i++) {
         st = check_partition_bytes(strategy->groups[i].partition_bytes, err);
         if (!st)

@@ -13,6 +13,7 @@ static const char STRATEGY_SCHEMA[] = "syncopate.strategy/1";
 #define X(name) #name,
 static const char *const policy_words[] = {POLICY_TABLE(X) NULL};
 static const char *const algorithm_words[] = {ALGORITHM_TABLE(X) NULL};
+static const char *const synchronize_words[] = {SYNCHRONIZE_TABLE(X) NULL};
 #undef X
 static const char *const pulls_words[] = {"at_once", "priority", NULL};
 
@@ -27,6 +28,25 @@ static enum status read_prefetch(const struct json_at *at, const char *member, u
     return st;
 }
 
+static enum status read_accumulation(const struct json_at *schedule, struct strategy *out, struct error *err) {
+    static const char *const known[] = {"micro_batches", "synchronize", NULL};
+    struct json_at at;
+    uint64_t micro_batches = 1;
+    size_t synchronize = SYNCHRONIZE_last;
+    enum status st = ST_OK;
+    if (json_has(schedule, "accumulation", &at)) {
+        st = json_expect_object(&at, known, err);
+        if (!st)
+            st = json_get_integer(&at, "micro_batches", JSON_REQUIRED, 1, STRATEGY_MAX_MICRO_BATCHES, &micro_batches,
+                                  err);
+        if (!st)
+            st = json_get_word(&at, "synchronize", JSON_OPTIONAL, synchronize_words, &synchronize, err);
+    }
+    out->micro_batches = (uint32_t)micro_batches;
+    out->synchronize = (enum synchronize)synchronize;
+    return st;
+}
+
 static enum status read_shard_ranks(const struct json_at *at, uint32_t *out, struct error *err) {
     uint64_t ranks = 0;
     enum status st = json_get_integer(at, "shard_ranks", JSON_OPTIONAL, 2, MOST_RANKS, &ranks, err);
@@ -35,9 +55,9 @@ static enum status read_shard_ranks(const struct json_at *at, uint32_t *out, str
 }
 
 static enum status read_schedule(const struct json_at *root, struct strategy *out, struct error *err) {
-    static const char *const known[] = {"policy",      "credit_bytes",     "cross_iteration",
-                                        "pulls",       "forward_prefetch", "backward_prefetch",
-                                        "shard_ranks", "slices",           NULL};
+    static const char *const known[] = {
+        "policy",      "credit_bytes", "cross_iteration", "pulls", "forward_prefetch", "backward_prefetch",
+        "shard_ranks", "accumulation", "slices",          NULL};
     struct json_at at;
     size_t policy = POLICY_fifo, pulls = 0;
     enum status st = json_member(root, "schedule", &at, err);
@@ -59,6 +79,8 @@ static enum status read_schedule(const struct json_at *root, struct strategy *ou
         st = read_prefetch(&at, "backward_prefetch", &out->backward_prefetch, err);
     if (!st)
         st = read_shard_ranks(&at, &out->shard_ranks, err);
+    if (!st)
+        st = read_accumulation(&at, out, err);
     out->policy = (enum policy)policy;
     out->pulls_by_priority = pulls;
     return st;
@@ -398,6 +420,14 @@ enum status strategy_read_file(const char *path, const struct model *model, cons
 
 /* ---- writing ---- */
 
+static bool write_accumulation(const struct strategy *strategy, cJSON *schedule) {
+    if (strategy->micro_batches == 1)
+        return true;
+    cJSON *object = cJSON_AddObjectToObject(schedule, "accumulation");
+    return object && cJSON_AddNumberToObject(object, "micro_batches", strategy->micro_batches) &&
+           cJSON_AddStringToObject(object, "synchronize", synchronize_name(strategy->synchronize));
+}
+
 static bool write_schedule(const struct strategy *strategy, cJSON *object) {
     return object && cJSON_AddStringToObject(object, "policy", policy_name(strategy->policy)) &&
            (strategy->credit_bytes == CREDIT_UNLIMITED ||
@@ -409,7 +439,7 @@ static bool write_schedule(const struct strategy *strategy, cJSON *object) {
            (strategy->backward_prefetch == 1 ||
             cJSON_AddNumberToObject(object, "backward_prefetch", strategy->backward_prefetch)) &&
            (!strategy->shard_ranks || cJSON_AddNumberToObject(object, "shard_ranks", strategy->shard_ranks)) &&
-           slices_write(strategy, object);
+           write_accumulation(strategy, object) && slices_write(strategy, object);
 }
 
 static bool write_groups(const struct strategy *strategy, cJSON *array) {

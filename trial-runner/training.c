@@ -57,6 +57,10 @@ enum status training_place(enum training_task task, const struct plan *plan, uin
     if (plan->ends_in_update && task)
         return error_set(err, ST_INVALID, "no device has all sums where parameters are sharded; %s needs them",
                          training_name(task));
+    if (plan->micro_batches > 1 && task)
+        return error_set(err, ST_INVALID,
+                         "%s is learned from one batch an iteration, and the strategy has %u micro-batches",
+                         training_name(task), plan->micro_batches);
     if (task && plain && plan->n_messages > 0 && plan->messages[largest].encoder)
         return error_set(err, ST_INVALID, "the largest message travels as %s; %s is learned over f32 or f64",
                          encoding_name(plan->messages[largest].encoder), training_name(task));

@@ -6,6 +6,9 @@
  * stage 3 has it on by default. allgather_bucket_size, for the parameters after the step, is given the same number. One
  * bucket at a time; the optimizer waits for all.
  *
+ * With several micro-batches there is also gradient_accumulation_steps. Stages 0 and 1 sum in the last micro-batch,
+ * stages 2 and 3 in each (reduce_ready_partitions_and_remove_grads; stage3.py).
+ *
  * Where something is sharded, the stage is what is, and the settings are those that make the strategy by the rules of
  * strategy/baselines/zero.h. Each setting has an interval: DeepSpeed's default is taken if it lies there, else the
  * roundest number. Replicas are those of MiCS, mics_shard_size, whose parameters must be made under
@@ -50,8 +53,12 @@ static bool add_buckets(cJSON *zero, bool overlap, uint64_t elements) {
            cJSON_AddNumberToObject(zero, "allgather_bucket_size", (double)elements);
 }
 
-static void add_file(struct form *f, cJSON *zero, bool whole) {
+static void add_file(struct form *f, cJSON *zero, bool whole, uint32_t stage) {
     cJSON *json = cJSON_CreateObject();
+    if (f->strategy->micro_batches > 1)
+        whole =
+            json && cJSON_AddNumberToObject(json, "gradient_accumulation_steps", f->strategy->micro_batches) && whole;
+    form_note_synchronize(f, stage < 2 ? SYNCHRONIZE_last : SYNCHRONIZE_each);
     if (!json || !zero || !cJSON_AddItemToObject(json, "zero_optimization", zero)) {
         cJSON_Delete(zero);
         whole = false;
@@ -67,10 +74,10 @@ static enum status export_plain(struct form *f, struct error *err) {
     if (st)
         return st;
     cJSON *zero = cJSON_CreateObject();
-    add_file(f, zero, zero && add_buckets(zero, true, elements));
+    add_file(f, zero, zero && add_buckets(zero, true, elements), f->strategy->synchronize == SYNCHRONIZE_each ? 2 : 1);
     if (!fits)
         bucket_knob_note(f, &knob);
-    form_note_rest(f, CAN_ALL_REDUCE);
+    form_note_rest(f, CAN_ALL_REDUCE | CAN_ACCUMULATE);
     return ST_OK;
 }
 
@@ -228,9 +235,9 @@ enum status export_deepspeed(struct form *f, struct error *err) {
     cJSON *zero = cJSON_CreateObject();
     bool whole = zero && add_settings(zero, &settings);
     const unsigned can = add_partitions(f, zero, &whole);
-    add_file(f, zero, whole);
+    add_file(f, zero, whole, settings.stage);
     form_note_made(f, &made);
     strategy_release(&made);
-    form_note_rest(f, CAN_ALL_REDUCE | CAN_BE_COMPARED | can);
+    form_note_rest(f, CAN_ALL_REDUCE | CAN_BE_COMPARED | CAN_ACCUMULATE | can);
     return ST_OK;
 }

@@ -69,15 +69,24 @@ enum ability {
     CAN_CAST = 256,
     CAN_REDUCE_LOCALLY = 512, /* always does */
     CAN_PREEMPT = 1024,
-    CAN_GATHER = 2048,     /* sparse gradients by all-gather */
-    CAN_SHARE = 4096,      /* several served variables in one push */
-    CAN_KEEP_PARTS = 8192, /* says "sharded", or notes itself what it cannot say of it */
-    CAN_REPLICATE = 16384, /* "shard_ranks" */
-    CAN_RESHARD = 32768,   /* "reshard_after_forward" of so many devices */
+    CAN_GATHER = 2048,      /* sparse gradients by all-gather */
+    CAN_SHARE = 4096,       /* several served variables in one push */
+    CAN_KEEP_PARTS = 8192,  /* says "sharded", or notes itself what it cannot say of it */
+    CAN_REPLICATE = 16384,  /* "shard_ranks" */
+    CAN_RESHARD = 32768,    /* "reshard_after_forward" of so many devices */
+    CAN_ACCUMULATE = 65536, /* notes itself what it cannot say of micro-batches */
     /* form_note_made has compared both */
     CAN_BE_COMPARED = CAN_PARTITION | CAN_KEEP_PARTS,
 };
 void form_note_rest(struct form *f, unsigned can);
+
+/* Where a tool that has this setting sums gradients with several micro-batches, which it is told in the number of them.
+ */
+void form_note_synchronize(struct form *f, enum synchronize theirs);
+
+/* The same for a tool that is told two numbers of samples: a device's in a micro-batch, and all in an iteration. True
+ * if there are several micro-batches, and samples are whole numbers. */
+bool form_batches(struct form *f, enum synchronize theirs, uint64_t *micro_batch, uint64_t *global_batch);
 
 /* Compare with what the form's settings make: `made`, a sealed strategy for the same model that serves nothing. Notes
  * where all-reduced variables differ in their groups, the largest message, what of them is sharded and stays gathered,

@@ -5,7 +5,8 @@
  * nothing shards parameters, both train by DistributedDataParallel, with buckets that nobody can set: torchtitan's have
  * 100 MiB, Accelerate's those of PyTorch.
  *
- * torchtitan: the table [parallelism] of its configuration, with replicas as data_parallel_replicate_degree.
+ * torchtitan: the table [parallelism] of its configuration, with replicas as data_parallel_replicate_degree; with
+ * several micro-batches also two sizes in [training]. It sums gradients in each (train.py, train_step).
  * Accelerate: the file of `accelerate launch --config_file`. Which class a block is, it takes from the model
  * (_no_split_modules, as models of transformers have it), unless fsdp_transformer_layer_cls_to_wrap is added. Without
  * classes nothing but the embedding and the tail is wrapped; NO_WRAP does the same, so it has no use here.
@@ -60,12 +61,12 @@ static enum status choose(struct form *f, size_t n, const struct way *ways, unsi
 }
 
 /* Note what DistributedDataParallel would do; `st` is that of building it. */
-static enum status note_replicas(struct form *f, enum status st, struct strategy *made) {
+static enum status note_replicas(struct form *f, enum status st, unsigned can, struct strategy *made) {
     if (st)
         return st;
     form_note_made(f, made);
     strategy_release(made);
-    form_note_rest(f, CAN_ALL_REDUCE | CAN_BE_COMPARED);
+    form_note_rest(f, CAN_ALL_REDUCE | CAN_BE_COMPARED | can);
     return ST_OK;
 }
 
@@ -73,6 +74,7 @@ static enum status note_replicas(struct form *f, enum status st, struct strategy
 
 static void write_torchtitan(struct form *f, uint32_t replicas, int shards, const char *policy) {
     FILE *file = form_open(f);
+    uint64_t micro_batch, global_batch;
     if (!file)
         return;
     form_write_head(f, file, "For torchtitan's configuration (--job.config_file)");
@@ -80,6 +82,9 @@ static void write_torchtitan(struct form *f, uint32_t replicas, int shards, cons
             shards);
     if (policy)
         fprintf(file, "fsdp_reshard_after_forward = \"%s\"\n", policy);
+    if (form_batches(f, SYNCHRONIZE_each, &micro_batch, &global_batch))
+        fprintf(file, "[training]\nlocal_batch_size = %llu\nglobal_batch_size = %llu\n",
+                (unsigned long long)micro_batch, (unsigned long long)global_batch);
     form_close(f, "torchtitan.toml", file);
 }
 
@@ -90,13 +95,14 @@ enum status export_torchtitan(struct form *f, struct error *err) {
     struct strategy made;
     if (form_sharded(f) == SHARDED_parameters) {
         const uint32_t ranks = f->strategy->shard_ranks;
-        enum status st = choose(f, sizeof ways / sizeof ways[0], ways, CAN_REPLICATE, &way, err);
+        enum status st = choose(f, sizeof ways / sizeof ways[0], ways, CAN_REPLICATE | CAN_ACCUMULATE, &way, err);
         if (!st)
             write_torchtitan(f, ranks ? f->cluster->n_devices / ranks : 1, ranks ? (int)ranks : -1, way->words);
         return st;
     }
     write_torchtitan(f, f->cluster->n_devices, 1, NULL);
-    return note_replicas(f, pytorch_ddp_build(f->model, f->cluster, UINT64_C(100) << 20, "made", &made, err), &made);
+    return note_replicas(f, pytorch_ddp_build(f->model, f->cluster, UINT64_C(100) << 20, "made", &made, err),
+                         CAN_ACCUMULATE, &made);
 }
 
 /* ---- Accelerate ---- */
@@ -127,5 +133,5 @@ enum status export_accelerate(struct form *f, struct error *err) {
         return st;
     }
     write_accelerate(f, "MULTI_GPU", NULL);
-    return note_replicas(f, pytorch_ddp_defaults(f->model, f->cluster, "made", &made, err), &made);
+    return note_replicas(f, pytorch_ddp_defaults(f->model, f->cluster, "made", &made, err), 0, &made);
 }

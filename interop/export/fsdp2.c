@@ -4,6 +4,7 @@
  *    "groups": [{"reshard_after_forward": true, "variables": [NAME, ...]}]}
  *
  * "shard_ranks" is there where the parameters have replicas, and "reshard_after_forward" may be a number of devices.
+ * With several micro-batches there is "accumulation": {"micro_batches": n, "synchronize": "last" or "each"}.
  *
  * Groups are in the order in which the forward pass first reads them, the variables of a group in the model's order.
  *
@@ -165,6 +166,14 @@ uint32_t fsdp2_prefetch(uint32_t depth, uint32_t n) {
     return depth < n ? depth : n;
 }
 
+static bool add_accumulation(cJSON *json, const struct strategy *s) {
+    if (s->micro_batches == 1)
+        return true;
+    cJSON *accumulation = cJSON_AddObjectToObject(json, "accumulation");
+    return accumulation && cJSON_AddNumberToObject(accumulation, "micro_batches", s->micro_batches) &&
+           cJSON_AddStringToObject(accumulation, "synchronize", synchronize_name(s->synchronize));
+}
+
 /* ---- what is sharded that was not ---- */
 
 static void note_unsharded(struct form *f) {
@@ -188,7 +197,7 @@ static void note_unsharded(struct form *f) {
                   halves, s->n_variables);
 }
 
-cJSON *fsdp2_groups(struct form *f, uint32_t *n) {
+cJSON *fsdp2_groups(struct form *f, unsigned can, uint32_t *n) {
     cJSON *groups = cJSON_CreateArray();
     if (!add_groups(f, groups, n)) {
         f->no_memory = true;
@@ -196,7 +205,7 @@ cJSON *fsdp2_groups(struct form *f, uint32_t *n) {
         groups = NULL;
     }
     note_unsharded(f);
-    form_note_rest(f, CAN_ALL_REDUCE | CAN_KEEP_PARTS | CAN_REPLICATE | CAN_RESHARD);
+    form_note_rest(f, CAN_ALL_REDUCE | CAN_KEEP_PARTS | CAN_REPLICATE | CAN_RESHARD | can);
     return groups;
 }
 
@@ -204,11 +213,12 @@ enum status export_fsdp2(struct form *f, struct error *err) {
     (void)err;
     const struct strategy *s = f->strategy;
     uint32_t n = 0;
-    cJSON *json = cJSON_CreateObject(), *groups = fsdp2_groups(f, &n);
+    cJSON *json = cJSON_CreateObject(), *groups = fsdp2_groups(f, CAN_ACCUMULATE, &n);
     const bool whole = cJSON_AddStringToObject(json, "strategy", s->id.hex) &&
                        cJSON_AddNumberToObject(json, "forward_prefetch", fsdp2_prefetch(s->forward_prefetch, n)) &&
                        cJSON_AddNumberToObject(json, "backward_prefetch", fsdp2_prefetch(s->backward_prefetch, n)) &&
-                       (!s->shard_ranks || cJSON_AddNumberToObject(json, "shard_ranks", s->shard_ranks));
+                       (!s->shard_ranks || cJSON_AddNumberToObject(json, "shard_ranks", s->shard_ranks)) &&
+                       add_accumulation(json, s);
     const bool added = groups && cJSON_AddItemToObject(json, "groups", groups);
     if (!added)
         cJSON_Delete(groups);

@@ -10,8 +10,9 @@
 struct form; /* interop/export/export_internal.h */
 
 /* The groups as {"reshard_after_forward", "variables": [NAME, ...]}, in the order in which the forward pass first reads
- * them; sets *n. Notes what of the strategy is lost. The caller deletes them; NULL (remembered) when memory is out. */
-cJSON *fsdp2_groups(struct form *f, uint32_t *n);
+ * them; sets *n. Notes what of the strategy is lost, but for what the form `can` say (enum ability) of the rest. The
+ * caller deletes them; NULL (remembered) when memory is out. */
+cJSON *fsdp2_groups(struct form *f, unsigned can, uint32_t *n);
 
 /* How many groups ahead, of n, where a strategy says `depth`. */
 uint32_t fsdp2_prefetch(uint32_t depth, uint32_t n);

@@ -291,7 +291,7 @@ static void write_page(struct page *p) {
 enum status export_fsdp2_code(struct form *f, struct error *err) {
     (void)err;
     struct page page = {.form = f};
-    page.groups = fsdp2_groups(f, &page.n_groups);
+    page.groups = fsdp2_groups(f, 0, &page.n_groups);
     if (page.groups && find_modules(&page)) {
         choose_units(&page);
         if (order_calls(&page))

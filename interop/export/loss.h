@@ -20,7 +20,8 @@
     X(SHARDED, "sharded")                                                                                              \
     X(RESHARD, "reshard")                                                                                              \
     X(REPLICAS, "replicas")                                                                                            \
-    X(PREFETCH, "prefetch")
+    X(PREFETCH, "prefetch")                                                                                            \
+    X(ACCUMULATION, "accumulation")
 
 enum export_loss {
 #define X(name, word) EXPORT_LOSS_##name,

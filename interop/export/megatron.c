@@ -2,16 +2,21 @@
  *
  * Its buckets (strategy/baselines/megatron.h) have one knob, --ddp-bucket-size in elements. The distributed optimizer
  * is ZeRO-1. Its own sharding of gradients and parameters (--use-megatron-fsdp) groups by the modules of its own
- * models, which a strategy does not know, so it is not used here. Source: Megatron-LM, training/arguments.py and
- * core/distributed. */
+ * models, which a strategy does not know, so it is not used here. Micro-batches follow from two sizes, and gradients
+ * are summed in the last (schedules.py, no_sync_func). Source: Megatron-LM, training/arguments.py, core/distributed and
+ * core/pipeline_parallel. */
 #include "strategy/baselines/megatron.h"
 
 #include "interop/export/bucket_knob.h"
 
 static void write_arguments(struct form *f, const struct megatron_settings *settings) {
     FILE *file = form_open(f);
+    uint64_t micro_batch, global_batch;
     if (!file)
         return;
+    if (form_batches(f, SYNCHRONIZE_last, &micro_batch, &global_batch))
+        fprintf(file, "--micro-batch-size %llu\n--global-batch-size %llu\n", (unsigned long long)micro_batch,
+                (unsigned long long)global_batch);
     fprintf(file, "--overlap-grad-reduce\n");
     if (settings->distributed_optimizer)
         fprintf(file, "--use-distributed-optimizer\n");
@@ -39,6 +44,7 @@ enum status export_megatron(struct form *f, struct error *err) {
     write_arguments(f, &settings);
     form_note_made(f, &made);
     strategy_release(&made);
-    form_note_rest(f, CAN_ALL_REDUCE | CAN_BE_COMPARED | (settings.overlap_param_gather ? CAN_CROSS : 0u));
+    form_note_rest(f, CAN_ALL_REDUCE | CAN_BE_COMPARED | CAN_ACCUMULATE |
+                          (settings.overlap_param_gather ? CAN_CROSS : 0u));
     return ST_OK;
 }

@@ -1,4 +1,5 @@
 /* Notes about losses: one sentence each, for the properties that every exporter checks. */
+#include <math.h>
 #include <stdarg.h>
 
 #include "interop/export/export_internal.h"
@@ -82,9 +83,39 @@ static void note_variables(struct form *f, unsigned can) {
                   n[EACH_DEVICE], all);
 }
 
+void form_note_synchronize(struct form *f, enum synchronize theirs) {
+    const struct strategy *s = f->strategy;
+    if (s->micro_batches > 1 && s->synchronize == SYNCHRONIZE_each_all_reduce_last && theirs == SYNCHRONIZE_each)
+        form_note(f, EXPORT_LOSS_ACCUMULATION, "replicas would add their sums up in each of %u micro-batches, not once",
+                  s->micro_batches);
+    else if (s->micro_batches > 1 && s->synchronize != theirs)
+        form_note(f, EXPORT_LOSS_ACCUMULATION, "gradients would be summed %s of %u micro-batches, not %s",
+                  theirs == SYNCHRONIZE_each ? "in each" : "in the last", s->micro_batches,
+                  theirs == SYNCHRONIZE_each ? "in the last alone" : "in each");
+}
+
+bool form_batches(struct form *f, enum synchronize theirs, uint64_t *micro_batch, uint64_t *global_batch) {
+    const double samples = f->model->batch_per_device;
+    if (f->strategy->micro_batches == 1)
+        return false;
+    if (samples < 1 || samples != floor(samples)) {
+        form_note(f, EXPORT_LOSS_ACCUMULATION, "%u micro-batches of %g samples: whole samples are counted there",
+                  f->strategy->micro_batches, samples);
+        return false;
+    }
+    form_note_synchronize(f, theirs);
+    *micro_batch = (uint64_t)samples;
+    *global_batch = (uint64_t)samples * f->strategy->micro_batches * f->cluster->n_devices;
+    return true;
+}
+
 void form_note_rest(struct form *f, unsigned can) {
     const struct strategy *s = f->strategy;
     note_variables(f, can);
+    if (s->micro_batches > 1 && !(can & CAN_ACCUMULATE))
+        form_note(f, EXPORT_LOSS_ACCUMULATION,
+                  "%u micro-batches an iteration, with sums in %s, are the training loop's to make", s->micro_batches,
+                  s->synchronize == SYNCHRONIZE_last ? "the last" : "each");
     if (s->policy == POLICY_preemptive && !(can & CAN_PREEMPT))
         form_note(f, EXPORT_LOSS_PREEMPTION, "%u slices of groups go in an order of their own", s->n_slices);
     if (s->policy == POLICY_priority && !(can & CAN_ORDER))

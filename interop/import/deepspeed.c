@@ -1,8 +1,11 @@
-/* DeepSpeed's configuration: "zero_optimization", of stages 1 to 3 (strategy/baselines/zero.h). Whatever else it has is
- * passed over, and members of "zero_optimization" that are passed over are noted. */
+/* DeepSpeed's configuration: "zero_optimization", of stages 1 to 3 (strategy/baselines/zero.h), and how many
+ * micro-batches there are. Two of its three numbers of them make the third; "auto" is noted. Stage 1 sums gradients in
+ * the last micro-batch, stages 2 and 3 in each. Whatever else there is is passed over, and members of
+ * "zero_optimization" that are passed over are noted. */
 #include <string.h>
 
 #include "base/json.h"
+#include "interop/import/batches.h"
 #include "interop/import/strategy_kinds.h"
 #include "strategy/baselines/zero.h"
 
@@ -62,11 +65,31 @@ static enum status read_settings(const struct json_at *zero, struct zero_setting
     return st;
 }
 
+/* A number of samples or micro-batches; 0: none. */
+static enum status get_batch(const struct json_at *root, const char *key, struct notes *notes, uint64_t *out,
+                             struct error *err) {
+    struct json_at at;
+    if (json_has(root, key, &at) && cJSON_IsString(at.node))
+        return notes_add(notes, "\"%s\" is passed over: what \"auto\" stands for, only Transformers knows", key)
+                   ? ST_OK
+                   : error_no_memory(err);
+    return json_get_integer(root, key, JSON_OPTIONAL, 1, MOST, out, err);
+}
+
+static enum status read_batches(const struct json_at *root, struct notes *notes, struct batches *out,
+                                struct error *err) {
+    enum status st = get_batch(root, "gradient_accumulation_steps", notes, &out->micro_batches, err);
+    if (!st)
+        st = get_batch(root, "train_micro_batch_size_per_gpu", notes, &out->micro_batch, err);
+    return st ? st : get_batch(root, "train_batch_size", notes, &out->global_batch, err);
+}
+
 enum status deepspeed_read(const struct source *source, const struct strategy_for *wanted, struct notes *notes,
                            struct strategy *out, struct error *err) {
     cJSON *json = NULL;
     struct json_at zero;
     struct zero_settings settings;
+    struct batches batches = {0};
     enum status st = json_parse(source->text, source->n, source->name, &json, err);
     if (st)
         return st;
@@ -78,12 +101,17 @@ enum status deepspeed_read(const struct source *source, const struct strategy_fo
         st = read_settings(&zero, &settings, err);
     if (!st)
         st = note_rest(zero.node, notes, err);
+    if (!st)
+        st = read_batches(&root, notes, &batches, err);
     if (!st && settings.stage == 2 && !settings.overlap_comm &&
         !notes_add(notes,
                    "without overlap_comm the backward pass waits while a bucket is summed, which no strategy says"))
         st = error_no_memory(err);
     if (!st)
         st = zero_build(wanted->model, wanted->cluster, &settings, wanted->name, out, err);
+    if (!st)
+        st = batches_apply(&batches, settings.stage < 2 ? SYNCHRONIZE_last : SYNCHRONIZE_each, source->name, wanted,
+                           notes, out, err);
     cJSON_Delete(json);
     return st;
 }

@@ -1,7 +1,7 @@
 /* torchtitan's configuration and Hugging Face Accelerate's file: how FSDP2 wraps and reshards
  * (strategy/baselines/fsdp.h).
  *
- * Of both, the scalars that matter are read line by line, "key = value" in the table [parallelism] and "key: value";
+ * Of both, the scalars that matter are read line by line, "key = value" in two tables and "key: value";
  * whatever else TOML and YAML can say is passed over. What would make another kind of parallelism is refused. */
 #include "strategy/baselines/fsdp.h"
 
@@ -9,7 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "interop/import/strategy_kinds.h"
+#include "interop/import/batches.h"
 #include "strategy/baselines/pytorch_ddp.h"
 
 /* Cut "key<separator>value  # words" in place; quotes around the value go. False where it is no such line. */
@@ -53,7 +53,17 @@ struct titan {
     struct lines lines;
     uint64_t replicas, shards; /* shards: 0 is as many as there are devices */
     int policy;                /* of enum fsdp_keep, in the order of `policies` */
+    struct batches batches;
 };
+
+/* Of the table [training]. A global batch that is negative is one micro-batch. */
+static enum status read_training_key(struct titan *t, const char *key, const char *value, struct error *err) {
+    if (!strcmp(key, "local_batch_size"))
+        return lines_integer(&t->lines, key, value, 1, UINT64_C(1) << 32, &t->batches.micro_batch, err);
+    if (!strcmp(key, "global_batch_size") && *value != '-')
+        return lines_integer(&t->lines, key, value, 1, UINT64_C(1) << 32, &t->batches.global_batch, err);
+    return ST_OK;
+}
 
 static enum status read_titan_key(struct titan *t, const char *key, const char *value, struct error *err) {
     static const char *const policies[] = {"default", "always", "never", NULL};
@@ -72,15 +82,17 @@ static enum status read_titan_key(struct titan *t, const char *key, const char *
 }
 
 static enum status read_titan(struct titan *t, struct error *err) {
-    bool within = false;
+    enum status (*read_key)(struct titan *, const char *, const char *, struct error *) = NULL;
     char *key, *value;
     for (char *line = lines_next(&t->lines); line; line = lines_next(&t->lines)) {
         while (isspace((unsigned char)*line))
             line++;
         if (*line == '[')
-            within = !strncmp(line, "[parallelism]", 13);
-        else if (within && cut_line(line, '=', &key, &value)) {
-            enum status st = read_titan_key(t, key, value, err);
+            read_key = !strncmp(line, "[parallelism]", 13) ? read_titan_key
+                       : !strncmp(line, "[training]", 10)  ? read_training_key
+                                                           : NULL;
+        else if (read_key && cut_line(line, '=', &key, &value)) {
+            enum status st = read_key(t, key, value, err);
             if (st)
                 return st;
         }
@@ -106,10 +118,11 @@ enum status torchtitan_read(const struct source *source, const struct strategy_f
                             struct strategy *out, struct error *err) {
     struct arena arena = {0};
     struct titan t = {.replicas = 1};
-    (void)notes;
     enum status st = lines_init(&t.lines, source, &arena) ? read_titan(&t, err) : error_no_memory(err);
     if (!st)
         st = build_titan(&t, wanted, out, err);
+    if (!st)
+        st = batches_apply(&t.batches, SYNCHRONIZE_each, source->name, wanted, notes, out, err);
     arena_release(&arena);
     return st;
 }
@@ -125,6 +138,7 @@ struct accelerate {
     int type; /* 0: FSDP, 1: MULTI_GPU; -1: not said */
     bool reshards;
     uint64_t version, processes;
+    struct batches batches;
 };
 
 static enum status read_accelerate_key(struct accelerate *a, const char *key, char *value, struct error *err) {
@@ -135,6 +149,8 @@ static enum status read_accelerate_key(struct accelerate *a, const char *key, ch
         return get_word(&a->lines, key, value, types, &a->type, err);
     if (!strcmp(key, "num_processes"))
         return lines_integer(&a->lines, key, value, 1, 1000000, &a->processes, err);
+    if (!strcmp(key, "gradient_accumulation_steps")) /* accumulate() sums in the last */
+        return lines_integer(&a->lines, key, value, 1, STRATEGY_MAX_MICRO_BATCHES, &a->batches.micro_batches, err);
     if (!strcmp(key, "fsdp_version"))
         return lines_integer(&a->lines, key, value, 1, 2, &a->version, err);
     if (!strcmp(key, "fsdp_auto_wrap_policy"))
@@ -176,6 +192,8 @@ enum status accelerate_read(const struct source *source, const struct strategy_f
                         wanted->name, out, err);
     else if (!st)
         st = pytorch_ddp_defaults(wanted->model, wanted->cluster, wanted->name, out, err);
+    if (!st)
+        st = batches_apply(&a.batches, SYNCHRONIZE_last, source->name, wanted, notes, out, err);
     arena_release(&arena);
     return st;
 }

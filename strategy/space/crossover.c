@@ -168,6 +168,8 @@ static void take_schedule(const struct space *space, const struct parents *paren
     child->pulls_by_priority = s->pulls_by_priority;
     child->forward_prefetch = s->forward_prefetch;
     child->backward_prefetch = s->backward_prefetch;
+    child->micro_batches = s->micro_batches;
+    child->synchronize = s->synchronize;
     child->shard_ranks = s->shard_ranks;
 }
 

@@ -152,6 +152,8 @@ static void settle_replicas(const struct space *space, struct strategy *s) {
         others |= s->groups[g].sharded == SHARDED_optimizer || s->groups[g].sharded == SHARDED_gradients;
     if (others)
         s->shard_ranks = 0;
+    if (s->shard_ranks == 0 && s->synchronize == SYNCHRONIZE_each_all_reduce_last)
+        s->synchronize = SYNCHRONIZE_each;
     const uint32_t n = strategy_shard_group(s, space->cluster);
     for (uint32_t g = 0; g < s->n_groups; g++)
         if (s->groups[g].reshard_ranks > 0 && n % s->groups[g].reshard_ranks > 0)

@@ -72,12 +72,19 @@ static void check_round_trip(const struct strategy *strategy) {
     strategy_release(&again);
 }
 
+/* The rules are those of one micro-batch. Thousands may have too many messages. */
 static void check_lowering(const struct strategy *strategy) {
     struct error err = {0};
     struct plan plan = {0};
-    require(!plan_lower(&model, &cluster, strategy, &plan, &err), ERROR_TEXT(&err));
-    const char *broken = plan_broken(&plan, strategy);
+    struct strategy one = *strategy;
+    one.micro_batches = 1;
+    require(!plan_lower(&model, &cluster, &one, &plan, &err), ERROR_TEXT(&err));
+    const char *broken = plan_broken(&plan, &one);
     require(!broken, broken);
+    const uint32_t n_steps = plan.n_steps;
+    const enum status status = plan_relower(&plan, &model, &cluster, strategy, &err);
+    require(!status || status == ST_INFEASIBLE, ERROR_TEXT(&err));
+    require(status || plan.n_steps == n_steps * strategy->micro_batches, "every micro-batch has all steps");
     plan_release(&plan);
 }
 

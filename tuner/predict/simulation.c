@@ -84,8 +84,7 @@ static enum status predict_updates(struct simulation *s, const struct plan *plan
     out->prediction = (struct prediction){.iteration_us = out->expected.mean_us,
                                           .messages = plan->n_messages,
                                           .lossy = plan->lossy,
-                                          .samples_per_s = plan->model->batch_per_device * s->cluster->n_devices /
-                                                           out->expected.mean_us * 1e6};
+                                          .samples_per_s = plan_samples(plan) / out->expected.mean_us * 1e6};
     return trace ? write_updates_trace(s, plan, trace, err) : ST_OK;
 }
 
@@ -135,8 +134,9 @@ static enum status predict_strategy(struct simulation *s, const struct strategy 
                                                  : predict_updates(s, &plan, trace, out, err);
     if (!st)
         st = predict_memory(s, &plan, out, err);
+    if (!st)
+        st = bounds_of(&s->bounds, &out->prediction, &out->bound_us, err);
     plan_release(&plan);
-    out->bound_us = bounds_of(&s->bounds, &out->prediction);
     snprintf(out->name, sizeof out->name, "%s", strategy->name);
     return st;
 }

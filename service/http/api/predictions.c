@@ -12,6 +12,7 @@
 #include "service/http/api/api.h"
 #include "service/http/api/references.h"
 #include "service/http/transport/server.h"
+#include "simulator/bound.h"
 #include "simulator/trace.h"
 #include "simulator/tuned.h"
 #include "simulator/updates_trace.h"
@@ -289,7 +290,9 @@ static int compare_items(const void *a, const void *b) {
 
 /* A round of updates has no iteration that the bound could hold for. */
 static bool add_bound(cJSON *row, const struct prediction *p, const struct prepared_domain *d) {
-    const double bound_us = bounds_of(&d->bounds, p);
+    double bound_us;
+    if (bounds_of(&d->bounds, p, &bound_us, NULL))
+        return false;
     return (bounds_is_plain(p) || cJSON_AddNumberToObject(row, "lower_bound_us", bound_us)) &&
            cJSON_AddNumberToObject(row, "gap", bound_us > 0 ? p->iteration_us / bound_us - 1 : 0);
 }

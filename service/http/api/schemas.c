@@ -208,6 +208,8 @@ static const struct schema schemas[] = {
      "'properties':{'policy':{'enum':['fifo','priority','preemptive']},'credit_bytes':" COUNT ",'cross_iteration':" FLAG
      ",'pulls':{'enum':['at_once','priority']},'forward_prefetch':" COUNT ",'backward_prefetch':" COUNT
      ",'shard_ranks':{'type':'integer','minimum':2},"
+     "'accumulation':{'type':'object','required':['micro_batches'],'additionalProperties':false,"
+     "'properties':{'micro_batches':" SIZE ",'synchronize':{'enum':['last','each','each_all_reduce_last']}}},"
      "'slices':{'type':'array','items':{'type':'object','required':['group','bytes'],'additionalProperties':false,"
      "'properties':{'group':" COUNT ",'bytes':" SIZE "}}}}},"
      "'consistency':" CONSISTENCY ","

@@ -27,7 +27,7 @@ enum { SAMPLES = 18, PREEMPTIVE = 4, STEPS = 16, TUPLES = 50 * INSTANCES };
 enum { MOST_NODES = 8, MOST_PUSHES = 600, MOST_ROUNDS = TIMELINE_MAX_PASSES + 4 };
 
 struct tally {
-    int tuples, settled, barriers, served, gathered, preemptive, sharded, replicas, left_out, tight;
+    int tuples, settled, barriers, served, gathered, preemptive, sharded, replicas, accumulated, both, left_out, tight;
     double closest, closest_barrier;
 };
 
@@ -66,7 +66,9 @@ static void check_whole_run(struct instance *in, const struct plan *plan) {
     if (plan->ends_in_update)
         run.home = plan->n_steps - 1;
     for (uint32_t m = 0; m < plan->n_messages && !plan->ends_in_update; m++)
-        run.home = plan->messages[m].gate > run.home ? plan->messages[m].gate : run.home;
+        run.home = plan_step_in_pass(plan, plan->messages[m].gate) > run.home
+                       ? plan_step_in_pass(plan, plan->messages[m].gate)
+                       : run.home;
     struct timeline_options options = {.record = note_begin, .context = &run};
     assert_ok(timeline_run(in->tl, plan, &in->cost, &options, &p, &err));
     for (uint32_t i = 0; i < in->cost.n_workers; i++) {
@@ -281,6 +283,28 @@ static void check_preemptive(struct instance *in, struct rng *rng) {
     }
 }
 
+/* The same strategy with several micro-batches, and their bound. */
+static void check_accumulated(struct instance *in, struct rng *rng, const struct strategy *one) {
+    struct error err;
+    struct strategy s;
+    struct bound *bound = one->shard_ranks ? &in->with_replicas : &in->bound;
+    const struct bound before = *bound;
+    if (is_encoded(one))
+        return;
+    assert_ok(strategy_copy(one, "accumulated", &s, &err));
+    s.micro_batches = 2 + (uint32_t)rng_below(rng, 3);
+    if (rng_below(rng, 2))
+        s.synchronize = s.shard_ranks ? SYNCHRONIZE_each_all_reduce_last : SYNCHRONIZE_each;
+    assert_ok(strategy_seal(&s, &in->model, &in->cluster, &err));
+    assert_ok(
+        bound_of_micro_batches(&in->model, &in->cost, LOSSY_none, s.shard_ranks > 0, s.micro_batches, bound, &err));
+    check_strategy(in, &s);
+    in->tally->accumulated++;
+    in->tally->both += s.shard_ranks > 0;
+    *bound = before;
+    strategy_release(&s);
+}
+
 /* Replicas of shards among any number of devices that divides them all, and parts among fewer between the passes. */
 static void draw_replicas(struct rng *rng, uint32_t n_devices, struct strategy *s) {
     uint32_t ranks = 1 + (uint32_t)rng_below(rng, n_devices), kept = 1 + (uint32_t)rng_below(rng, n_devices);
@@ -319,6 +343,8 @@ static void check_sharded(struct instance *in, struct rng *rng, const struct str
     if (any) {
         assert_ok(strategy_seal(&s, &in->model, &in->cluster, &err));
         check_strategy(in, &s);
+        if (rng_below(rng, 4) == 0)
+            check_accumulated(in, rng, &s);
     }
     strategy_release(&s);
 }
@@ -338,6 +364,8 @@ static void check_samples(struct instance *in, struct rng *rng) {
         check_sharded(in, rng, &strategy, SHARDED_optimizer);
         if (i % 2)
             check_sharded(in, rng, &strategy, SHARDED_parameters);
+        if (i % 4 == 0)
+            check_accumulated(in, rng, &strategy);
         double ratio = check_strategy(in, &strategy);
         struct strategy *worse = ratio < nearest ? &best : &strategy;
         strategy_release(worse);
@@ -386,14 +414,14 @@ static void no_strategy_is_predicted_below_the_bound(void **state) {
         check_instance(tl, &rng, &t);
     }
     printf("%d tuples (%d with too many pushes left out), %d settled, %d with the barrier, %d with servers, %d "
-           "with gathers, %d preemptive, %d with sharded parameters, %d of them with replicas; where communication "
-           "shows, %d "
+           "with gathers, %d preemptive, %d with sharded parameters, %d of them with replicas, %d with several "
+           "micro-batches, %d of them with replicas; where communication shows, %d "
            "within 10%% of the bound, the closest at %.4f of it, with the barrier at %.4f\n",
            t.tuples, t.left_out, t.settled, t.barriers, t.served, t.gathered, t.preemptive, t.sharded, t.replicas,
-           t.tight, t.closest, t.closest_barrier);
+           t.accumulated, t.both, t.tight, t.closest, t.closest_barrier);
     assert_true(t.tuples >= TUPLES);
     assert_true(t.tight > 0 && t.barriers > 0 && t.gathered > 0 && t.preemptive > 0 && t.sharded > TUPLES / 50 &&
-                t.replicas > TUPLES / 200 && t.settled < t.tuples);
+                t.replicas > TUPLES / 200 && t.accumulated > TUPLES / 50 && t.both > 0 && t.settled < t.tuples);
     timeline_free(tl);
 }
 

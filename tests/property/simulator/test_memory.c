@@ -39,6 +39,8 @@ static void draw(struct rng *rng, struct instance *i) {
     cJSON_Delete(json);
     assert_ok(random_cluster(rng, &i->cluster, &err));
     assert_ok(any_strategy(rng, &i->model, &i->cluster, &i->strategy, &err));
+    if (coin(rng, 0.2))
+        any_accumulation(rng, &i->strategy);
     assert_ok(strategy_seal(&i->strategy, &i->model, &i->cluster, &err));
     assert_ok(plan_lower(&i->model, &i->cluster, &i->strategy, &i->plan, &err));
 }
@@ -154,8 +156,68 @@ static bool shards_parameters(const struct instance *i, const struct variable_sy
     return part->kind == SYNC_ALL_REDUCE && i->strategy.groups[part->group].sharded == SHARDED_parameters;
 }
 
+/* ---- micro-batches ---- */
+
+static uint32_t pass_steps(const struct instance *i) {
+    return i->plan.n_steps / i->strategy.micro_batches;
+}
+
+static uint32_t last_pass(const struct instance *i) {
+    return i->strategy.micro_batches - 1;
+}
+
+/* In which micro-batch the message is ready. */
+static uint32_t pass_of(const struct instance *i, const struct message *m) {
+    return m->ready / pass_steps(i);
+}
+
+static bool sums_each(const struct instance *i) {
+    return i->strategy.micro_batches > 1 && i->strategy.synchronize != SYNCHRONIZE_last;
+}
+
+/* When operator o ends in a micro-batch. */
+static uint32_t step_in(const struct instance *i, uint32_t pass, uint32_t o) {
+    return pass * pass_steps(i) + i->plan.step_of[o];
+}
+
+/* The step that makes the gradient of variable v in a micro-batch. */
+static uint32_t made_in(const struct instance *i, uint32_t pass, uint32_t v) {
+    return step_in(i, pass, i->model.variables[v].producer);
+}
+
 static bool is_of_parameters(const struct instance *i, const struct message *m, enum half half) {
     return m->half == half && i->strategy.groups[group_of(i, m)].sharded == SHARDED_parameters;
+}
+
+/* A reduce-scatter after which nothing waits but the next sum or the update: it takes gradients as it is packed. */
+static bool takes_gradients(const struct instance *i, const struct message *m) {
+    return is_of_parameters(i, m, HALF_scatter) || (m->half == HALF_scatter && pass_of(i, m) < last_pass(i));
+}
+
+static bool has_variable(const struct instance *i, const struct message *m, uint32_t v) {
+    for (uint32_t k = 0; k < m->n_pieces; k++)
+        if (i->plan.pieces[m->first_piece + k].variable == v)
+            return true;
+    return false;
+}
+
+/* Whether the gradients of all micro-batches of variable v are added up in one place: they are not if every device
+ * keeps its part alone. */
+static bool stays_whole(const struct instance *i, uint32_t v) {
+    bool parts = sums_each(i);
+    for (uint32_t m = 0; m < i->plan.n_messages && parts; m++)
+        parts = i->plan.messages[m].half != HALF_none || !has_variable(i, &i->plan.messages[m], v);
+    return !parts;
+}
+
+/* The first of the micro-batches whose sums a device's part of this one, of the last, is added to. */
+static uint32_t first_of_sums(const struct instance *i, const struct message *m) {
+    for (uint32_t k = 0; k < i->plan.n_messages && sums_each(i); k++) {
+        const struct message *other = &i->plan.messages[k];
+        if (pass_of(i, other) == 0 && other->half == HALF_scatter && other->first_piece == m->first_piece)
+            return k;
+    }
+    return (uint32_t)(m - i->plan.messages);
 }
 
 static bool sums_in_nodes(const struct instance *i, const struct message *m) {
@@ -166,7 +228,7 @@ static bool sums_in_nodes(const struct instance *i, const struct message *m) {
 /* How many devices share the message: all, or those that share the shards, or keep a group's parts between passes. */
 static uint64_t sharers_of(const struct instance *i, const struct message *m) {
     const struct group *group = &i->strategy.groups[group_of(i, m)];
-    const bool again = m->half == HALF_gather && m->gate >= i->plan.n_forward_steps;
+    const bool again = m->half == HALF_gather && m->gate % pass_steps(i) >= i->plan.n_forward_steps;
     if (group->sharded != SHARDED_parameters)
         return i->cluster.n_devices;
     if (again && group->reshard_ranks > 0)
@@ -212,34 +274,50 @@ static uint32_t places_of(const struct instance *i) {
     return 2 * i->plan.n_steps;
 }
 
-static bool has_variable(const struct instance *i, const struct message *m, uint32_t v) {
-    for (uint32_t k = 0; k < m->n_pieces; k++)
-        if (i->plan.pieces[m->first_piece + k].variable == v)
-            return true;
-    return false;
-}
-
 /* Whether the message still needs what step `made` makes. */
 static bool needs(const struct instance *i, const struct message *m, uint32_t made, uint32_t place) {
     if (is_of_parameters(i, m, HALF_gather) || m->half == HALF_replicas)
         return false;
-    const bool goes_as_packed = is_of_parameters(i, m, HALF_scatter) && is_copied(m);
+    const bool goes_as_packed = takes_gradients(i, m) && is_copied(m);
     return !over(2 * made, place, goes_as_packed ? 2 * m->ready + 2 : 2 * m->gate, places_of(i));
+}
+
+/* Whether the gradient that is there since micro-batch `pass` is needed by a message of micro-batch `travels`. */
+static bool is_needed(const struct instance *i, uint32_t v, uint32_t pass, uint32_t travels, uint32_t place) {
+    const uint32_t made = made_in(i, pass, v);
+    bool needed = place == 2 * made;
+    for (uint32_t m = 0; m < i->plan.n_messages && !needed; m++)
+        needed = pass_of(i, &i->plan.messages[m]) == travels && has_variable(i, &i->plan.messages[m], v) &&
+                 needs(i, &i->plan.messages[m], made, place);
+    return needed;
+}
+
+static bool has_gradient(const struct instance *i, uint32_t v, uint32_t place) {
+    if (stays_whole(i, v))
+        return is_needed(i, v, 0, last_pass(i), place);
+    for (uint32_t pass = 0; pass <= last_pass(i); pass++)
+        if (is_needed(i, v, pass, pass, place))
+            return true;
+    return false;
+}
+
+/* Whether a device's part of the sum is there, apart from what the message brings. */
+static bool has_sum(const struct instance *i, const struct message *m, uint32_t place) {
+    const uint32_t since = 2 * i->plan.messages[first_of_sums(i, m)].gate;
+    if (m->half != HALF_scatter || pass_of(i, m) != last_pass(i))
+        return false;
+    if (is_of_parameters(i, m, HALF_scatter))
+        return place >= since && place + 1 < places_of(i);
+    return sums_each(i) && !over(since, place, 2 * i->plan.messages[m->other].gate, places_of(i));
 }
 
 static uint64_t gradients_at(const struct instance *i, uint32_t place) {
     uint64_t sum = 0;
-    for (uint32_t v = 0; v < i->model.n_variables; v++) {
-        const uint32_t made = i->plan.step_of[i->model.variables[v].producer];
-        bool needed = place == 2 * made;
-        for (uint32_t m = 0; m < i->plan.n_messages && !needed; m++)
-            needed = has_variable(i, &i->plan.messages[m], v) && needs(i, &i->plan.messages[m], made, place);
-        sum += needed ? plain_gradient(i, v) : 0;
-    }
+    for (uint32_t v = 0; v < i->model.n_variables; v++)
+        sum += has_gradient(i, v, place) ? plain_gradient(i, v) : 0;
     for (uint32_t m = 0; m < i->plan.n_messages; m++) {
         const struct message *message = &i->plan.messages[m];
-        if (is_of_parameters(i, message, HALF_scatter) && place >= 2 * message->gate && place + 1 < places_of(i))
-            sum += part_of(i, message) * dtype_bytes(message->dtype);
+        sum += has_sum(i, message, place) ? part_of(i, message) * dtype_bytes(message->dtype) : 0;
     }
     return sum;
 }
@@ -254,7 +332,7 @@ static uint64_t parameters_of(const struct instance *i) {
                 sum -= plan_part_bytes(&i->strategy, &i->model.variables[v], sync, k);
     }
     for (uint32_t m = 0; m < i->plan.n_messages; m++)
-        if (is_of_parameters(i, &i->plan.messages[m], HALF_scatter))
+        if (is_of_parameters(i, &i->plan.messages[m], HALF_scatter) && pass_of(i, &i->plan.messages[m]) == last_pass(i))
             sum += part_of(i, &i->plan.messages[m]) * dtype_bytes(i->plan.messages[m].dtype);
     return sum;
 }
@@ -276,28 +354,29 @@ static bool has_part_in(const struct instance *i, uint32_t v, uint32_t g) {
 
 /* The last step that uses what the message gathers, until it is gathered again. */
 static uint32_t last_use(const struct instance *i, const struct message *m) {
-    const uint32_t g = group_of(i, m);
+    const uint32_t g = group_of(i, m), pass = m->gate / pass_steps(i);
     uint32_t last = m->gate;
-    if (m->gate < i->plan.n_forward_steps && !i->strategy.groups[g].keeps_gathered) {
+    if (m->gate % pass_steps(i) < i->plan.n_forward_steps && !i->strategy.groups[g].keeps_gathered) {
         for (uint32_t o = 0; o < i->model.n_operators; o++)
             for (uint32_t v = 0; v < i->model.n_variables; v++)
-                if (i->plan.step_of[o] > last && reads(&i->model.operators[o], v) && has_variable(i, m, v))
-                    last = i->plan.step_of[o];
+                if (step_in(i, pass, o) > last && reads(&i->model.operators[o], v) && has_variable(i, m, v))
+                    last = step_in(i, pass, o);
         return last;
     }
     for (uint32_t v = 0; v < i->model.n_variables; v++)
-        if (has_part_in(i, v, g) && i->plan.step_of[i->model.variables[v].producer] > last)
-            last = i->plan.step_of[i->model.variables[v].producer];
+        if (has_part_in(i, v, g) && made_in(i, pass, v) > last)
+            last = made_in(i, pass, v);
     return last;
 }
 
-/* The last forward step that reads something of what message m gathers again. */
+/* The last forward step that reads something of what message m gathers again, in the same micro-batch. */
 static uint32_t last_forward_use(const struct instance *i, const struct message *m) {
     for (uint32_t k = 0; k < i->plan.n_messages; k++) {
         const struct message *first = &i->plan.messages[k];
         const struct piece *a = &i->plan.pieces[first->first_piece], *b = &i->plan.pieces[m->first_piece];
-        if (is_of_parameters(i, first, HALF_gather) && first->gate < i->plan.n_forward_steps &&
-            a->variable == b->variable && a->offset_bytes == b->offset_bytes)
+        if (is_of_parameters(i, first, HALF_gather) && first->gate / pass_steps(i) == m->gate / pass_steps(i) &&
+            first->gate % pass_steps(i) < i->plan.n_forward_steps && a->variable == b->variable &&
+            a->offset_bytes == b->offset_bytes)
             return last_use(i, first);
     }
     fail_msg("what is gathered again was not gathered");
@@ -306,7 +385,7 @@ static uint32_t last_forward_use(const struct instance *i, const struct message 
 
 /* Whether the device keeps its part among fewer devices, which gather it again later. */
 static bool is_kept_between(const struct instance *i, const struct message *m, uint32_t place) {
-    return m->gate >= i->plan.n_forward_steps && i->strategy.groups[group_of(i, m)].reshard_ranks > 0 &&
+    return m->gate % pass_steps(i) >= i->plan.n_forward_steps && i->strategy.groups[group_of(i, m)].reshard_ranks > 0 &&
            place > 2 * last_forward_use(i, m) && place < 2 * m->gate;
 }
 
@@ -330,13 +409,14 @@ static uint64_t states_of_all(const struct instance *i) {
         for (uint32_t m = 0; m < i->plan.n_messages; m++)
             for (uint32_t k = 0; k < i->plan.messages[m].n_pieces; k++) {
                 const struct piece *piece = &i->plan.pieces[i->plan.messages[m].first_piece + k];
-                if (piece->variable == v && i->plan.messages[m].half == HALF_scatter)
+                if (piece->variable == v && i->plan.messages[m].half == HALF_scatter &&
+                    pass_of(i, &i->plan.messages[m]) == last_pass(i))
                     alone -= piece->bytes / dtype_bytes(i->plan.messages[m].dtype);
             }
         sum += plain_states(&i->model.optimizer, &i->model.variables[v], alone);
     }
     for (uint32_t m = 0; m < i->plan.n_messages; m++)
-        if (i->plan.messages[m].half == HALF_scatter)
+        if (i->plan.messages[m].half == HALF_scatter && pass_of(i, &i->plan.messages[m]) == last_pass(i))
             sum += shared_states(i, &i->plan.messages[m]);
     return sum;
 }
@@ -345,8 +425,9 @@ static uint64_t activations_at(const struct instance *i, uint32_t place) {
     uint64_t sum = 0;
     for (uint32_t o = 0; o < i->model.n_operators; o++) {
         const struct operator* op = & i->model.operators[o];
-        if (2 * i->plan.step_of[o] <= place && place <= 2 * i->plan.step_of[op->kept_for])
-            sum += op->activation_bytes;
+        for (uint32_t pass = 0; pass <= last_pass(i); pass++)
+            if (2 * step_in(i, pass, o) <= place && place <= 2 * step_in(i, pass, op->kept_for))
+                sum += op->activation_bytes;
     }
     return sum;
 }
@@ -491,11 +572,11 @@ static void add_span(struct events *events, double from_us, double until_us, uin
 }
 
 /* From the forward step's begin to the end of the backward step that comes next. */
-static void add_activations(const struct run *run, struct events *events) {
+static void add_activations(const struct run *run, uint32_t pass, struct events *events) {
     const struct instance *i = run->of;
     for (uint32_t o = 0; o < i->model.n_operators; o++) {
         const struct operator* op = & i->model.operators[o];
-        const uint32_t first = i->plan.step_of[o], last = i->plan.step_of[op->kept_for];
+        const uint32_t first = step_in(i, pass, o), last = step_in(i, pass, op->kept_for);
         for (uint32_t n = 0; op->activation_bytes && n < run->n_step[first]; n++)
             for (uint32_t end = 0; end < run->n_step[last]; end++)
                 if (run->step[last][1][end] >= run->step[first][1][n]) {
@@ -505,15 +586,17 @@ static void add_activations(const struct run *run, struct events *events) {
     }
 }
 
-/* Until when the n-th gradient of variable v is needed; negative: the run ended before. */
-static double needed_until_us(const struct run *run, uint32_t v, uint32_t n) {
+/* Until when the n-th gradient of variable v is needed, which travels in that micro-batch; negative: the run ended
+ * before. */
+static double needed_until_us(const struct run *run, uint32_t v, uint32_t travels, uint32_t n) {
     const struct instance *i = run->of;
     double until_us = 0;
     for (uint32_t m = 0; m < i->plan.n_messages; m++) {
         const struct message *message = &i->plan.messages[m];
-        if (!has_variable(i, message, v) || is_of_parameters(i, message, HALF_gather) || message->half == HALF_replicas)
+        if (!has_variable(i, message, v) || is_of_parameters(i, message, HALF_gather) ||
+            message->half == HALF_replicas || pass_of(i, message) != travels)
             continue;
-        const bool goes_as_packed = is_of_parameters(i, message, HALF_scatter) && is_copied(message);
+        const bool goes_as_packed = takes_gradients(i, message) && is_copied(message);
         if (n >= (goes_as_packed ? run->n_step[message->ready] : run->n_ended[m]))
             return -1;
         until_us = fmax(until_us, goes_as_packed ? run->step[message->ready][1][n] : run->message[m][1][n]);
@@ -523,14 +606,15 @@ static double needed_until_us(const struct run *run, uint32_t v, uint32_t n) {
 
 static void add_gradients(const struct run *run, struct events *events) {
     const struct instance *i = run->of;
-    for (uint32_t v = 0; v < i->model.n_variables; v++) {
-        const uint32_t made = i->plan.step_of[i->model.variables[v].producer];
-        for (uint32_t n = 0; n < PASSES && n < run->n_step[made]; n++) {
-            const double until_us = needed_until_us(run, v, n);
-            if (until_us >= 0)
-                add_span(events, run->step[made][0][n], until_us, plain_gradient(i, v));
+    for (uint32_t v = 0; v < i->model.n_variables; v++)
+        for (uint32_t pass = 0; pass <= (stays_whole(i, v) ? 0 : last_pass(i)); pass++) {
+            const uint32_t made = made_in(i, pass, v), travels = stays_whole(i, v) ? last_pass(i) : pass;
+            for (uint32_t n = 0; n < PASSES && n < run->n_step[made]; n++) {
+                const double until_us = needed_until_us(run, v, travels, n);
+                if (until_us >= 0)
+                    add_span(events, run->step[made][0][n], until_us, plain_gradient(i, v));
+            }
         }
-    }
 }
 
 /* When the step begins, or ends, for the first time at the moment or later; negative: the run ended before. */
@@ -566,10 +650,20 @@ static void add_gathered(const struct run *run, struct events *events) {
             if (is_copied(message))
                 add_span(events, begin_us, gate_us, message->bytes);
             add_span(events, is_copied(message) ? gate_us : begin_us, end_us, message->bytes);
-            if (message->gate >= i->plan.n_forward_steps && i->strategy.groups[group_of(i, message)].reshard_ranks > 0)
+            if (message->gate % pass_steps(i) >= i->plan.n_forward_steps &&
+                i->strategy.groups[group_of(i, message)].reshard_ranks > 0)
                 add_between(run, message, gate_us, events);
         }
     }
+}
+
+/* When the device's part of the n-th sum goes; negative: the run ended before. */
+static double sum_until_us(const struct run *run, uint32_t m, uint32_t n) {
+    const struct instance *i = run->of;
+    const struct message *message = &i->plan.messages[m];
+    if (is_of_parameters(i, message, HALF_scatter))
+        return next_us(run, i->plan.n_steps - 1, 1, run->message[m][1][n]);
+    return sums_each(i) && n < run->n_ended[message->other] ? run->message[message->other][1][n] : -1;
 }
 
 /* The device's part of each sum, from when it is there until the update. */
@@ -577,10 +671,14 @@ static void add_sums(const struct run *run, struct events *events) {
     const struct instance *i = run->of;
     for (uint32_t m = 0; m < i->plan.n_messages; m++) {
         const struct message *message = &i->plan.messages[m];
-        for (uint32_t n = 0; n < run->n_ended[m] && is_of_parameters(i, message, HALF_scatter); n++) {
-            const double update_us = next_us(run, i->plan.n_steps - 1, 1, run->message[m][1][n]);
-            if (update_us >= 0)
-                add_span(events, run->message[m][1][n], update_us, part_of(i, message) * dtype_bytes(message->dtype));
+        const uint32_t first = first_of_sums(i, message);
+        if (message->half != HALF_scatter || pass_of(i, message) != last_pass(i))
+            continue;
+        for (uint32_t n = 0; n < run->n_ended[m]; n++) {
+            const double until_us = sum_until_us(run, m, n);
+            if (until_us >= 0)
+                add_span(events, run->message[first][1][n], until_us,
+                         part_of(i, message) * dtype_bytes(message->dtype));
         }
     }
 }
@@ -620,14 +718,16 @@ struct held {
 
 static struct held most_held(const struct run *run) {
     const struct instance *i = run->of;
-    const size_t spans = (size_t)i->model.n_operators + i->model.n_variables + 3 * (size_t)i->plan.n_messages,
+    const size_t made = (size_t)i->model.n_operators + i->model.n_variables,
+                 spans = made * i->strategy.micro_batches + 3 * (size_t)i->plan.n_messages,
                  most = 2 * (PASSES + 2) * spans;
     struct events events = {calloc(most, sizeof *events.items), 0};
     struct held held;
     assert_non_null(events.items);
     add_buffers(run, &events);
     held.buffers = peak_of(&events, 0);
-    add_activations(run, &events);
+    for (uint32_t pass = 0; pass <= last_pass(i); pass++)
+        add_activations(run, pass, &events);
     add_gradients(run, &events);
     add_gathered(run, &events);
     add_sums(run, &events);

@@ -219,8 +219,10 @@ static uint32_t home_of(const struct fixture *f) {
     uint32_t home = 0;
     if (f->plan.ends_in_update)
         return f->plan.n_steps - 1;
-    for (uint32_t m = 0; m < f->plan.n_messages; m++)
-        home = f->plan.messages[m].gate > home ? f->plan.messages[m].gate : home;
+    for (uint32_t m = 0; m < f->plan.n_messages; m++) {
+        const uint32_t gate = f->plan.messages[m].gate % (f->plan.n_steps / f->plan.micro_batches);
+        home = gate > home ? gate : home;
+    }
     return home;
 }
 
@@ -347,6 +349,45 @@ static void plans_of_sharded_variables_meet_a_plain_simulation(void **state) {
         "%d of %d plans, %d with sharded parameters, %d of them with replicas; %d messages within groups of devices\n",
         compared, PLANS, sharded, replicas, within);
     assert_true(compared > PLANS / 40 && sharded > 0 && replicas > 0 && within > 0);
+}
+
+static void plans_with_micro_batches_meet_a_plain_simulation(void **state) {
+    (void)state;
+    struct ref *r = malloc(sizeof *r);
+    struct fixture f;
+    int compared = 0, sharded = 0, each = 0, served = 0, running_on = 0;
+    assert_non_null(r);
+    for (int i = 0; i < PLANS / 5; i++) {
+        struct rng rng;
+        struct error err;
+        struct model model;
+        struct strategy strategy;
+        struct plan plan;
+        rng_split(&rng, test_seed() + 7, (uint64_t)i);
+        random_cluster_into(&rng, &f, true);
+        handmade_number_devices(&f.site);
+        random_tables(&rng, &model);
+        assert_ok(any_strategy(&rng, &model, &f.site.cluster, &strategy, &err));
+        any_accumulation(&rng, &strategy);
+        assert_ok(strategy_seal(&strategy, &model, &f.site.cluster, &err));
+        assert_ok(plan_lower(&model, &f.site.cluster, &strategy, &plan, &err));
+        if (plan.n_steps <= REF_STEPS && plan.n_messages <= REF_MESSAGES / (plan.any_server ? 2 : 1)) {
+            f.plan = plan;
+            compare(&f, r, (uint64_t)i);
+            compared++;
+            sharded += plan.ends_in_update;
+            each += plan.sums_each;
+            served += plan.any_server;
+            running_on += plan.cross_iteration;
+        }
+        plan_release(&plan);
+        strategy_release(&strategy);
+        model_release(&model);
+    }
+    free(r);
+    printf("%d of %d plans, %d with sharded parameters, %d with servers, %d without the barrier, %d that sum each\n",
+           compared, PLANS / 5, sharded, served, running_on, each);
+    assert_true(compared > PLANS / 40 && sharded > 0 && each > compared / 5 && served > 0 && running_on > 0);
 }
 
 static void plans_whose_pulls_wait_for_their_turn_meet_a_plain_simulation(void **state) {
@@ -787,6 +828,7 @@ int main(void) {
         cmocka_unit_test(server_plans_meet_a_plain_simulation),
         cmocka_unit_test(mixed_plans_meet_a_plain_simulation),
         cmocka_unit_test(plans_of_sharded_variables_meet_a_plain_simulation),
+        cmocka_unit_test(plans_with_micro_batches_meet_a_plain_simulation),
         cmocka_unit_test(plans_whose_pulls_wait_for_their_turn_meet_a_plain_simulation),
         cmocka_unit_test(plans_in_weather_meet_a_plain_simulation_of_every_flow),
         cmocka_unit_test(one_chain_and_equal_shares_agree_with_every_node_and_max_min),

@@ -64,23 +64,27 @@ static const char *words_of(const struct export *export) {
     return words;
 }
 
-#define FIFO       "'policy':'fifo','credit_bytes':0,'cross_iteration':false"
-#define PRIORITY   "'policy':'priority','credit_bytes':4096,'cross_iteration':true"
-#define GROUP      "{'id':0,'algorithm':'auto'}"
-#define IN(g)      "'sync':{'kind':'all_reduce','group':" g "}"
-#define ON(s)      "'sync':{'kind':'parameter_server','servers':[" s "],'local_reduction':true}"
-#define A(sync)    "{'name':'a:0'," sync "},"
-#define B(sync)    "{'name':'b'," sync "},"
-#define C(sync)    "{'name':'c'," sync "}"
-#define TOGETHER   A(IN("0")) B(IN("0")) C(IN("0"))
-#define SERVED     A(ON("'n1'")) B(ON("'n1'")) C(ON("'n1'"))
-#define SHARE      "'sync':{'kind':'parameter_server','servers':['n1'],'push':1}"
-#define SHARED     A(SHARE) B(SHARE) C(ON("'n1'"))
-#define EACH       "'partition':{'shards':2},'each_shard':[{" IN("0") "},{" ON("'n2'") "}]"
-#define PARAMETERS "{'id':0,'sharded':'parameters'}"
-#define KEPT       "{'id':0,'sharded':'parameters','reshard_after_forward':false}"
-#define FEWER      "{'id':0,'sharded':'parameters','reshard_after_forward':2}"
-#define APART      "{'id':0,'algorithm':'auto'},{'id':1,'algorithm':'auto'}"
+#define FIFO     "'policy':'fifo','credit_bytes':0,'cross_iteration':false"
+#define PRIORITY "'policy':'priority','credit_bytes':4096,'cross_iteration':true"
+#define GROUP    "{'id':0,'algorithm':'auto'}"
+/* Behind FIFO. */
+#define LAST_OF_FOUR  ",'accumulation':{'micro_batches':4,'synchronize':'last'}"
+#define REPLICAS_ONCE ",'accumulation':{'micro_batches':4,'synchronize':'each_all_reduce_last'}"
+#define EACH_OF_FOUR  ",'accumulation':{'micro_batches':4,'synchronize':'each'}"
+#define IN(g)         "'sync':{'kind':'all_reduce','group':" g "}"
+#define ON(s)         "'sync':{'kind':'parameter_server','servers':[" s "],'local_reduction':true}"
+#define A(sync)       "{'name':'a:0'," sync "},"
+#define B(sync)       "{'name':'b'," sync "},"
+#define C(sync)       "{'name':'c'," sync "}"
+#define TOGETHER      A(IN("0")) B(IN("0")) C(IN("0"))
+#define SERVED        A(ON("'n1'")) B(ON("'n1'")) C(ON("'n1'"))
+#define SHARE         "'sync':{'kind':'parameter_server','servers':['n1'],'push':1}"
+#define SHARED        A(SHARE) B(SHARE) C(ON("'n1'"))
+#define EACH          "'partition':{'shards':2},'each_shard':[{" IN("0") "},{" ON("'n2'") "}]"
+#define PARAMETERS    "{'id':0,'sharded':'parameters'}"
+#define KEPT          "{'id':0,'sharded':'parameters','reshard_after_forward':false}"
+#define FEWER         "{'id':0,'sharded':'parameters','reshard_after_forward':2}"
+#define APART         "{'id':0,'algorithm':'auto'},{'id':1,'algorithm':'auto'}"
 
 static void what_a_form_cannot_say_is_in_the_words_of_its_notes(void **state) {
     (void)state;
@@ -140,8 +144,25 @@ static void what_a_form_cannot_say_is_in_the_words_of_its_notes(void **state) {
          A(IN("0")) B(IN("1")) C(IN("0")), "groups"},
         {"fsdp2", FIFO, "{'id':0,'sharded':'parameters'}", A(IN("0")) B(ON("'n1'")) C(IN("0")),
          "groups parameter-server"},
-        {"fsdp2-code", FIFO, "{'id':0,'sharded':'parameters'}", TOGETHER, ""},
+        {"fsdp2", FIFO EACH_OF_FOUR, PARAMETERS, TOGETHER, ""},
+        {"fsdp2", FIFO LAST_OF_FOUR, PARAMETERS, TOGETHER, ""},
+        {"fsdp2", FIFO ",'shard_ranks':2" LAST_OF_FOUR, PARAMETERS, TOGETHER, ""},
+        {"fsdp2", FIFO ",'shard_ranks':2" REPLICAS_ONCE, PARAMETERS, TOGETHER, ""},
+        {"torchtitan", FIFO ",'shard_ranks':2" REPLICAS_ONCE, PARAMETERS, TOGETHER, "accumulation"},
+        {"fsdp2-code", FIFO, PARAMETERS, TOGETHER, ""},
+        {"fsdp2-code", FIFO LAST_OF_FOUR, PARAMETERS, TOGETHER, "accumulation"},
         {"fsdp2-code", FIFO, GROUP, TOGETHER, "all-reduce"},
+        {"deepspeed", FIFO LAST_OF_FOUR, "{'id':0,'sharded':'optimizer'}", TOGETHER, ""},
+        {"deepspeed", FIFO EACH_OF_FOUR, "{'id':0,'sharded':'optimizer'}", TOGETHER, "accumulation"},
+        {"deepspeed", FIFO EACH_OF_FOUR, PARAMETERS, TOGETHER, ""},
+        {"deepspeed", FIFO LAST_OF_FOUR, PARAMETERS, TOGETHER, "accumulation"},
+        {"deepspeed", FIFO EACH_OF_FOUR, GROUP, TOGETHER, ""},
+        {"megatron", FIFO LAST_OF_FOUR, "{'id':0,'sharded':'optimizer'}", TOGETHER, ""},
+        {"megatron", FIFO EACH_OF_FOUR, "{'id':0,'sharded':'optimizer'}", TOGETHER, "accumulation"},
+        {"torchtitan", FIFO EACH_OF_FOUR, KEPT, TOGETHER, ""},
+        {"torchtitan", FIFO LAST_OF_FOUR, KEPT, TOGETHER, "accumulation"},
+        {"accelerate", FIFO LAST_OF_FOUR, KEPT, TOGETHER, "accumulation"},
+        {"pytorch-hook", FIFO LAST_OF_FOUR, GROUP, TOGETHER, "accumulation"},
         {"horovod", FIFO, "{'id':0,'algorithm':'hierarchical'}", TOGETHER, ""},
         {"autodist", FIFO, "{'id':0,'algorithm':'ring'}", TOGETHER, ""},
         {"autodist", FIFO, "{'id':0,'algorithm':'tree'}", TOGETHER, "algorithm"},
@@ -203,6 +224,28 @@ static void what_a_form_cannot_say_is_in_the_words_of_its_notes(void **state) {
         world_open(&w, cases[i].form, cases[i].schedule, cases[i].groups, cases[i].variables);
         if (strcmp(words_of(&w.export), cases[i].words) != 0)
             fail_msg("case %zu, %s: \"%s\" instead of \"%s\"", i, cases[i].form, words_of(&w.export), cases[i].words);
+        world_close(&w);
+    }
+}
+
+/* Four devices, a sample each. */
+static void micro_batches_are_said_in_the_words_of_each_form(void **state) {
+    (void)state;
+    static const struct {
+        const char *form, *schedule, *groups, *name, *says;
+    } cases[] = {
+        {"fsdp2", FIFO EACH_OF_FOUR, PARAMETERS, "fsdp2.json", "\"synchronize\": \"each\""},
+        {"deepspeed", FIFO EACH_OF_FOUR, PARAMETERS, "deepspeed.json", "\"gradient_accumulation_steps\": 4,"},
+        {"megatron", FIFO LAST_OF_FOUR, "{'id':0,'sharded':'optimizer'}", "megatron.args",
+         "--micro-batch-size 1\n--global-batch-size 16\n"},
+        {"torchtitan", FIFO EACH_OF_FOUR, KEPT, "torchtitan.toml",
+         "[training]\nlocal_batch_size = 1\nglobal_batch_size = 16\n"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        struct world w;
+        world_open(&w, cases[i].form, cases[i].schedule, cases[i].groups, TOGETHER);
+        assert_string_equal(w.export.files[0].name, cases[i].name);
+        assert_contains(w.export.files[0].text, cases[i].says);
         world_close(&w);
     }
 }
@@ -537,6 +580,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_a_form_cannot_say_is_in_the_words_of_its_notes),
         cmocka_unit_test(sharded_forms_say_what_is_sharded),
+        cmocka_unit_test(micro_batches_are_said_in_the_words_of_each_form),
         cmocka_unit_test(encodings_are_said_where_the_framework_has_them),
         cmocka_unit_test(no_form_has_encoders_and_each_says_so),
         cmocka_unit_test(groups_that_are_no_runs_go_into_a_file_for_the_hook),

@@ -139,6 +139,45 @@ static void fsdp2_is_wrapped_as_the_files_say(void **state) {
     world_close(&w);
 }
 
+/* On four devices, with times of one sample. */
+static void micro_batches_are_counted_from_what_the_files_say(void **state) {
+    (void)state;
+    static const struct {
+        const char *text, *note;
+        uint32_t micro_batches;
+        enum synchronize synchronize;
+    } cases[] = {
+        {"{\"gradient_accumulation_steps\":6,\"zero_optimization\":{\"stage\":2,\"overlap_comm\":true}}", NULL, 6,
+         SYNCHRONIZE_each},
+        {"{\"gradient_accumulation_steps\":6,\"zero_optimization\":{\"stage\":1}}", NULL, 6, SYNCHRONIZE_last},
+        {"{\"train_batch_size\":24,\"train_micro_batch_size_per_gpu\":2,\"zero_optimization\":{\"stage\":3}}",
+         "a micro-batch has 2 samples", 3, SYNCHRONIZE_each},
+        {"{\"gradient_accumulation_steps\":\"auto\",\"zero_optimization\":{\"stage\":1}}",
+         "\"gradient_accumulation_steps\" is passed over", 1, SYNCHRONIZE_last},
+        {"--overlap-grad-reduce --micro-batch-size 1 --global-batch-size=12", NULL, 3, SYNCHRONIZE_last},
+        {"--overlap-grad-reduce --micro-batch-size 1", NULL, 1, SYNCHRONIZE_last},
+        {"[training]\nlocal_batch_size = 1\nglobal_batch_size = 8\n[parallelism]\n", NULL, 2, SYNCHRONIZE_each},
+        {"[parallelism]\n[training]\nlocal_batch_size = 1\nglobal_batch_size = -1\n", NULL, 1, SYNCHRONIZE_last},
+        {"distributed_type: MULTI_GPU\ngradient_accumulation_steps: 5\n", NULL, 5, SYNCHRONIZE_last},
+    };
+    struct world w;
+    world_open(&w);
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        struct error err = {0};
+        struct arena arena = {0};
+        struct notes notes = {.arena = &arena};
+        const struct source source = source_of("f", cases[i].text);
+        struct strategy s;
+        assert_ok(import_strategy(&source, NULL, &w.model, &w.cluster, &notes, &s, &err));
+        assert_int_equal(s.micro_batches, cases[i].micro_batches);
+        assert_int_equal(s.synchronize, cases[i].synchronize);
+        assert_true(cases[i].note ? noted(&notes, cases[i].note) : !notes.first);
+        strategy_release(&s);
+        arena_release(&arena);
+    }
+    world_close(&w);
+}
+
 static void what_cannot_be_read_is_refused_at_its_place(void **state) {
     (void)state;
     static const struct {
@@ -153,6 +192,12 @@ static void what_cannot_be_read_is_refused_at_its_place(void **state) {
         {"{\"zero_optimization\":", "f:"},
         {"--overlap-grad-reduce\n--ddp-bucket-size many", "f:2: --ddp-bucket-size"},
         {"--overlap-grad-reduce --ddp-bucket-size", "f:1: --ddp-bucket-size without a number"},
+        {"--overlap-grad-reduce --micro-batch-size 3 --global-batch-size 16",
+         "f: 16 samples are no multiple of 3 on each of the 4 devices of c"},
+        {"--overlap-grad-reduce --micro-batch-size 1 --global-batch-size 40000",
+         "f: 10000 micro-batches; at most 4096"},
+        {"{\"gradient_accumulation_steps\":0,\"zero_optimization\":{\"stage\":1}}",
+         "f: /gradient_accumulation_steps: is 0"},
         {"--overlap-grad-reduce --overlap-param-gather", "needs --use-distributed-optimizer"},
         {"--use-distributed-optimizer --use-megatron-fsdp", "f:1: --use-megatron-fsdp shards"},
         {"[parallelism]\nfsdp_reshard_after_forward = \"often\"",
@@ -188,6 +233,7 @@ int main(void) {
         cmocka_unit_test(deepspeeds_settings_are_zeros),
         cmocka_unit_test(megatrons_arguments_are_buckets),
         cmocka_unit_test(fsdp2_is_wrapped_as_the_files_say),
+        cmocka_unit_test(micro_batches_are_counted_from_what_the_files_say),
         cmocka_unit_test(what_cannot_be_read_is_refused_at_its_place),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

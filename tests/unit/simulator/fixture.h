@@ -33,6 +33,7 @@ static inline void fixture_cluster(struct fixture *f, uint32_t n) {
 static inline void fixture_steps(struct fixture *f, uint32_t n_forward, uint32_t n_steps, const double *step_us) {
     f->plan.n_forward_steps = n_forward;
     f->plan.n_steps = n_steps;
+    f->plan.micro_batches = 1;
     memcpy(f->step_us, step_us, n_steps * sizeof *step_us);
 }
 

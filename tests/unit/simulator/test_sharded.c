@@ -97,8 +97,14 @@ static void read_layers(double forward_us, double backward_us, struct model *out
     assert_ok(quoted_model(text, out, &err));
 }
 
-static double sharded_us(struct fixture *f, double forward_us, double backward_us, uint32_t prefetch, bool kept,
-                         uint32_t shard_ranks) {
+struct way {
+    uint32_t prefetch;
+    bool kept;
+    uint32_t shard_ranks, micro_batches;
+    enum synchronize synchronize;
+};
+
+static double sharded_us(struct fixture *f, double forward_us, double backward_us, struct way way) {
     struct error err;
     struct model model;
     struct strategy strategy;
@@ -107,12 +113,14 @@ static double sharded_us(struct fixture *f, double forward_us, double backward_u
     read_layers(forward_us, backward_us, &model);
     assert_ok(strategy_init(&strategy, "fsdp", &model, LAYERS, &err));
     strategy.credit_bytes = 0;
-    strategy.forward_prefetch = strategy.backward_prefetch = prefetch;
-    strategy.shard_ranks = shard_ranks;
+    strategy.forward_prefetch = strategy.backward_prefetch = way.prefetch;
+    strategy.shard_ranks = way.shard_ranks;
+    strategy.micro_batches = way.micro_batches;
+    strategy.synchronize = way.synchronize;
     for (uint32_t g = 0; g < LAYERS; g++) {
         strategy.variables[g].group = g;
         strategy.groups[g].sharded = SHARDED_parameters;
-        strategy.groups[g].keeps_gathered = kept;
+        strategy.groups[g].keeps_gathered = way.kept;
         strategy.groups[g].algorithm = ALGORITHM_ring;
     }
     assert_ok(strategy_seal(&strategy, &model, &f->site.cluster, &err));
@@ -128,7 +136,14 @@ static double sharded_us(struct fixture *f, double forward_us, double backward_u
 static double fsdp_us(double forward_us, double backward_us, uint32_t prefetch, bool kept) {
     struct fixture f;
     cluster_of_halves(&f);
-    return sharded_us(&f, forward_us, backward_us, prefetch, kept, 0);
+    return sharded_us(&f, forward_us, backward_us, (struct way){prefetch, kept, 0, 1, SYNCHRONIZE_last});
+}
+
+static double accumulated_us(double forward_us, double backward_us, uint32_t prefetch, bool kept,
+                             uint32_t micro_batches, enum synchronize synchronize) {
+    struct fixture f;
+    cluster_of_halves(&f);
+    return sharded_us(&f, forward_us, backward_us, (struct way){prefetch, kept, 0, micro_batches, synchronize});
 }
 
 /* Of L layers, with g a gather or a sum. Every layer waits for its gather and, in the backward pass, for the sum before
@@ -150,6 +165,21 @@ static void long_layers_hide_all_but_the_ends(void **state) {
         assert_close(fsdp_us(100, 200, prefetch, false), LAYERS * 300 + 3 * GATHER_US, EXACT);
         assert_close(fsdp_us(60, 120, prefetch, false), LAYERS * 180 + 3 * GATHER_US, EXACT);
         assert_close(fsdp_us(100, 200, prefetch, true), LAYERS * 300 + 2 * GATHER_US, EXACT);
+    }
+}
+
+/* Micro-batches are as one after another, but for the sums that do not go. */
+static void micro_batches_gather_each_and_sum_as_they_are_told(void **state) {
+    (void)state;
+    for (uint32_t n = 1; n <= 4; n++) {
+        const double g = GATHER_US, compute = n * LAYERS * 300;
+        assert_close(accumulated_us(100, 200, 1, false, n, SYNCHRONIZE_each), compute + n * 3 * g, EXACT);
+        assert_close(accumulated_us(100, 200, 1, false, n, SYNCHRONIZE_last), compute + n * 2 * g + g, EXACT);
+        assert_close(accumulated_us(100, 200, 1, true, n, SYNCHRONIZE_each), compute + n * 2 * g, EXACT);
+        assert_close(accumulated_us(100, 200, 1, true, n, SYNCHRONIZE_last), compute + n * g + g, EXACT);
+        assert_close(accumulated_us(100, 200, 0, false, n, SYNCHRONIZE_each), compute + n * 3 * LAYERS * g, EXACT);
+        assert_close(accumulated_us(100, 200, 0, false, n, SYNCHRONIZE_last), compute + n * 2 * LAYERS * g + LAYERS * g,
+                     EXACT);
     }
 }
 
@@ -175,25 +205,32 @@ static void two_ahead_overlaps_a_sum_that_one_ahead_waits_for(void **state) {
 
 /* Two nodes of two devices, 5000 bytes a microsecond between these and 1000 through a NIC. A gather or a sum of 10000
  * bytes within a node takes 1 us; the rings of the two parts, which share the NICs, 10 us. */
-static double hsdp_us(double forward_us, double backward_us, uint32_t prefetch) {
+static double hsdp_us(double forward_us, double backward_us, uint32_t prefetch, uint32_t micro_batches,
+                      enum synchronize synchronize) {
     struct fixture f;
     fixture_cluster(&f, 2);
     for (int i = 0; i < 2; i++) {
         f.site.nodes[i].devices = 2;
         f.site.nodes[i].device_link_gbyte_per_s = 5;
     }
-    return sharded_us(&f, forward_us, backward_us, prefetch, false, 2);
+    return sharded_us(&f, forward_us, backward_us, (struct way){prefetch, false, 2, micro_batches, synchronize});
 }
 
 /* Long layers hide all but the first gathers, and the last sum with what its replicas add. Where nothing is gathered
  * ahead a layer waits for its gathers and for the sum before, but not for replicas. Of short layers the NICs add what
- * all replicas have, without a gap, once the first sum has ended. */
+ * all replicas have, without a gap, once the first sum has ended. In micro-batches before the
+ * last they add nothing. */
 static void only_the_update_waits_for_replicas(void **state) {
     (void)state;
     const double g = 1, r = 10;
-    assert_close(hsdp_us(100, 200, 1), LAYERS * 300 + 3 * g + r, EXACT);
-    assert_close(hsdp_us(100, 200, 0), LAYERS * (300 + 3 * g) + r, EXACT);
-    assert_close(hsdp_us(5, 1, 0), LAYERS * (5 + g) + (g + 1 + g) + LAYERS * r, EXACT);
+    for (uint32_t n = 1; n <= 3; n++) {
+        const enum synchronize last = SYNCHRONIZE_last, each = SYNCHRONIZE_each_all_reduce_last;
+        assert_close(hsdp_us(100, 200, 1, n, last), LAYERS * n * 300 + (2 * n + 1) * g + r, EXACT);
+        assert_close(hsdp_us(100, 200, 0, n, last), LAYERS * (n * 300 + (2 * n + 1) * g) + r, EXACT);
+        assert_close(hsdp_us(100, 200, 1, n, each), n * (LAYERS * 300 + 3 * g) + r, EXACT);
+        assert_close(hsdp_us(100, 200, 0, n, each), n * LAYERS * (300 + 3 * g) + r, EXACT);
+    }
+    assert_close(hsdp_us(5, 1, 0, 1, SYNCHRONIZE_last), LAYERS * (5 + g) + (g + 1 + g) + LAYERS * r, EXACT);
 }
 
 int main(void) {
@@ -203,6 +240,7 @@ int main(void) {
         cmocka_unit_test(nothing_may_be_in_flight_when_the_update_begins),
         cmocka_unit_test(without_prefetch_everything_is_exposed),
         cmocka_unit_test(long_layers_hide_all_but_the_ends),
+        cmocka_unit_test(micro_batches_gather_each_and_sum_as_they_are_told),
         cmocka_unit_test(short_layers_leave_the_network_no_gap),
         cmocka_unit_test(two_ahead_overlaps_a_sum_that_one_ahead_waits_for),
         cmocka_unit_test(only_the_update_waits_for_replicas),

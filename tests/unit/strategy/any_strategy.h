@@ -265,4 +265,15 @@ static inline enum status any_strategy(struct rng *rng, const struct model *mode
     return st;
 }
 
+/* Several micro-batches. What an encoder keeps back has no way into the next one's sum, and replicas add once. */
+static inline void any_accumulation(struct rng *rng, struct strategy *s) {
+    bool each = coin(rng, 0.5);
+    for (uint32_t v = 0; v < s->n_variables; v++)
+        for (uint32_t k = 0; k < sync_parts(&s->variables[v]); k++)
+            each &= sync_part(&s->variables[v], k)->encoding != ENCODING_topk &&
+                    sync_part(&s->variables[v], k)->encoding != ENCODING_powersgd;
+    s->micro_batches = 2 + (uint32_t)rng_below(rng, 3);
+    s->synchronize = !each ? SYNCHRONIZE_last : s->shard_ranks ? SYNCHRONIZE_each_all_reduce_last : SYNCHRONIZE_each;
+}
+
 #endif

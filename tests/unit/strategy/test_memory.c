@@ -224,6 +224,7 @@ static void sharded_parameters_are_gathered_and_freed(void **state) {
                                        .first_piece = from[i].group == A ? 0 : 1,
                                        .n_pieces = from[i].group == A ? 1 : 2};
     plan.n_steps = 5;
+    plan.micro_batches = 1;
     plan.ends_in_update = true;
     plan.messages = messages;
     plan.pieces = pieces;

@@ -531,6 +531,162 @@ static void every_rule_holds_on_random_instances(void **state) {
                 met.kept > 50);
 }
 
+/* ---- micro-batches ---- */
+
+/* A message of the plan of one micro-batch, in one of several. */
+struct instance {
+    const struct message *of;
+    uint32_t pass, ready, gate;
+};
+
+/* A second half, or what replicas add. */
+static bool is_second(const struct message *m) {
+    return (m->half == HALF_gather && m->other != NO_MESSAGE) || m->half == HALF_replicas;
+}
+
+/* All-gathers of parameters go in each pass, updated variables and what replicas add in the last, and gradients as the
+ * strategy says. */
+static bool goes_in(const struct message *m, const struct strategy *s, uint32_t pass) {
+    const bool last = pass + 1 == s->micro_batches;
+    return m->half == HALF_gather && !is_second(m) ? true : is_second(m) ? last : last || s->synchronize;
+}
+
+/* The next step after `ready` at which a pass comes to the gate. */
+static uint32_t next_gate(uint32_t ready, uint32_t gate, uint32_t pass_steps, uint32_t n_steps) {
+    uint32_t step = ready;
+    do
+        step = (step + 1) % n_steps;
+    while (step % pass_steps != gate);
+    return step;
+}
+
+static uint32_t list_instances(const struct plan *one, const struct strategy *s, struct instance *out) {
+    const uint32_t n_steps = one->n_steps * s->micro_batches;
+    uint32_t n = 0;
+    for (uint32_t pass = 0; pass < s->micro_batches; pass++)
+        for (uint32_t m = 0; m < one->n_messages; m++)
+            if (goes_in(&one->messages[m], s, pass)) {
+                const uint32_t ready = pass * one->n_steps + one->messages[m].ready;
+                out[n++] = (struct instance){&one->messages[m], pass, ready,
+                                             next_gate(ready, one->messages[m].gate, one->n_steps, n_steps)};
+            }
+    return n;
+}
+
+static uint64_t fifo_key(const struct instance *i, const struct plan *many) {
+    const uint32_t turn = many->ends_in_update ? (i->ready + 1) % many->n_steps : i->ready;
+    return ((uint64_t)(is_second(i->of) ? 1 + i->gate : 0) << 32) + turn;
+}
+
+/* By the rules of strategy/plan.h; what they leave open is as in one micro-batch. */
+static bool goes_before(const struct instance *a, const struct instance *b, const struct plan *many) {
+    if (many->policy == POLICY_preemptive)
+        return a->pass != b->pass ? a->pass < b->pass : a->of < b->of;
+    if (many->policy == POLICY_priority && a->gate != b->gate)
+        return a->gate < b->gate;
+    const uint64_t x = fifo_key(a, many), y = fifo_key(b, many);
+    return x != y ? x < y : a->of < b->of;
+}
+
+static void sort_instances(struct instance *list, uint32_t n, const struct plan *many) {
+    for (uint32_t i = 1; i < n; i++)
+        for (uint32_t j = i; j > 0 && goes_before(&list[j], &list[j - 1], many); j--) {
+            const struct instance swapped = list[j];
+            list[j] = list[j - 1];
+            list[j - 1] = swapped;
+        }
+}
+
+static void assert_instance(const struct plan *many, uint32_t m, const struct plan *one, const struct instance *want) {
+    const struct message *got = &many->messages[m], *of = want->of;
+    const bool alone = of->other == NO_MESSAGE || want->pass + 1 < many->micro_batches;
+    assert_int_equal(got->ready, want->ready);
+    assert_int_equal(got->gate, want->gate);
+    assert_int_equal(got->bytes, of->bytes);
+    assert_true(got->kind == of->kind && got->algorithm == of->algorithm && got->half == of->half &&
+                got->server == of->server && got->local_reduction == of->local_reduction && got->dtype == of->dtype &&
+                got->encoder == of->encoder && got->encoded_bytes == of->encoded_bytes);
+    assert_true(got->ranks == of->ranks && got->stride == of->stride);
+    assert_int_equal(got->other == NO_MESSAGE, alone);
+    if (!alone && of->half == HALF_replicas)
+        assert_int_equal(many->messages[got->other].replicas, m);
+    else if (!alone)
+        assert_int_equal(many->messages[got->other].other, m);
+    assert_int_equal(got->n_pieces, of->n_pieces);
+    for (uint32_t k = 0; k < of->n_pieces; k++)
+        assert_memory_equal(&many->pieces[got->first_piece + k], &one->pieces[of->first_piece + k],
+                            sizeof *one->pieces);
+}
+
+/* Each message is where its step is, but second halves wait for no step, and no step waits for first ones. */
+static void assert_listed(const struct plan *p) {
+    uint32_t readies = 0, gates = 0;
+    for (uint32_t k = 0; k < p->n_steps; k++) {
+        for (uint32_t i = p->first_ready[k]; i < p->first_ready[k + 1]; i++, readies++)
+            assert_true(p->messages[p->by_ready[i]].ready == k && !is_second(&p->messages[p->by_ready[i]]));
+        for (uint32_t i = p->first_gate[k]; i < p->first_gate[k + 1]; i++, gates++)
+            assert_true(p->messages[p->by_gate[i]].gate == k && !message_is_first_half(&p->messages[p->by_gate[i]]));
+    }
+    for (uint32_t m = 0; m < p->n_messages; m++) {
+        readies += is_second(&p->messages[m]);
+        gates += message_is_first_half(&p->messages[m]);
+    }
+    assert_int_equal(readies, p->n_messages);
+    assert_int_equal(gates, p->n_messages);
+}
+
+static uint32_t check_micro_batches(const struct plan *one, const struct plan *many, const struct strategy *s) {
+    struct instance *list = calloc((size_t)one->n_messages * s->micro_batches + 1, sizeof *list);
+    assert_non_null(list);
+    assert_int_equal(many->n_steps, one->n_steps * s->micro_batches);
+    for (uint32_t k = 0; k < many->n_steps; k++)
+        assert_true(many->step_us[k] == one->step_us[k % one->n_steps]);
+    const uint32_t n = list_instances(one, s, list);
+    assert_int_equal(many->n_messages, n);
+    sort_instances(list, n, many);
+    for (uint32_t m = 0; m < n; m++)
+        assert_instance(many, m, one, &list[m]);
+    assert_listed(many);
+    free(list);
+    return n;
+}
+
+static void micro_batches_repeat_the_plan_of_one(void **state) {
+    (void)state;
+    struct error err = {0};
+    struct rng rng;
+    unsigned messages = 0, each = 0, sharded = 0, replicas = 0, slices = 0, priorities = 0;
+    rng_seed(&rng, test_seed() + 5);
+    for (int round = 0; round < 400; round++) {
+        struct model m;
+        struct cluster c;
+        struct strategy s;
+        struct plan one, many = {0};
+        assert_ok(random_model(&rng, &m, &err));
+        assert_ok(random_cluster(&rng, &c, &err));
+        assert_ok(any_strategy(&rng, &m, &c, &s, &err));
+        assert_ok(plan_lower(&m, &c, &s, &one, &err));
+        any_accumulation(&rng, &s);
+        assert_ok(plan_relower(&many, &m, &c, &s, &err));
+        if (one.n_messages < 400)
+            messages += check_micro_batches(&one, &many, &s);
+        each += many.sums_each;
+        sharded += many.ends_in_update;
+        replicas += many.n_replicas > 0;
+        slices += s.n_slices;
+        priorities += s.policy == POLICY_priority;
+        plan_release(&one);
+        plan_release(&many);
+        strategy_release(&s);
+        model_release(&m);
+        cluster_release(&c);
+    }
+    print_message("# %u messages, %u slices; of 400 plans %u sum each micro-batch, %u with sharded parameters, %u "
+                  "with replicas, %u by priority\n",
+                  messages, slices, each, sharded, replicas, priorities);
+    assert_true(messages > 5000 && each > 100 && sharded > 20 && replicas > 3 && slices > 500 && priorities > 50);
+}
+
 /* Sealing moves and drops groups, but the same bytes go the same way. To several groups with sharded parameters at one
  * step a pass comes in the order of their numbers, which sealing changes. */
 static void sealing_changes_no_message(void **state) {
@@ -683,6 +839,7 @@ int main(void) {
         cmocka_unit_test(sparse_and_encoded_gradients_have_the_bytes_that_travel),
         cmocka_unit_test(a_message_knows_what_of_it_is_encoded),
         cmocka_unit_test(every_rule_holds_on_random_instances),
+        cmocka_unit_test(micro_batches_repeat_the_plan_of_one),
         cmocka_unit_test(sealing_changes_no_message),
         cmocka_unit_test(what_cannot_be_lowered_is_refused_and_the_plan_can_be_used_again),
         cmocka_unit_test(large_models_are_lowered_too),

@@ -72,6 +72,13 @@ static const struct {
     {SCHEDULE("{'policy':'fifo','credit_bytes':0.5}"), "/schedule/credit_bytes: is 0.5; it must be a whole number"},
     {SCHEDULE("{'policy':'fifo','cross_iteration':1}"), "/schedule/cross_iteration: must be true or false"},
     {SCHEDULE("{'policy':'priority','pulls':'first'}"), "/schedule/pulls: \"first\""},
+    {SCHEDULE("{'policy':'fifo','accumulation':4}"), "/schedule/accumulation: must be an object"},
+    {SCHEDULE("{'policy':'fifo','accumulation':{}}"), "the member \"micro_batches\" is missing"},
+    {SCHEDULE("{'policy':'fifo','accumulation':{'micro_batches':4097}}"),
+     "/schedule/accumulation/micro_batches: is 4097; it must be from 1 to 4096"},
+    {SCHEDULE("{'policy':'fifo','accumulation':{'micro_batches':2,'steps':2}}"), "/accumulation/steps: unknown member"},
+    {SCHEDULE("{'policy':'fifo','accumulation':{'micro_batches':2,'synchronize':'first'}}"),
+     "/schedule/accumulation/synchronize: \"first\""},
     {SCHEDULE("{'policy':'fifo','pulls':'priority'}"),
      "/schedule: \"pulls\" by priority need \"policy\" priority, not fifo"},
     {GROUPED("3"), "/groups/0: must be an object"},
@@ -113,6 +120,13 @@ static const struct {
      "\"shard_ranks\" is 3, and cluster \"c\" has 4 devices: it must divide them and be at least 2"},
     {SHARDED_AS("'policy':'fifo','shard_ranks':8", "'sharded':'parameters'"),
      "\"shard_ranks\" is 8, and cluster \"c\" has 4 devices"},
+    {SHARDED_AS("'policy':'fifo','shard_ranks':2,'accumulation':{'micro_batches':2,'synchronize':'each'}",
+                "'sharded':'parameters'"),
+     "\"synchronize\" is each, and with \"shard_ranks\" 2 replicas add their sums up once an iteration: it must be "
+     "each_all_reduce_last, or last"},
+    {SHARDED_AS("'policy':'fifo','accumulation':{'micro_batches':2,'synchronize':'each_all_reduce_last'}",
+                "'sharded':'parameters'"),
+     "tells replicas of shards when to all-reduce, and there are none"},
     {SHARDED_AS("'policy':'fifo','shard_ranks':1", "'sharded':'parameters'"), "/schedule/shard_ranks: is 1"},
     {SHARDED_AS("'policy':'fifo','shard_ranks':2", "'sharded':'optimizer'"),
      "\"shard_ranks\" is of \"sharded\" parameters, but group 0 has optimizer: leave one of them away"},
@@ -396,6 +410,32 @@ static void sharded_parameters_are_read_in_their_one_form(void **state) {
                    SHARDED_AS("'policy':'fifo'", "'sharded':'parameters','reshard_after_forward':false"), true);
     assert_same_id(w, SHARDED_AS("'policy':'fifo','forward_prefetch':0", "'sharded':'gradients'"),
                    SHARDED_AS("'policy':'fifo'", "'sharded':'gradients'"), true);
+}
+
+/* One micro-batch is what a strategy without "accumulation" has, whenever that would be summed. */
+static void micro_batches_are_read_in_their_one_form(void **state) {
+    struct world *w = *state;
+    struct error err = {0};
+    struct strategy s;
+#define ACCUMULATED(how) SHARDED_AS("'policy':'fifo','accumulation':{'micro_batches':" how "}", "'sharded':'gradients'")
+#define OF_REPLICAS(ranks, how)                                                                                        \
+    SHARDED_AS("'policy':'fifo','shard_ranks':" ranks ",'accumulation':{'micro_batches':2,'synchronize':'" how "'}",   \
+               "'sharded':'parameters'")
+    const char *one = SHARDED_AS("'policy':'fifo'", "'sharded':'gradients'");
+    assert_ok(quoted_strategy(ACCUMULATED("3,'synchronize':'each'"), &w->model, &w->cluster, &s, &err));
+    assert_true(s.micro_batches == 3 && s.synchronize == SYNCHRONIZE_each);
+    char *text = strategy_canonical(&s, &w->model, &w->cluster);
+    assert_contains(text, "\"accumulation\":{\"micro_batches\":3,\"synchronize\":\"each\"}");
+    free(text);
+    strategy_release(&s);
+    assert_same_id(w, one, ACCUMULATED("1"), true);
+    assert_same_id(w, one, ACCUMULATED("1,'synchronize':'each'"), true);
+    assert_same_id(w, one, ACCUMULATED("2"), false);
+    assert_same_id(w, ACCUMULATED("2"), ACCUMULATED("2,'synchronize':'last'"), true);
+    assert_same_id(w, ACCUMULATED("2"), ACCUMULATED("2,'synchronize':'each'"), false);
+    assert_same_id(w, ACCUMULATED("2"), ACCUMULATED("3"), false);
+    assert_same_id(w, OF_REPLICAS("2", "last"), OF_REPLICAS("2", "each_all_reduce_last"), false);
+    assert_same_id(w, OF_REPLICAS("4", "each"), OF_REPLICAS("4", "each_all_reduce_last"), true); /* 4 are all */
 }
 
 /* The halves of a: the first in group 0, the second as f16 on n3. */
@@ -828,6 +868,7 @@ int main(void) {
         cmocka_unit_test(pushes_are_read_in_their_one_form),
         cmocka_unit_test(slices_are_read_in_their_order),
         cmocka_unit_test(sharded_parameters_are_read_in_their_one_form),
+        cmocka_unit_test(micro_batches_are_read_in_their_one_form),
         cmocka_unit_test(shards_are_read_each_in_its_way),
         cmocka_unit_test(shards_that_are_alike_are_said_once),
         cmocka_unit_test(pulls_by_priority_are_another_strategy_where_they_can_wait),

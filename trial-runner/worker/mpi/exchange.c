@@ -397,6 +397,33 @@ static void start(void *context, uint32_t m) {
                          expect(x, DONE_ALL_REDUCE, m, NULL));
 }
 
+/* Whether the message carries what all micro-batches up to its own have added up. */
+static bool adds_up(const struct plan *plan, const struct message *message) {
+    return plan->micro_batches > 1 && !plan->sums_each && !message_gathers_parameters(message);
+}
+
+static void produce(struct exchange *x, uint32_t m, uint32_t iteration) {
+    const struct plan *plan = x->plan;
+    const struct message *message = &plan->messages[m];
+    if (place_of(x, message) == &x->variables)
+        sharded_produce(&x->variables, m, x->world->device, iteration);
+    else if (adds_up(plan, message))
+        gradients_accumulate(&x->gradients, m, x->world->device, iteration, plan->micro_batches - 1);
+    else
+        gradients_produce(&x->gradients, m, x->world->device, iteration);
+}
+
+/* Step `step` is one of a micro-batch before that in which its gradients travel. */
+static void accumulate(struct exchange *x, uint32_t iteration, uint32_t step) {
+    const struct plan *plan = x->plan;
+    const uint32_t pass = plan_pass_steps(plan), travels = plan->n_steps - pass + plan_step_in_pass(plan, step);
+    if (step == travels)
+        return;
+    for (uint32_t i = plan->first_ready[travels]; i < plan->first_ready[travels + 1]; i++)
+        if (adds_up(plan, &plan->messages[plan->by_ready[i]]))
+            gradients_accumulate(&x->gradients, plan->by_ready[i], x->world->device, iteration, step / pass);
+}
+
 /* The update waits for what replicas add from now on. */
 static void expect_replicas(struct exchange *x, uint32_t m, uint32_t iteration) {
     x->transfers[m] = (struct transfer){.iteration = iteration};
@@ -411,10 +438,7 @@ static void message_ready(struct exchange *x, uint32_t m, uint32_t iteration, do
         x->transfers[message->other] = (struct transfer){.iteration = iteration};
     if (message->replicas > 0)
         expect_replicas(x, message->replicas, iteration);
-    if (place_of(x, message) == &x->variables)
-        sharded_produce(&x->variables, m, x->world->device, iteration);
-    else
-        gradients_produce(&x->gradients, m, x->world->device, iteration);
+    produce(x, m, iteration);
     descent_put(&x->descent, &x->gradients, m, iteration);
     x->closed[message->gate]++;
     x->n_live++;
@@ -425,6 +449,7 @@ static void message_ready(struct exchange *x, uint32_t m, uint32_t iteration, do
 }
 
 void exchange_step_done(struct exchange *x, uint32_t iteration, uint32_t step, double now_us) {
+    accumulate(x, iteration, step);
     for (uint32_t i = x->plan->first_ready[step]; i < x->plan->first_ready[step + 1]; i++) {
         message_ready(x, x->plan->by_ready[i], iteration, now_us);
         if (coordinator_orders(&x->coordinator, x->plan->by_ready[i]))

@@ -7,6 +7,7 @@
 
 #include "strategy/encoder.h"
 #include "trial-runner/worker/elements.h"
+#include "trial-runner/worker/mpi/collective.h"
 #include "trial-runner/worker/mpi/convert.h"
 #include "trial-runner/worker/parts.h"
 #include "trial-runner/worker/report.h"
@@ -136,6 +137,31 @@ void gradients_produce(struct gradients *gradients, uint32_t m, uint32_t device,
         clear_crossings(gradients, m);
     for (uint32_t k = 0; k < layout_sample_count(&gradients->plan->messages[m]); k++)
         gradients_write_sample(gradients, m, k, gradients_value(gradients, device, iteration, m, k));
+}
+
+static void add_to_sample(struct gradients *gradients, uint32_t m, uint32_t k, uint32_t value) {
+    const enum dtype dtype = sample_type(gradients, m, k);
+    char more[8];
+    store(more, dtype, value);
+    MPI_Reduce_local(more, gradients->data + samples_of(gradients, m)[k], 1, collective_type(dtype),
+                     collective_sum(dtype));
+}
+
+/* floor(v / n) + floor((v + 1) / n) + ... + floor((v + n - 1) / n) is v (Hermite), in whatever order. The order turns,
+ * so that every micro-batch has a part in some sample. */
+void gradients_accumulate(struct gradients *gradients, uint32_t m, uint32_t device, uint32_t iteration,
+                          uint32_t micro_batch) {
+    const uint32_t n = gradients->plan->micro_batches;
+    if (micro_batch == 0 && gradients->plan->messages[m].encoder == ENCODING_powersgd)
+        clear_crossings(gradients, m);
+    for (uint32_t k = 0; k < layout_sample_count(&gradients->plan->messages[m]); k++) {
+        const uint32_t turn = (micro_batch + k + iteration) % n;
+        const uint32_t part = (gradients_value(gradients, device, iteration, m, k) + turn) / n;
+        if (micro_batch == 0)
+            gradients_write_sample(gradients, m, k, part);
+        else
+            add_to_sample(gradients, m, k, part);
+    }
 }
 
 /* The type of elements that are gathered. */

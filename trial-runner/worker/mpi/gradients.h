@@ -34,6 +34,11 @@ void gradients_init(struct gradients *gradients, const struct plan *plan);
 /* What this device computes for the message in this iteration. */
 void gradients_produce(struct gradients *gradients, uint32_t message, uint32_t device, uint32_t iteration);
 
+/* What this device computes for it in one of the micro-batches whose gradients are added up before they travel: added
+ * to what is there, if it is not the first. With the last one the sum is what gradients_produce writes. */
+void gradients_accumulate(struct gradients *gradients, uint32_t message, uint32_t device, uint32_t iteration,
+                          uint32_t micro_batch);
+
 /* The bytes of a message that is gathered. */
 uint64_t gradients_gathered_bytes(const struct message *message);
 

@@ -64,6 +64,10 @@ enum status backend_check_plan(const struct plan *plan, struct error *err) {
     if (!consistency_is_plain(&plan->consistency))
         return error_set(err, ST_INFEASIBLE,
                          "this worker runs no strategy with a \"consistency\"; the MPI worker does");
+    if (plan->micro_batches > 1)
+        return error_set(err, ST_INFEASIBLE,
+                         "this worker runs one micro-batch an iteration, not %u; the MPI worker does",
+                         plan->micro_batches);
     for (uint32_t i = 0; i < plan->n_messages && !status; i++)
         status = check_message(plan, i, err);
     return status;
