@@ -216,6 +216,10 @@ enum lossiness encoding_lossiness(enum encoding encoding);
 static inline bool encoding_is_encoder(enum encoding encoding) {
     return encoding >= ENCODING_int8;
 }
+/* Whether what does not travel of a gradient is added to the next one. */
+static inline bool encoding_keeps_back(enum encoding encoding) {
+    return encoding == ENCODING_topk || encoding == ENCODING_powersgd;
+}
 const char *sharded_name(enum sharded sharded);
 extern const char *const sharded_words[SHARDED_COUNT + 1]; /* the names, and NULL behind them */
 

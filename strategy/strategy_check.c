@@ -258,7 +258,7 @@ static enum status check_prefetch(const struct strategy *strategy, struct error 
 static enum status check_each_encoding(const struct variable_sync *sync, const char *name, struct error *err) {
     for (uint32_t k = 0; k < sync_parts(sync); k++) {
         const enum encoding encoding = sync_part(sync, k)->encoding;
-        if (encoding == ENCODING_topk || encoding == ENCODING_powersgd)
+        if (encoding_keeps_back(encoding))
             return error_set(err, ST_INVALID,
                              "variable \"%s\" is encoded as %s, which keeps back what does not travel: "
                              "\"synchronize\" last, not each",

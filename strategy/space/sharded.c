@@ -160,6 +160,16 @@ static void settle_replicas(const struct space *space, struct strategy *s) {
             s->groups[g].reshard_ranks = 0;
 }
 
+/* What is kept back cannot go with the next micro-batch's sum, and replicas have a way of their own to sum each. */
+static void settle_sums(struct strategy *s) {
+    if (s->synchronize == (s->shard_ranks ? SYNCHRONIZE_each : SYNCHRONIZE_each_all_reduce_last))
+        s->synchronize = SYNCHRONIZE_last;
+    for (uint32_t v = 0; v < s->n_variables; v++)
+        for (uint32_t k = 0; k < sync_parts(&s->variables[v]); k++)
+            if (encoding_keeps_back(sync_part(&s->variables[v], k)->encoding))
+                s->synchronize = SYNCHRONIZE_last;
+}
+
 bool sharded_settle(const struct space *space, struct strategy *s) {
     bool *has_members;
     if (s->n_groups > 0 && !find_members(s, &has_members))
@@ -170,6 +180,7 @@ bool sharded_settle(const struct space *space, struct strategy *s) {
             s->groups[g].keeps_gathered = false;
         }
     settle_replicas(space, s);
+    settle_sums(s);
     s->forward_prefetch = at_most(s->forward_prefetch, strategy_deepest_prefetch(s));
     s->backward_prefetch = at_most(s->backward_prefetch, strategy_deepest_prefetch(s));
     if (strategy_sharded_parameters(s) > 0) {

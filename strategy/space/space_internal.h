@@ -114,7 +114,7 @@ uint32_t space_rings(const struct space_options *options);
  * options allow nothing. Sharded parameters take policy fifo and the barrier. */
 void sharded_draw(struct draft *d, bool each_its_own);
 
-/* Make the rules about sharded groups hold. False when memory is out. */
+/* Make the rules about sharded groups, and about sums of micro-batches, hold. False when memory is out. */
 bool sharded_settle(const struct space *space, struct strategy *strategy);
 
 #endif

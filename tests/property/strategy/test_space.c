@@ -368,6 +368,8 @@ static void neighbours_of_any_strategy_are_valid(void **state) {
         rng_split(&rng, test_seed() + 7, i);
         instance_open(&in, &rng);
         assert_ok(any_strategy(&rng, &in.model, &in.cluster, &s, &err));
+        if (rng_below(&rng, 3) == 0)
+            any_accumulation(&rng, &s);
         assert_ok(strategy_seal(&s, &in.model, &in.cluster, &err));
         const bool was = strategy_sharded_parameters(&s) > 0;
         for (int step = 0; step < 4 * STEPS; step++) {
@@ -378,6 +380,7 @@ static void neighbours_of_any_strategy_are_valid(void **state) {
             strategy_release(&s);
             s = next;
         }
+        s.micro_batches = 1; /* the rules are those of one */
         assert_ok(plan_lower(&in.model, &in.cluster, &s, &plan, &err));
         const char *broken = plan_broken(&plan, &s);
         if (broken)

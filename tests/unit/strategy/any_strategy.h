@@ -270,8 +270,7 @@ static inline void any_accumulation(struct rng *rng, struct strategy *s) {
     bool each = coin(rng, 0.5);
     for (uint32_t v = 0; v < s->n_variables; v++)
         for (uint32_t k = 0; k < sync_parts(&s->variables[v]); k++)
-            each &= sync_part(&s->variables[v], k)->encoding != ENCODING_topk &&
-                    sync_part(&s->variables[v], k)->encoding != ENCODING_powersgd;
+            each &= !encoding_keeps_back(sync_part(&s->variables[v], k)->encoding);
     s->micro_batches = 2 + (uint32_t)rng_below(rng, 3);
     s->synchronize = !each ? SYNCHRONIZE_last : s->shard_ranks ? SYNCHRONIZE_each_all_reduce_last : SYNCHRONIZE_each;
 }
