@@ -67,6 +67,12 @@ static size_t merge_equal(struct shard *shards, size_t n) {
     return kept;
 }
 
+static void add_cost(const struct message_view *view, double share, struct facts *facts) {
+    facts->cc_startup_us += share * view->startup_us;
+    facts->cc_transfer_us += share * view->transfer_us;
+    facts->cc_messages += share;
+}
+
 static void add_piece(const struct survey *s, uint32_t place, uint32_t at, struct facts *facts) {
     uint32_t m = s->message_of[at];
     const struct message *message = &s->plan->messages[m];
@@ -79,10 +85,9 @@ static void add_piece(const struct survey *s, uint32_t place, uint32_t at, struc
     }
     if (message->kind == SYNC_PARAMETER_SERVER)
         return;
-    share *= message->other != NO_MESSAGE ? 2 : 1; /* two halves have the same pieces, and cost the same */
-    facts->cc_startup_us += share * view->startup_us;
-    facts->cc_transfer_us += share * view->transfer_us;
-    facts->cc_messages += share;
+    add_cost(view, share, facts);
+    if (message->other != NO_MESSAGE) /* the other half, or what replicas add to: of the same pieces */
+        add_cost(&s->messages[message->other], share, facts);
 }
 
 static void add_sync(const struct variable_sync *sync, struct facts *facts) {

@@ -287,6 +287,7 @@ static void sharded_parameters_are_in_three_messages(void **state) {
         assert_ok(strategy_copy(&sharded, "whole", &in.strategy, &err));
         for (uint32_t g = 0; g < in.strategy.n_groups; g++)
             in.strategy.groups[g].sharded = SHARDED_none;
+        in.strategy.shard_ranks = 0;
         in.strategy.forward_prefetch = in.strategy.backward_prefetch = 1;
         in.strategy.cross_iteration = true;
         describe(&in);
