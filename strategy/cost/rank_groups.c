@@ -206,9 +206,9 @@ enum status rank_groups_init(struct rank_groups *out, const struct cluster *clus
     const uint32_t n = cluster->n_devices;
     if (!take_room(&b))
         return error_no_memory(err);
-    for (uint32_t i = 0; i < cluster->n_nodes; i++)
+    for (uint32_t i = 0, device = 0; i < cluster->n_nodes; i++)
         for (uint32_t k = 0; k < cluster->nodes[i].devices; k++)
-            b.node_of[cluster->nodes[i].first_device + k] = i;
+            b.node_of[device++] = i;
     b.one_node = n > 0 && b.node_of[0] == b.node_of[n - 1];
     enum status st = ST_OK;
     for (uint32_t ranks = 2; ranks < n && !st; ranks++) {

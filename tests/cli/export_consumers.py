@@ -181,3 +181,5 @@ if needs("accelerate_reads_its_file", "accelerate", "torch"):
     result("accelerate_reads_its_file", accelerate_files)
 if needs("accelerate_wraps_as_the_strategy_says", "accelerate", "torch"):
     result("accelerate_wraps_as_the_strategy_says", accelerate_wraps_as_the_strategy_says)
+sys.stdout.flush()
+os._exit(0)  # DeepSpeed's threads may still be there when the interpreter goes, which would abort then

@@ -348,7 +348,8 @@ static void plans_of_sharded_variables_meet_a_plain_simulation(void **state) {
     printf(
         "%d of %d plans, %d with sharded parameters, %d of them with replicas; %d messages within groups of devices\n",
         compared, PLANS, sharded, replicas, within);
-    assert_true(compared > PLANS / 40 && sharded > 0 && replicas > 0 && within > 0);
+    assert_true(compared > PLANS / 40 && sharded > 0);
+    assert_true(PLANS < 1000 || (replicas > 0 && within > 0)); /* a sanitizer sees few plans */
 }
 
 static void plans_with_micro_batches_meet_a_plain_simulation(void **state) {
