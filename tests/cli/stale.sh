@@ -2,6 +2,7 @@
 # Sessions that may try stale models (--allow-stale) from outside: what is refused, what a session says, and that its
 # records go through a dataset, a report, a merge and a service. Needs OUT; prints ok, not ok and skip lines
 # (tests/README.md).
+# Once: tests/unit/tuner/test_session_stale.c is what a sanitizer sees of it.
 # Alone: real trials are timed.
 # Plan: 37
 set -u

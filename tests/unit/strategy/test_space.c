@@ -180,12 +180,20 @@ static char *chain_model(uint32_t n, uint32_t elements, uint32_t sparse) {
     return text;
 }
 
+/* The rarest strategy is met once in some 30,000 steps. With the usual seed the shorter walk meets it too; builds that are
+ * not for release, as those under sanitizers, take that one. */
+#ifdef NDEBUG
+enum { RARE = 200000 };
+#else
+enum { RARE = 60000 };
+#endif
+
 static void neighbour_steps_connect_the_whole_space(void **state) {
     (void)state;
     struct fixture f;
     struct space_options o = small_options();
     fixture_open(&f, two_variables, two_nodes, &o);
-    assert_int_equal(count_by_walking(&f.space, 200000), 3 * (20 * 4 + 2 * (3 * 4 + 20 * 1) + 6 * 3));
+    assert_int_equal(count_by_walking(&f.space, RARE), 3 * (20 * 4 + 2 * (3 * 4 + 20 * 1) + 6 * 3));
     fixture_close(&f);
     o.max_shards = 2; /* a whole or its halves, and b, each in a group: T_2(2) = 6, T_3(2) = 22 */
     o.each_shard = true;
