@@ -180,8 +180,8 @@ static char *chain_model(uint32_t n, uint32_t elements, uint32_t sparse) {
     return text;
 }
 
-/* The rarest strategy is met once in some 30,000 steps. With the usual seed the shorter walk meets it too; builds that are
- * not for release, as those under sanitizers, take that one. */
+/* The rarest strategy is met once in some 30,000 steps. With the usual seed the shorter walk meets it too; builds that
+ * are not for release, as those under sanitizers, take that one. */
 #ifdef NDEBUG
 enum { RARE = 200000 };
 #else
