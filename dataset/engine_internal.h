@@ -38,8 +38,7 @@ struct engine {
 
     int64_t (*total_changes)(const struct store *store);
     bool (*in_transaction)(const struct store *store);
-    /* Statements fail with ST_TIMEOUT from *deadline_us (base/clock.h) on, and where work_check fails; NULL: no more.
-     */
+    /* As sql_hurry says. */
     void (*hurry)(struct store *store, const double *deadline_us);
 };
 

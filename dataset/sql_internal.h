@@ -118,7 +118,7 @@ enum status sql_copy_bytes(struct sql_statement *stmt, int i, struct arena *aren
 int64_t sql_changes(const struct store *store);
 int64_t sql_total_changes(const struct store *store);
 
-/* Statements fail with ST_TIMEOUT from *deadline_us (base/clock.h) on, and where work_check fails; NULL: no more. */
+/* From *deadline_us on (base/clock.h) statements fail with ST_TIMEOUT, and where work_check fails. NULL ends that. */
 void sql_hurry(struct store *store, const double *deadline_us);
 
 /* How many rows a list may have: `limit`, 0 being all. */

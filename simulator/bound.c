@@ -373,12 +373,10 @@ enum status bounds_find(const struct model *model, const struct cost *cost, stru
     struct bounds bounds = {.model = model, .cluster = cost->cluster};
     struct bound bound;
     enum status st = ST_OK;
-    for (uint32_t lossy = 0; lossy < LOSSINESS_COUNT && !st; lossy++) {
-        st = bound_iteration(model, cost, (enum lossiness)lossy, &bound, err);
-        bounds.us[false][lossy] = st ? 0 : bound.iteration_us;
-        if (!st)
-            st = bound_with_replicas(model, cost, (enum lossiness)lossy, &bound, err);
-        bounds.us[true][lossy] = st ? 0 : bound.iteration_us;
+    for (uint32_t i = 0; i < 2 * LOSSINESS_COUNT && !st; i++) {
+        const uint32_t replicas = i % 2, lossy = i / 2;
+        st = bound_of_micro_batches(model, cost, (enum lossiness)lossy, replicas, 1, &bound, err);
+        bounds.us[replicas][lossy] = st ? 0 : bound.iteration_us;
     }
     if (!st)
         *out = bounds;

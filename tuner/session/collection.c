@@ -94,15 +94,16 @@ static uint64_t draw_size(struct rng *rng, uint64_t low, uint64_t high) {
     return (uint64_t)rng_log_between(rng, (double)low, (double)high) / SPACE_MIN_BYTES * SPACE_MIN_BYTES;
 }
 
-/* powersgd needs whole matrices. */
-static uint64_t partition_of(const struct strategy *s, uint32_t group, uint64_t partition) {
-    for (uint32_t v = 0; v < s->n_variables; v++)
-        for (uint32_t k = 0; k < sync_parts(&s->variables[v]); k++) {
-            const struct variable_sync *part = sync_part(&s->variables[v], k);
-            if (part->kind == SYNC_ALL_REDUCE && part->group == group && part->encoding == ENCODING_powersgd)
-                return 0;
-        }
-    return partition;
+/* Partitions of so many bytes everywhere, but of matrices that powersgd needs whole. */
+static void set_partitions(struct strategy *s, uint64_t bytes) {
+    for (uint32_t g = 0; g < s->n_groups; g++)
+        s->groups[g].partition_bytes = bytes;
+    for (uint32_t v = 0; v < s->n_variables; v++) {
+        s->variables[v].partition_bytes = s->variables[v].kind == SYNC_PARAMETER_SERVER ? bytes : 0;
+        for (uint32_t k = 0; k < sync_parts(&s->variables[v]); k++)
+            if (sync_part(&s->variables[v], k)->encoding == ENCODING_powersgd)
+                s->groups[sync_part(&s->variables[v], k)->group].partition_bytes = 0;
+    }
 }
 
 static enum status draw_sizes(const struct collection *c, struct rng *rng, struct strategy *out, struct error *err) {
@@ -112,10 +113,7 @@ static enum status draw_sizes(const struct collection *c, struct rng *rng, struc
     if (st)
         return st;
     uint64_t partition = rng_below(rng, 4) ? draw_size(rng, o->min_partition_bytes, largest) : 0;
-    for (uint32_t i = 0; i < out->n_groups; i++)
-        out->groups[i].partition_bytes = partition_of(out, i, partition);
-    for (uint32_t i = 0; i < out->n_variables; i++)
-        out->variables[i].partition_bytes = out->variables[i].kind == SYNC_PARAMETER_SERVER ? partition : 0;
+    set_partitions(out, partition);
     switch (rng_below(rng, 4)) {
     case 0:
         out->credit_bytes = 0;
