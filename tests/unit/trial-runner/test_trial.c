@@ -458,7 +458,7 @@ static void a_measured_cluster_keeps_what_its_owner_wrote(void **state) {
     struct cluster cluster;
     assert_ok(cluster_read(measured, "measured", &cluster, &err));
     assert_int_equal(cluster.n_nodes, 2);
-    assert_true(cluster.n_measurements >= 15);
+    assert_true(cluster.n_measurements >= 8); /* of 36: a slow machine leaves out the largest */
     assert_true(points_of(&cluster, OPERATION_reduce_scatter) > 0 && points_of(&cluster, OPERATION_all_gather) > 0);
     assert_true(cluster.runtime.copy_gbyte_per_s > 0 && cluster.runtime.sum_gbyte_per_s > 0);
     assert_true(cluster.runtime.push_us > 0 && cluster.runtime.encode_gbyte_per_s > 0);
