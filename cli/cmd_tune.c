@@ -311,8 +311,11 @@ static enum status check_remote(const struct tune_command_options *words, struct
         return error_set(err, ST_USAGE, "--hosts is for who runs the trials: the service, or \"syncopate agent\"");
     if (words->options.kept.job.command)
         return error_set(err, ST_USAGE, "--command is for who runs the trials: \"syncopate agent\"");
-    if (words->options.kept.job.export_to || words->options.kept.job.accept)
-        return error_set(err, ST_USAGE, "--export-to and --accept are for sessions here, not yet for a service's");
+    if (words->options.kept.job.export_env)
+        return error_set(err, ST_USAGE,
+                         "--export-env is for who runs the trials: \"syncopate agent\"; here, --export-to");
+    if (words->options.kept.job.accept && !words->options.kept.job.export_to)
+        return error_set(err, ST_USAGE, "--accept is about --export-to: name the form");
     return ST_OK;
 }
 

@@ -19,8 +19,8 @@ enum status remote_session_read(const cJSON *json, struct remote_session *out, s
 
 /* Open one about what the service has (remote_inputs). The service runs it where it can and `runner` is NULL; else it
  * is for agents, who run trials by `runner`. Of `options` these are sent: budget, seed, final_rounds, trial_us,
- * least_gain, earlier, allow_lossy, allow_sharded, allow_stale, memory_bytes, and whether it is in weather. Fails: as
- * client_call. */
+ * least_gain, earlier, allow_lossy, allow_sharded, allow_stale, memory_bytes, job.export_to, job.accept, and whether it
+ * is in weather. Fails: as client_call. */
 enum status remote_session_open(struct client *client, const struct inputs *inputs, const struct tune_options *options,
                                 const char *ranker, const char *runner, struct remote_session *out, struct error *err);
 

@@ -72,7 +72,7 @@ struct new_session {
     const char *team, *shared;
     enum stored_session_mode mode; /* own: hub_has_launcher must hold */
     /* trials, time_us, gap, seed, final_rounds, trial_us, least_gain, earlier, allow_lossy, allow_sharded,
-     * allow_stale, weather, memory_bytes */
+     * allow_stale, weather, memory_bytes, job.export_to, job.accept */
     struct tune_options options;
 };
 enum status hub_new(struct hub *hub, const struct new_session *request, struct hub_session **out, struct error *err);

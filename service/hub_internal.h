@@ -24,6 +24,8 @@ struct hub_session {
     struct work work;     /* what its own thread does */
     char id[64];
     char *team, *shared, *runner, *hosts; /* NULL: none */
+    char *export_to, *accept;             /* as in struct job_options */
+    struct export_limits limits;          /* what they mean; n = 0: none */
     enum stored_session_mode mode;
     enum stored_session_state state;
     bool described; /* model and cluster are there */

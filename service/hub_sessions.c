@@ -99,6 +99,8 @@ static void hub_session_free(struct hub_session *s) {
     free(s->shared);
     free(s->runner);
     free(s->hosts);
+    free(s->export_to);
+    free(s->accept);
     pthread_cond_destroy(&s->awake);
     pthread_mutex_destroy(&s->waiting);
     pthread_mutex_destroy(&s->mutex);
@@ -122,6 +124,13 @@ static struct hub_session *hub_session_new(struct hub *hub) {
 static bool copy_text(char **out, const char *text) {
     *out = text ? strdup(text) : NULL;
     return *out || !text;
+}
+
+/* To which forms the session is limited. */
+static enum status copy_limits(struct hub_session *s, const struct job_options *job, struct error *err) {
+    if (!copy_text(&s->export_to, job->export_to) || !copy_text(&s->accept, job->accept))
+        return error_no_memory(err);
+    return s->export_to ? export_limits_parse(s->export_to, s->accept, &s->limits, err) : ST_OK;
 }
 
 static enum status describe(struct hub_session *s, struct store *store, const char *model, const char *cluster,
@@ -153,6 +162,8 @@ static enum status prepare_engine(struct hub_session *s, struct store *store, co
     s->options.kept.ranker = s->ranker.ranker ? s->ranker.id.hex : NULL;
     s->options.kept.launch.runner = s->runner;
     s->options.kept.launch.hosts = s->hosts;
+    s->options.kept.job = (struct job_options){.export_to = s->export_to, .accept = s->accept};
+    s->options.limits = s->limits.n ? &s->limits : NULL;
     s->options.team = s->team;
     s->options.shared = s->shared;
     s->options.mode = s->mode;
@@ -178,6 +189,8 @@ enum status hub_new(struct hub *hub, const struct new_session *request, struct h
         !copy_text(&s->runner, own ? launcher->runner : request->options.kept.launch.runner) ||
         !copy_text(&s->hosts, own ? launcher->hosts : NULL))
         st = error_no_memory(err);
+    if (!st)
+        st = copy_limits(s, &request->options.kept.job, err);
     if (!st)
         st = describe(s, reader, request->model, request->cluster, err);
     if (!st && own)
@@ -382,8 +395,9 @@ static enum status load_runner(struct hub_session *s, const struct stored_sessio
         kept.launch.runner = launcher ? launcher->runner : NULL;
         kept.launch.hosts = launcher ? launcher->hosts : NULL;
     }
-    const bool whole = copy_text(&s->runner, kept.launch.runner) && copy_text(&s->hosts, kept.launch.hosts);
-    return whole ? ST_OK : error_no_memory(err);
+    if (!copy_text(&s->runner, kept.launch.runner) || !copy_text(&s->hosts, kept.launch.hosts))
+        return error_no_memory(err);
+    return copy_limits(s, &kept.job, err);
 }
 
 /* Load what the dataset says of the session, without the engine. */

@@ -284,6 +284,8 @@ static void narrow_kinds(struct probing *p, struct space_options *o) {
     for (uint32_t a = 0; a < ALGORITHM_COUNT; a++)
         if (o->algorithms >> a & 1 && !can(p, EXPORT_LOSS_ALGORITHM, (struct probe){.algorithm = (enum algorithm)a}))
             o->algorithms &= ~(1u << a);
+    if (!space_all_reduces(o) && can(p, EXPORT_LOSS_ALGORITHM, (struct probe){.algorithm = ALGORITHM_auto}))
+        o->algorithms |= 1u << ALGORITHM_auto; /* which every runner has, and a search of named ones leaves out */
     for (uint32_t e = ENCODING_none + 1; e < ENCODING_COUNT; e++)
         if (o->encodings >> e & 1 && !can(p, EXPORT_LOSS_ENCODING, (struct probe){.encoding = (enum encoding)e}))
             o->encodings &= ~(1u << e);

@@ -2,7 +2,7 @@
 # Commands as clients of a service, and agents that run its trials: the same answers as here, what is refused, and what
 # a service that is killed and comes back costs. Needs OUT; prints ok, not ok and skip lines (tests/README.md).
 # Waits: agents and leases; its trials are compared with nothing.
-# Plan: 93
+# Plan: 96
 set -u
 cd "$(dirname "$0")/../.."
 source tests/cli/check.bash
@@ -220,6 +220,11 @@ check a_session_of_the_service_itself 0 'the service runs its trials' "$syncopat
 id=$(session_of err)
 "$syncopate" --server "$url" tune --resume "$id" >there 2>/dev/null
 "$syncopate" --server "$url" tune --resume "$id" --json >there.json 2>/dev/null
+check so_may_be_limited_to_a_form 0 'the service runs its trials' "$syncopate" --server "$url" tune "$tiny" lab-4x1g \
+    --trials 4 --trial-time 20ms --rounds 0 --export-to pytorch-ddp --accept groups --out ddp.json
+[ "$(grep -c '"all_reduce"' ddp.json)" -gt 0 ] && ! grep -qE '"ps"|"priority"' ddp.json
+verdict its_strategies_are_what_the_form_can_say $? "$(cat ddp.json)"
+check what_a_form_may_lose_needs_the_form 2 'name the form' "$syncopate" --server "$url" tune "$tiny" lab-4x1g --accept groups
 check it_is_not_for_agents 1 'not for agents' "$syncopate" --server "$url" agent --session "$id" --runner $runner
 stop
 "$syncopate" tune --resume "$id" --dataset d.db >here 2>/dev/null

@@ -28,16 +28,17 @@
     "{'type':'object','required':['kind'],'additionalProperties':false,'properties':{"                                 \
     "'kind':{'enum':['all_reduce','parameter_server']},'group':" COUNT ",'servers':" TEXTS ","                         \
     "'local_reduction':" FLAG ",'partition_bytes':" SIZE ",'push':" SIZE "}}"
-#define ID     "{'type':'string','pattern':'^[0-9a-f]{64}$'}"
-#define STAMP  "{'type':'string','pattern':'^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9:]{8}[.][0-9]{3}Z$'}"
-#define TEXT   "{'type':'string','minLength':1,'maxLength':4096}"
-#define NUMBER "{'type':'number'}"
-#define AMOUNT "{'type':'number','minimum':0}"
-#define RATE   "{'type':'number','exclusiveMinimum':0}"
-#define COUNT  "{'type':'integer','minimum':0}"
-#define SIZE   "{'type':'integer','minimum':1}"
-#define FLAG   "{'type':'boolean'}"
-#define TEXTS  "{'type':'array','items':" TEXT "}"
+#define ID           "{'type':'string','pattern':'^[0-9a-f]{64}$'}"
+#define STAMP        "{'type':'string','pattern':'^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9:]{8}[.][0-9]{3}Z$'}"
+#define TEXT         "{'type':'string','minLength':1,'maxLength':4096}"
+#define NUMBER       "{'type':'number'}"
+#define AMOUNT       "{'type':'number','minimum':0}"
+#define RATE         "{'type':'number','exclusiveMinimum':0}"
+#define COUNT        "{'type':'integer','minimum':0}"
+#define SIZE         "{'type':'integer','minimum':1}"
+#define FLAG         "{'type':'boolean'}"
+#define TEXTS        "{'type':'array','items':" TEXT "}"
+#define WORDS(about) "{'type':'array','maxItems':8,'items':" TEXT ",'description':'" about "'}"
 #define NAMED                                                                                                          \
     "{'type':'object','required':['id','name'],'additionalProperties':false,'properties':{'id':" ID ",'name':" TEXT "}}"
 #define REFERENCE(schema)                                                                                              \
@@ -315,25 +316,36 @@ static const struct schema schemas[] = {
      "'reason':" TEXT ",'seed':" COUNT ",'budget':" BUDGET ",'weather':{'const':true,'description':'it looks for the "
      "least mean iteration in the weather of its cluster'},'team':" TEXT ",'shared':" SHARED ",'started':" STAMP
      ",'ended':" STAMP ",'trials':" COUNT ",'complete':" COUNT "}}"},
-    {"NewSession",
-     "{'type':'object','description':'mode own: the service runs the trials; ask: clients do, who take them by "
-     ":suggest','required':['model','cluster'],'additionalProperties':false,'properties':{'model':" TEXT
-     ",'cluster':" TEXT ",'mode':" MODE ",'budget':" BUDGET ",'seed':" TOLD_SEED
-     ",'final_rounds':{'type':'integer','minimum':0,'maximum':16},"
-     "'trial_us':{'type':'number','minimum':1000,'maximum':3600000000},"
-     "'least_gain':{'type':'number','minimum':0,'maximum':1},'earlier':{'type':'integer','minimum':0,'maximum':10000},"
-     "'allow_lossy':{'type':'boolean','description':'try gradients that lose precision on their way too'},"
-     "'allow_sharded':{'enum':['none','optimizer','gradients','parameters'],'description':'the most that devices may "
-     "keep a part of alone; what is sharded is tried too, up to that'},"
-     "'allow_stale':{'type':'integer','minimum':1,'maximum':1000,'description':'try strategies of updates too, after "
-     "the "
-     "search: models are stale by at most so many versions, or iterations where workers wait for the slowest'},"
-     "'memory_bytes':{'type':'integer','minimum':1,'description':'try only what needs at most so much memory of a "
-     "device; left out, what the cluster says its devices have'},"
-     "'weather':{'type':'boolean','description':'look for the least mean iteration in the weather of the cluster, "
-     "which "
-     "must have variability; without it such a cluster is refused'},"
-     "'ranker':" TEXT ",'runner':" TEXT ",'shared':" SHARED "}}"},
+    {"NewSession", "{'type':'object','description':'mode own: the service runs the trials; ask: clients do, who take "
+                   "them by "
+                   ":suggest','required':['model','cluster'],'additionalProperties':false,'properties':{'model':" TEXT
+                   ",'cluster':" TEXT ",'mode':" MODE ",'budget':" BUDGET ",'seed':" TOLD_SEED
+                   ",'final_rounds':{'type':'integer','minimum':0,'maximum':16},"
+                   "'trial_us':{'type':'number','minimum':1000,'maximum':3600000000},"
+                   "'least_gain':{'type':'number','minimum':0,'maximum':1},'earlier':{'type':'integer','minimum':0,'"
+                   "maximum':10000},"
+                   "'allow_lossy':{'type':'boolean','description':'try gradients that lose precision on their way "
+                   "too'},"
+                   "'allow_sharded':{'enum':['none','optimizer','gradients','parameters'],'description':'the most that "
+                   "devices may "
+                   "keep a part of alone; what is sharded is tried too, up to that'},"
+                   "'allow_stale':{'type':'integer','minimum':1,'maximum':1000,'description':'try strategies of "
+                   "updates too, after "
+                   "the "
+                   "search: models are stale by at most so many versions, or iterations where workers wait for the "
+                   "slowest'},"
+                   "'memory_bytes':{'type':'integer','minimum':1,'description':'try only what needs at most so much "
+                   "memory of a "
+                   "device; left out, what the cluster says its devices have'},"
+                   "'weather':{'type':'boolean','description':'look for the least mean iteration in the weather of the "
+                   "cluster, "
+                   "which "
+                   "must have variability; without it such a cluster is refused'},"
+                   "'export_to':" WORDS("try only what these forms of export (pytorch-ddp, horovod, ...) say without a "
+                                        "loss") ",'accept':" WORDS("what these forms may lose, since the job does it "
+                                                                   "by itself, such as groups; only beside "
+                                                                   "export_to") ",'ranker':" TEXT ",'runner':" TEXT
+                                                                                ",'shared':" SHARED "}}"},
     {"SessionChange", "{'type':'object','minProperties':1,'additionalProperties':false,"
                       "'properties':{'budget':" BUDGET ",'shared':" SHARED "}}"},
     {"RecordList", "{'type':'object','required':['items','next_page_token'],'additionalProperties':false,"
@@ -489,7 +501,8 @@ static const struct parameter parameters[] = {
      "What to sort by; - before it sorts the other way round. Trials without it come last"},
     {"format", "{'enum':['json','csv','jsonl'],'default':'json'}", "JSON, CSV or JSON Lines"},
     {"Export.format",
-     "{'enum':['strategy','csv','jsonl','pytorch-ddp','pytorch-hook','horovod','deepspeed','megatron','torchtitan',"
+     "{'enum':['strategy','csv','jsonl','pytorch-ddp','pytorch-hook','fsdp2','fsdp2-code','horovod','deepspeed','"
+     "megatron','torchtitan',"
      "'accelerate','tensorflow','xla','byteps','bytescheduler','autodist','nccl'],'default':'strategy'}",
      "strategy: the best one, as every command reads it; a framework: the best one in its form; csv: the trials; "
      "jsonl: the trials with all that they refer to, in pages for \"syncopate dataset import\""},

@@ -301,6 +301,52 @@ static enum status read_options(const struct json_at *body, struct new_session *
     return st;
 }
 
+/* A list of words as one text with commas between, as a command line has it; NULL where the member is absent. */
+static enum status read_words(struct request *rq, const struct json_at *body, const char *key, const char **out,
+                              struct error *err) {
+    struct json_at list;
+    size_t n;
+    *out = NULL;
+    if (!json_has(body, key, &list))
+        return ST_OK;
+    enum status st = json_array(body, key, EXPORT_LIMITS_MAX, &list, &n, err);
+    const char *text = "";
+    for (struct json_at e = json_first(&list); !st && text && e.node; e = json_next(&e)) {
+        const char *word;
+        st = json_string_at(&e, &word, err);
+        if (!st && (!*word || strchr(word, ',')))
+            st = json_fail(&e, err, "must be one word");
+        if (!st)
+            text = arena_printf(&rq->arena, "%s%s%s", text, *text ? "," : "", word);
+    }
+    if (!st && !text)
+        return error_no_memory(err);
+    *out = st ? NULL : text;
+    return st;
+}
+
+/* To what the session is limited so that clients can carry it out: forms of export, and what they may lose. */
+static enum status read_limits(struct request *rq, const struct json_at *body, struct job_options *job,
+                               struct error *err) {
+    struct export_limits limits;
+    struct error wrong;
+    struct json_at at;
+    enum status st = read_words(rq, body, "export_to", &job->export_to, err);
+    if (!st)
+        st = read_words(rq, body, "accept", &job->accept, err);
+    if (!st && job->accept && !job->export_to) {
+        json_has(body, "accept", &at);
+        return json_fail(&at, err, "is what the forms of \"export_to\" may lose: name these too");
+    }
+    if (st || !job->export_to)
+        return st;
+    if (!export_limits_parse(job->export_to, job->accept, &limits, &wrong))
+        return ST_OK;
+    const bool forms = export_limits_parse(job->export_to, NULL, &limits, &wrong);
+    json_has(body, forms ? "export_to" : "accept", &at);
+    return json_fail(&at, err, "%s", wrong.message);
+}
+
 static enum status read_stored(struct request *rq, const struct json_at *body, enum store_kind kind, const char *key,
                                const char **out, struct error *err) {
     const char *word;
@@ -369,7 +415,7 @@ static enum status read_new(struct request *rq, struct new_session *out, struct 
     static const char *const known[] = {"model",        "cluster",       "mode",        "budget",      "seed",
                                         "final_rounds", "trial_us",      "least_gain",  "earlier",     "ranker",
                                         "runner",       "shared",        "allow_lossy", "allow_stale", "weather",
-                                        "memory_bytes", "allow_sharded", NULL};
+                                        "memory_bytes", "allow_sharded", "export_to",   "accept",      NULL};
     static const char *const modes[] = {"own", "ask", NULL};
     const struct json_at body = request_body(rq);
     size_t mode = STORED_SESSION_ASK;
@@ -385,6 +431,8 @@ static enum status read_new(struct request *rq, struct new_session *out, struct 
         st = read_stored(rq, &body, STORE_CLUSTER, "cluster", &out->cluster, err);
     if (!st)
         st = read_options(&body, out, err);
+    if (!st)
+        st = read_limits(rq, &body, &out->options.kept.job, err);
     if (!st)
         st = read_weather(rq, &body, out, err);
     return st ? st : request_shared(rq, &body, &out->shared, err);

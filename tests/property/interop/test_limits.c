@@ -122,18 +122,21 @@ static bool can_be_cut(const struct model *model) {
     return false;
 }
 
-/* Frameworks that all-reduce one message at a time, in the order of readiness: nothing but groups is left to choose. */
+/* Frameworks that all-reduce one message at a time, in the order of readiness: nothing but groups is left to choose,
+ * also from the named algorithms of a worker. */
 static void plain_frameworks_leave_groups_alone(void **state) {
     (void)state;
     static const char *const plain[] = {"pytorch-ddp", "horovod", "deepspeed", "tensorflow"};
-    for (size_t k = 0; k < sizeof plain / sizeof *plain; k++) {
+    for (size_t k = 0; k < 8; k++) {
         struct instance i;
         struct rng rng;
         struct error err;
         struct export_limits limits;
         struct space_options o = space_default_options();
+        if (k >= 4)
+            o.algorithms = 1u << ALGORITHM_ring | 1u << ALGORITHM_tree;
         open_instance(&i, 100 + k, &rng);
-        assert_ok(export_limits_parse(plain[k], NULL, &limits, &err));
+        assert_ok(export_limits_parse(plain[k % 4], NULL, &limits, &err));
         assert_ok(export_limits_narrow(&limits, &i.model, &i.cluster, &o, &err));
         assert_true(o.all_reduce && !o.parameter_server && !o.share_pushes && !o.cross_iteration);
         assert_int_equal(o.policies, 1u << POLICY_fifo);

@@ -6,6 +6,7 @@
 #include "base/rng.h"
 #include "dataset/events.h"
 #include "dataset/operations.h"
+#include "interop/export/limits.h"
 #include "tests/support/dataset/put.h"
 #include "tests/unit/service/http_site.h"
 
@@ -831,6 +832,69 @@ static void a_session_shards_where_it_is_asked_to(void **state) {
     }
 }
 
+/* Take a trial, see that these limits let its strategy pass, and complete it. */
+static void take_within(const char *session, const struct export_limits *limits) {
+    struct model model;
+    struct cluster cluster;
+    struct strategy strategy;
+    struct error err;
+    char tail[64];
+    cJSON *model_json = cJSON_Parse(SITE_MODEL), *cluster_json = cJSON_Parse(SITE_CLUSTER);
+    assert_ok(model_read(model_json, "model", &model, &err));
+    assert_ok(cluster_read(cluster_json, "cluster", &cluster, &err));
+    cJSON *json = reply_json(post_to(session, "/trials:suggest", "{\"client\":\"c\"}"), 200);
+    const cJSON *trial = cJSON_GetObjectItemCaseSensitive(json, "trials")->child;
+    const cJSON *said = cJSON_GetObjectItemCaseSensitive(trial, "strategy");
+    assert_ok(strategy_read(said, "strategy", &model, &cluster, &strategy, &err));
+    assert_ok(export_limits_check(limits, &strategy, &model, &cluster, &err));
+    snprintf(tail, sizeof tail, "/trials/%d:complete", (int)number_of(trial, "number"));
+    assert_int_equal(post_to(session, tail, "{\"client\":\"c\",\"attempt\":1,\"iterations_us\":[9000,9000]}")->status,
+                     200);
+    strategy_release(&strategy);
+    cluster_release(&cluster);
+    model_release(&model);
+    cJSON_Delete(json);
+    cJSON_Delete(model_json);
+    cJSON_Delete(cluster_json);
+}
+
+/* And goes on so after a restart. DDP can say two strategies of two gradients, both in one bucket or each in its own.
+ */
+static void a_session_tries_only_what_its_forms_can_say(void **state) {
+    (void)state;
+    static const struct {
+        const char *members, *pointer;
+    } wrong[] = {{"\"export_to\":\"horovod\"", "/export_to"},
+                 {"\"export_to\":[\"hovorod\"]", "/export_to"},
+                 {"\"export_to\":[]", "/export_to"},
+                 {"\"export_to\":[\"nccl,horovod\"]", "/export_to/0"},
+                 {"\"export_to\":[\"horovod\"],\"accept\":[\"nothing\"]", "/accept"},
+                 {"\"accept\":[\"groups\"]", "/accept"}};
+    char body[256], session[128];
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+        snprintf(body, sizeof body, "{\"model\":\"toy\",\"cluster\":\"four\",%s}", wrong[i].members);
+        struct reply *r = site_post(&site, "/api/v1/sessions", body);
+        assert_problem(r, 422, "invalid");
+        assert_pointer(r, wrong[i].pointer);
+    }
+    cJSON *json = reply_json(site_post(&site, "/api/v1/sessions",
+                                       "{\"model\":\"toy\",\"cluster\":\"four\",\"ranker\":\"none\","
+                                       "\"budget\":{\"trials\":6},\"final_rounds\":0,"
+                                       "\"export_to\":[\"pytorch-ddp\"],\"accept\":[\"groups\"]}"),
+                             201);
+    snprintf(session, sizeof session, "%s", text_of(json, "href"));
+    cJSON_Delete(json);
+    struct export_limits limits;
+    struct error err;
+    assert_ok(export_limits_parse("pytorch-ddp", "groups", &limits, &err));
+    take_within(session, &limits);
+    restart();
+    take_within(session, &limits);
+    json = reply_json(post_to(session, "/trials:suggest", "{\"client\":\"c\"}"), 200);
+    assert_string_equal(text_of(json, "next"), "over");
+    cJSON_Delete(json);
+}
+
 static void a_session_tries_stale_models_where_it_is_asked_to(void **state) {
     (void)state;
     static const char *const wrong[] = {"0", "1001", "-1", "1.5", "true", "\"2\""};
@@ -1368,6 +1432,7 @@ int main(void) {
         OPEN(a_session_learns_from_trials_that_it_is_given),
         OPEN(a_session_keeps_to_its_memory),
         OPEN(a_session_shards_where_it_is_asked_to),
+        OPEN(a_session_tries_only_what_its_forms_can_say),
         OPEN(a_session_tries_stale_models_where_it_is_asked_to),
         OPEN(weather_must_fit_the_cluster_the_ranker_and_the_runner),
         OPEN(a_session_in_weather_goes_by_means_of_trials_that_met_it),
