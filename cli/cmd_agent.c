@@ -296,16 +296,26 @@ static enum status find_work_once(struct agent *a, struct error *err) {
     return ST_OK;
 }
 
-/* Ask for a session that needs an agent, and wait for a service that is not up yet. A wrong certificate, or a server
- * that is no syncopate service, is an error.
- */
+/* The service will know the cluster once somebody adds it. Fails: with *err when the agent was idle for too long. */
+static enum status wait_for_cluster(struct agent *a, struct waiting *w, struct error *err) {
+    if (w->idle_us <= 0)
+        log_warn("%s; waiting until it is added (syncopate clusters add)", ERROR_TEXT(err));
+    w->away_us = 0;
+    return is_over(w->idle_us, a->words->idle_us) ? err->status : wait_for_work(a, w, err);
+}
+
+/* Ask for a session that needs an agent, and wait for a service that is not up yet, or does not know the cluster yet. A
+ * wrong certificate, or a server that is no syncopate service, is an error. */
 static enum status find_work(struct agent *a, struct error *err) {
     struct waiting waiting = {0};
     for (;;) {
         enum status st = find_work_once(a, err);
-        if (st != ST_UNREACHABLE || !client_may_come_back(a->client))
+        if (st == ST_NOT_FOUND && a->words->cluster)
+            st = wait_for_cluster(a, &waiting, err);
+        else if (st == ST_UNREACHABLE && client_may_come_back(a->client))
+            st = wait_for_service(a, &waiting, err);
+        else
             return st;
-        st = wait_for_service(a, &waiting, err);
         if (st)
             return st;
     }
@@ -385,8 +395,8 @@ enum status cmd_agent(int argc, char **argv, struct error *err) {
             "agent --server URL (--session ID | --cluster CLUSTER) (--runner RUNNER | --command COMMAND) [options]",
         .about =
             "Run a service's trials on the cluster that this machine belongs to: take one, run it, report it, and so\n"
-            "on. It waits where nothing is on offer and for a service that is not up, outlasts its restarts, and ends\n"
-            "in order on SIGTERM: the trial that runs is given back.",
+            "on. It waits where nothing is on offer, for a service that is not up and for a cluster that nobody has added\n"
+            "yet, outlasts the service's restarts, and ends in order on SIGTERM: the trial that runs is given back.",
         .examples = "  syncopate agent --server https://tuner.example:8642 --token-file ~/.syncopate-token \\\n"
                     "      --cluster v100-16x10g --runner mpirun --hosts hosts",
         .options = options};

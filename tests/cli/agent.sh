@@ -2,7 +2,7 @@
 # Agents of a service that comes late, goes away, ends and comes back, of a network that is cut, and of a clock that
 # jumps: no result is lost, none counts twice. Needs OUT; prints ok, not ok and skip lines (tests/README.md).
 # Waits: leases and clocks.
-# Plan: 17
+# Plan: 18
 set -u
 cd "$(dirname "$0")/../.."
 source tests/cli/check.bash
@@ -43,10 +43,9 @@ END
 runs() { trials "$id" | grep -q running; }
 ended() { ! kill -0 "$1" 2>/dev/null; }
 
-# ---- a service that is not up yet ----
+# ---- a service that is not up yet, and then does not know the cluster ----
 start 127.0.0.1:0 --open
 port=${url##*:}
-"$syncopate" --server "$url" clusters add lab-4x1g >/dev/null
 stop
 agent --server "http://127.0.0.1:$port" --cluster lab-4x1g --runner $runner --once 2>early.err &
 early=$!
@@ -55,9 +54,13 @@ sleep 3
 [ "$(grep -c 'trying again' early.err)" = 1 ] && ! ended $early
 verdict an_agent_waits_for_a_service_that_is_not_up_and_says_so_once $? "$(cat early.err)"
 start "127.0.0.1:$port" --open
+until_true 20 grep -q 'waiting until it is added' early.err
+sleep 2
+[ "$(grep -c 'waiting until it is added' early.err)" = 1 ] && ! ended $early
+verdict it_then_waits_for_its_cluster_and_says_so_once $? "$(cat early.err)"
 open first 1 20ms
 wait $early
-verdict it_works_when_the_service_is_up $? "$(cat early.err)"
+verdict it_works_when_both_are_there $? "$(cat early.err)"
 [ "$(trials "$id")" = '1 1 complete' ]
 verdict its_trial_counts $? "$(trials "$id")"
 wait $tune
@@ -130,7 +133,9 @@ else
 fi
 
 # ---- what does not pass by itself ----
-check a_cluster_that_nobody_knows_is_a_mistake 2 'no cluster' "$syncopate" agent --server "$url" --cluster nobodys --runner $runner
+timeout 60 "$syncopate" agent --server "$url" --cluster nobodys --runner $runner --idle 1s 2>nobodys.err
+[ $? = 2 ] && grep -q '^syncopate: error: .*no cluster called or numbered "nobodys"' nobodys.err
+verdict a_cluster_that_nobody_adds_is_waited_for_as_long_as_work_is $? "$(cat nobodys.err)"
 stop
 timeout 60 "$syncopate" agent --server "$url" --cluster lab-4x1g --runner $runner --patience 1s 2>patient.err
 [ $? = 4 ] && grep -q "^syncopate: error: $url" patient.err
