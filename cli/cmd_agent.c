@@ -395,9 +395,8 @@ enum status cmd_agent(int argc, char **argv, struct error *err) {
             "agent --server URL (--session ID | --cluster CLUSTER) (--runner RUNNER | --command COMMAND) [options]",
         .about =
             "Run a service's trials on the cluster that this machine belongs to: take one, run it, report it, and so\n"
-            "on. It waits where nothing is on offer, for a service that is not up and for a cluster that nobody has "
-            "added\n"
-            "yet, outlasts the service's restarts, and ends in order on SIGTERM: the trial that runs is given back.",
+            "on. It waits where nothing is on offer, for a service that is not up and for a cluster that is yet to be\n"
+            "added, outlasts the service's restarts, and ends in order on SIGTERM: the trial that runs is given back.",
         .examples = "  syncopate agent --server https://tuner.example:8642 --token-file ~/.syncopate-token \\\n"
                     "      --cluster v100-16x10g --runner mpirun --hosts hosts",
         .options = options};
