@@ -231,7 +231,7 @@ $(OUT)/tests/accuracy/accuracy: $(OUT)/obj/tests/accuracy/accuracy.o $$(foreach 
 	$(call say,LINK,$@)
 	@mkdir -p $(@D)
 	$(Q)$(CC) $(LDFLAGS_ALL) -o $@ $< $(call link,cli)
-accuracy-sharded: all $(OUT)/tests/accuracy/accuracy  ## the same of all-reduces in halves and sharded parameters
+accuracy-sharded: all $(OUT)/tests/accuracy/accuracy  ## the same of all-reduces in halves, sharded parameters, replicas and micro-batches: 17 minutes
 	@OUT=$(OUT) tests/accuracy.sh --sharded
 accuracy-nccl: all  ## sums of the NCCL worker and predicted against measured, on one GPU: five minutes, and root
 	@OUT=$(OUT) tests/accuracy-nccl.sh
