@@ -6,10 +6,11 @@
 Four nodes, NICs of RATE Gbit/s. Each network is benched first. Three plans are chosen by prediction alone, the best
 - of BARRIER, after which the next forward pass waits for all sums, as frameworks do it;
 - of NO_BARRIER and what a search finds, where it waits for each sum when it needs it;
-- in halves: a reduce-scatter, then an all-gather that the next forward pass waits for (DeAR, ICDCS 2023). `dear`, and what
-  the same search finds.
-The search cuts the order of readiness into groups, for each of SCHEDULES. It begins with buckets of equal sizes. While that
-is predicted to be faster it makes a step: a cut more, a cut less, or a cut one gradient further on or back.
+- in halves: a reduce-scatter, then an all-gather that the next forward pass waits for (DeAR, ICDCS 2023). `dear`, and
+  what the same search finds.
+The search cuts the order of readiness into groups. It begins with buckets of equal sizes by each of SCHEDULES. From the
+best it goes on by steps, while these are predicted to be faster: a cut more, a cut less, or a cut one gradient further on
+or back.
 
 The plans then run in turn, a block of iterations each; every other turn goes backwards. Medians over blocks, and of the
 ratios of blocks of one turn; in parentheses 95% intervals, which below 6 blocks are the whole range.
@@ -128,7 +129,8 @@ class Cell:
     def searched(self, split):
         us, ends, schedule = self.search(split)
         name = "%s, %d groups, %s" % ("halves" if split else "all-reduces", len(ends), schedule)
-        return us, name, ("--strategy", self.write("halves" if split else "whole", self.strategy(name, ends, schedule, split)))
+        path = self.write("halves" if split else "whole", self.strategy(name, ends, schedule, split))
+        return us, name, ("--strategy", path)
 
     def baselines(self, names):
         return [(p["iteration_us"], p["strategy"]["name"], ("--baseline", p["strategy"]["name"]))
@@ -210,7 +212,9 @@ def main():
     with tempfile.TemporaryDirectory() as folder:
         table, cells, failed = compare(models, rates, folder)
     text = ["Four nodes. Of each cell: the best all-reduces with a barrier, the best without, and the best halves; "
-            "%d blocks each." % BLOCKS, "", ROW % ("NETWORK", "MODEL", "BEST BY PREDICTION", "PREDICTED", "MEASURED", "TIME OVER THAT OF HALVES"), *table, ""]
+            "%d blocks each." % BLOCKS, "",
+            ROW % ("NETWORK", "MODEL", "BEST BY PREDICTION", "PREDICTED", "MEASURED", "TIME OVER THAT OF HALVES"),
+            *table, ""]
     if cells:
         text += [verdict(cells, 0, "the best with a barrier"), verdict(cells, 1, "the best without")]
     text += failed
