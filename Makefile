@@ -83,7 +83,7 @@ FUZZ := $(patsubst tests/fuzz/%.c,$(OUT)/fuzz/%,$(wildcard tests/fuzz/fuzz_*.c))
 REPLAY := $(patsubst tests/fuzz/fuzz_%.c,$(OUT)/tests/fuzz/replay_%,$(wildcard tests/fuzz/fuzz_*.c))
 ALL_C := $(wildcard $(foreach f,$(FOLDERS) tests,$(f)/*.[ch] $(f)/*/*.[ch] $(f)/*/*/*.[ch]))
 
-.PHONY: all demo demo-pytorch demo-fsdp test bench bench-service accuracy accuracy-sharded accuracy-nccl accuracy-pytorch accuracy-weather convergence failover curves evaluate evaluate-live asan tsan coverage fuzz lint format tidy man install \
+.PHONY: all demo demo-pytorch demo-fsdp test bench bench-service accuracy accuracy-sharded accuracy-nccl accuracy-pytorch accuracy-split accuracy-weather convergence failover curves evaluate evaluate-live asan tsan coverage fuzz lint format tidy man install \
         uninstall clean deps help quick $(FOLDERS) tests docs examples
 .DEFAULT_GOAL := all
 .DELETE_ON_ERROR:
@@ -231,10 +231,12 @@ $(OUT)/tests/accuracy/accuracy: $(OUT)/obj/tests/accuracy/accuracy.o $$(foreach 
 	$(call say,LINK,$@)
 	@mkdir -p $(@D)
 	$(Q)$(CC) $(LDFLAGS_ALL) -o $@ $< $(call link,cli)
-accuracy-sharded: all $(OUT)/tests/accuracy/accuracy  ## the same of all-reduces in halves and sharded parameters
+accuracy-sharded: all $(OUT)/tests/accuracy/accuracy  ## the same of all-reduces in halves, sharded parameters, replicas and micro-batches: 17 minutes
 	@OUT=$(OUT) tests/accuracy.sh --sharded
 accuracy-nccl: all  ## sums of the NCCL worker and predicted against measured, on one GPU: five minutes, and root
 	@OUT=$(OUT) tests/accuracy-nccl.sh
+accuracy-split: all  ## the best all-reduces against the best in halves (DeAR), on three lab networks: 12 minutes, and root
+	@OUT=$(OUT) tests/accuracy/split.py
 accuracy-weather: all  ## predicted against measured while NICs and workers vary, in the lab: a quarter of an hour, and root
 	@OUT=$(OUT) tests/accuracy/weather.py
 accuracy-pytorch: all  ## predicted against measured with real PyTorch on emulated devices, in the lab: 40 minutes, and root

@@ -5,7 +5,8 @@
 #
 #   TRIALS=12 SEED=1 BENCH=60s OUT=build/release tests/accuracy.sh [--sharded]
 #
-# With --sharded (`make accuracy-sharded`): all-reduces in halves and sharded parameters, and five clusters.
+# With --sharded (`make accuracy-sharded`): all-reduces in halves, sharded parameters, replicas and micro-batches, 13
+# trials a pair, five pairs.
 # Each cluster is benched first; predictions come from that and are made before each trial. Descriptions and records
 # stay in build/accuracy; DATASET=FILE tests/accuracy.sh prints the table of records that are already there.
 set -eu
@@ -17,9 +18,12 @@ fi
 dir=build/accuracy${1:+-${1#--}}
 pairs_of=(cnn-small=lab-4x1g cnn-small=lab-8x500m transformer-small=lab-mixed resnet18=lab-4x1g googlenet=lab-4x2x250m
     googlenet=lab-8x2x200m)
-[ -z "${1:-}" ] ||
+trials=12
+if [ -n "${1:-}" ]; then
     pairs_of=(cnn-small=lab-4x1g transformer-small=lab-8x500m transformer-small=lab-mixed resnet18=lab-4x1g
         googlenet=lab-4x2x250m)
+    trials=13
+fi
 rm -rf "$dir"
 mkdir -p "$dir"
 pairs=
@@ -34,4 +38,4 @@ for pair in ${PAIRS:-${pairs_of[@]}}; do
     pairs="$pairs examples/models/${pair%=*}.json=$dir/$cluster.json"
 done
 SYNCOPATE_WORKER=$PWD/$out/bin/syncopate-worker-mpi \
-    "$out/tests/accuracy/accuracy" "$@" "$dir/accuracy.db" "${TRIALS:-12}" "${SEED:-1}" $pairs
+    "$out/tests/accuracy/accuracy" "$@" "$dir/accuracy.db" "${TRIALS:-$trials}" "${SEED:-1}" $pairs
