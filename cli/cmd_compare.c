@@ -494,7 +494,7 @@ enum status cmd_compare(int argc, char **argv, struct error *err) {
             "if all are the exit status is 3.\n\n"
             "* marks the fastest of a column. \"all-reduce at best\" is what no schedule of dense all-reduces can "
             "beat,\n"
-            "\"lower bound\" what no strategy at all can.",
+            "\"lower bound\" what no strategy can; unless one of --with has encodings or replicas, none that has.",
         .examples = "  syncopate compare resnet50,vgg16 v100-16x10g\n"
                     "  syncopate compare all h100-64x8\n"
                     "  syncopate compare bert-large v100-16x10g --memory 4GB\n"

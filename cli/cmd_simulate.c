@@ -142,6 +142,27 @@ static void print_replicas(const struct row *rows, size_t n) {
     }
 }
 
+/* The bounds of what is shown: strategies with encodings, replicas or micro-batches have bounds of their own. */
+static void print_head(const struct simulation *s, const struct row *rows, size_t n) {
+    double least = INFINITY, most = 0;
+    char low[32], high[32];
+    for (size_t i = 0; i < n; i++) {
+        if (rows[i].has_updates)
+            continue;
+        least = fmin(least, rows[i].bound_us);
+        most = fmax(most, rows[i].bound_us);
+    }
+    if (!isfinite(least))
+        least = most = s->bound_us;
+    text_print(stdout, "%s on %s: %u devices, ", s->model->name, s->cluster->name, s->cluster->n_devices);
+    units_format_time(least, low, sizeof low);
+    units_format_time(most, high, sizeof high);
+    if (strcmp(low, high) != 0)
+        text_print(stdout, "lower bounds of these %s to %s\n\n", low, high);
+    else
+        text_print(stdout, "lower bound %s\n\n", high);
+}
+
 static void print_table(const struct simulation *s, const struct row *rows, size_t n) {
     static const char *const quiet[] = {"STRATEGY",    ">ITERATION", ">COMPUTE",   ">EXPOSED",
                                         ">OVER BOUND", ">MESSAGES",  ">SAMPLES/S", NULL};
@@ -149,8 +170,7 @@ static void print_table(const struct simulation *s, const struct row *rows, size
                                           ">EXPOSED", ">OVER BOUND", ">MESSAGES", ">SAMPLES/S", NULL};
     struct table table;
     char text[32];
-    text_print(stdout, "%s on %s: %u devices, lower bound %s\n\n", s->model->name, s->cluster->name,
-               s->cluster->n_devices, units_format_time(s->bound_us, text, sizeof text));
+    print_head(s, rows, n);
     table_init(&table, simulation_expects(s) ? weather : quiet);
     for (size_t i = 0; i < n; i++) {
         const struct prediction *p = &rows[i].prediction;

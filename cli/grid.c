@@ -64,6 +64,8 @@ static enum status run_cell(struct grid *grid, struct simulation *s, size_t poin
     }
     if (st)
         return st;
+    if (!row.has_updates)
+        grid->points[point].bound_us = fmin(grid->points[point].bound_us, row.bound_us);
     grid->cells[point * grid->n_columns + column] =
         (struct grid_cell){true, row.has_updates, time_of(s, &row), row.prediction.messages};
     return json ? print_json(grid, s, &grid->points[point], &row, err) : ST_OK;

@@ -19,8 +19,9 @@ enum grid_measure { GRID_TIME, GRID_THROUGHPUT, GRID_SPEEDUP, GRID_EFFICIENCY, G
 struct grid_point {
     double value;
     uint32_t devices;
-    double batch; /* a device */
-    double bound_us, alone_us;
+    double batch;    /* a device */
+    double bound_us; /* no strategy is faster that does no more than some strategy of the grid does */
+    double alone_us;
 };
 
 struct grid_cell {

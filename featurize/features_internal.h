@@ -19,7 +19,7 @@ struct timeline_terms;
 struct message_view {
     double startup_us, transfer_us; /* of an all-reduce */
     double log2_bytes;
-    double ready_us; /* from the start of the backward pass, on a device of compute_scale 1 */
+    double ready_us; /* from the start of its backward pass, on a device of compute_scale 1 */
 };
 
 struct group_totals {
@@ -52,9 +52,11 @@ struct survey {
     const uint32_t *message_of;       /* the message that holds piece[i] */
     struct group_totals *groups;
     struct node_view *nodes;
-    double forward_us, backward_us, compute_us; /* compute_us: of the slowest device; the others at compute_scale 1 */
-    double startup_us, transfer_us;             /* of all all-reduces */
-    double sync_us;                             /* AutoSync's closed form: all-reduces and the busiest NIC's pushes */
+    double forward_us, backward_us; /* of a micro-batch, at compute_scale 1 */
+    double compute_us;              /* of all micro-batches, on the slowest device */
+    double startup_us, transfer_us; /* of all all-reduces */
+    double sums;                    /* how often an iteration sums a gradient: in each of its micro-batches, or once */
+    double sync_us;                 /* AutoSync's closed form: all-reduces and the busiest NIC's pushes */
 };
 
 #define GLOBAL(features, name) ((features)->global[FEATURE_GLOBAL_##name])

@@ -90,6 +90,8 @@
       "groups gathered ahead in the forward pass; 0 without sharded parameters")                                       \
     X(log2_backward_prefetch, "log2 count", knob, "the same in the backward pass")                                     \
     X(log2_shard_group, "log2 count", knob, "devices that share sharded parameters; 0 without such")                   \
+    X(log2_micro_batches, "log2 count", knob, "micro-batches an iteration")                                            \
+    X(sums_each, "flag", knob, "gradients are summed in each of several micro-batches")                                \
     X(log2_groups, "log2 count", knob, "merge groups")                                                                 \
     X(log2_group_bytes, "log2 B", knob, "merge group, mean of all-reduced bytes")                                      \
     X(log2_message_bytes, "log2 B", knob, "message, mean of bytes sent")                                               \

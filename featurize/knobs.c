@@ -90,6 +90,8 @@ static void describe_schedule(const struct survey *s, struct features *out) {
     out->global[FEATURE_GLOBAL_fifo + (int)strategy->policy] = 1;
     GLOBAL(out, log2_slices) = feature_log2(strategy->n_slices);
     GLOBAL(out, cross_iteration) = strategy->cross_iteration;
+    GLOBAL(out, log2_micro_batches) = feature_log2(strategy->micro_batches);
+    GLOBAL(out, sums_each) = strategy->synchronize != SYNCHRONIZE_last;
     if (strategy_sharded_parameters(strategy) > 0) {
         GLOBAL(out, log2_shard_group) = feature_log2(strategy_shard_group(strategy, s->cost->cluster));
         GLOBAL(out, log2_forward_prefetch) = feature_log2(strategy->forward_prefetch);
@@ -132,6 +134,7 @@ void features_of_knobs(const struct survey *s, struct features *out) {
 static void describe_model(const struct survey *s, struct features *out) {
     const struct model *model = s->plan->model;
     double largest = 0, sparse = 0, bytes = (double)model->bytes;
+    const double pass_us = s->compute_us / s->plan->micro_batches;
     for (uint32_t v = 0; v < model->n_variables; v++) {
         largest = fmax(largest, (double)model->variables[v].bytes);
         sparse += model->variables[v].sparse_rows ? (double)model->variables[v].bytes : 0;
@@ -141,7 +144,7 @@ static void describe_model(const struct survey *s, struct features *out) {
     GLOBAL(out, largest_variable_share) = feature_share(largest, bytes);
     GLOBAL(out, sparse_share) = feature_share(sparse, bytes);
     GLOBAL(out, forward_share) = feature_share(s->forward_us, s->forward_us + s->backward_us);
-    GLOBAL(out, log2_compute_over_network) = feature_log2_ratio(s->compute_us, bytes / s->cost->narrowest_bytes_per_us);
+    GLOBAL(out, log2_compute_over_network) = feature_log2_ratio(pass_us, bytes / s->cost->narrowest_bytes_per_us);
 }
 
 static void describe_cluster(const struct survey *s, struct features *out) {

@@ -64,7 +64,7 @@ static double waited(const struct survey *s, const struct message *message, doub
     return sum * ((double)message->bytes / (double)message_piece_bytes(message));
 }
 
-/* When the gate of step k opens, as a part of the forward pass, for all messages that wait there. */
+/* When the gate of step k of the first pass opens, for all messages that wait there: bytes times microseconds. */
 static double gated_bytes(const struct survey *s) {
     const struct plan *plan = s->plan;
     double sum = 0, start_us = 0;
@@ -92,7 +92,7 @@ static void place_messages(const struct survey *s, struct features *out) {
     GLOBAL(out, ready_share) = feature_share(ready, bytes * s->backward_us);
     GLOBAL(out, first_ready_share) = plan->n_messages ? feature_share(first_us, s->backward_us) : 0;
     GLOBAL(out, wait_share) = feature_share(wait, bytes * s->backward_us);
-    GLOBAL(out, gate_share) = feature_share(gated_bytes(s), bytes * s->forward_us);
+    GLOBAL(out, gate_share) = feature_share(gated_bytes(s), bytes / s->sums * s->forward_us);
     GLOBAL(out, log2_last_bytes) = feature_log2(last);
 }
 

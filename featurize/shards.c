@@ -67,9 +67,17 @@ static size_t merge_equal(struct shard *shards, size_t n) {
     return kept;
 }
 
-static void add_cost(const struct message_view *view, double share, struct facts *facts) {
-    facts->cc_startup_us += share * view->startup_us;
-    facts->cc_transfer_us += share * view->transfer_us;
+/* How many messages of an iteration are this one of some micro-batch. They share their pieces. */
+static double times_sent(const struct survey *s, const struct message *message) {
+    if (message_gathers_parameters(message))
+        return s->plan->micro_batches;
+    return message_brings_gradients(message) ? s->sums : 1;
+}
+
+static void add_cost(const struct survey *s, uint32_t m, double part, struct facts *facts) {
+    const double share = part * times_sent(s, &s->plan->messages[m]);
+    facts->cc_startup_us += share * s->messages[m].startup_us;
+    facts->cc_transfer_us += share * s->messages[m].transfer_us;
     facts->cc_messages += share;
 }
 
@@ -78,16 +86,16 @@ static void add_piece(const struct survey *s, uint32_t place, uint32_t at, struc
     const struct message *message = &s->plan->messages[m];
     const struct message_view *view = &s->messages[m];
     double bytes = (double)s->plan->pieces[s->piece[at]].bytes, share = bytes / (double)message_piece_bytes(message);
-    facts->messages++;
+    facts->messages += message_gathers_parameters(message) ? times_sent(s, message) : s->sums;
     if (!message_gathers_parameters(message)) {
         facts->log2_message_bytes += bytes * view->log2_bytes;
         facts->wait_us += bytes * fmax(0, view->ready_us - s->gradients[place].ready_us);
     }
     if (message->kind == SYNC_PARAMETER_SERVER)
         return;
-    add_cost(view, share, facts);
+    add_cost(s, m, share, facts);
     if (message->other != NO_MESSAGE) /* the other half, or what replicas add to: of the same pieces */
-        add_cost(&s->messages[message->other], share, facts);
+        add_cost(s, message->other, share, facts);
 }
 
 static void add_sync(const struct variable_sync *sync, struct facts *facts) {
@@ -102,7 +110,7 @@ static void add_sync(const struct variable_sync *sync, struct facts *facts) {
 static void add_server(const struct survey *s, const struct variable_sync *sync, uint32_t k, struct facts *facts) {
     uint32_t server = sync->servers[k % sync->n_servers];
     const struct node_view *node = &s->nodes[server];
-    facts->ps_transfer_us = facts->bytes * node->per_byte_us[sync->local_reduction];
+    facts->ps_transfer_us = s->sums * facts->bytes * node->per_byte_us[sync->local_reduction];
     facts->ps_overheads = facts->messages * node->pushes[sync->local_reduction];
     facts->ps_constants = facts->messages;
     facts->log2_server_rate = node->log2_rate;

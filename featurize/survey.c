@@ -2,8 +2,9 @@
  *
  * A plan stores its pieces message by message, and the pieces of one variable by rising offset, unless its shards are
  * synchronized in several ways, or its parameters are sharded and it is in up to three messages. One stable counting
- * sort brings those of a variable together. Partitions make many consecutive messages of one size and algorithm; these
- * are priced once. O(operators + messages + pieces). */
+ * sort brings those of a variable together. The messages of several micro-batches share their pieces; that of the last
+ * one counts as theirs. Partitions make many consecutive messages of one size and algorithm; these are priced once.
+ * O(operators + messages + pieces). */
 #include <stdlib.h>
 
 #include "featurize/features.h"
@@ -42,7 +43,7 @@ static enum status sort_pieces(struct survey *s, struct error *err) {
         !alloc_u32(&s->arena, &piece, n) || !alloc_u32(&s->arena, &message_of, n))
         return error_no_memory(err);
     for (uint32_t m = 0; m < plan->n_messages; m++)
-        for (uint32_t i = 0; i < plan->messages[m].n_pieces; i++)
+        for (uint32_t i = 0; i < plan->messages[m].n_pieces && plan_is_last_pass(plan, plan->messages[m].ready); i++)
             holder[plan->messages[m].first_piece + i] = m;
     for (uint32_t i = 0; i < n; i++)
         first[plan->pieces[i].variable + 2]++;
@@ -88,7 +89,7 @@ static enum status view_messages(struct survey *s, struct error *err) {
     if (!s->messages || !end_us)
         return error_no_memory(err);
     for (uint32_t k = 0; k < plan->n_steps; k++) {
-        if (k == plan->n_forward_steps)
+        if (plan_step_in_pass(plan, k) == plan->n_forward_steps)
             now = 0;
         end_us[k] = now += plan->step_us[k];
     }
@@ -121,7 +122,9 @@ enum status survey_plan(struct survey *s, struct error *err) {
     const struct model *model = s->plan->model;
     s->forward_us = model->forward_us;
     s->backward_us = model->backward_us;
-    s->compute_us = (model->forward_us + model->backward_us) * s->cost->cluster->nodes[s->cost->slowest].compute_scale;
+    s->sums = s->plan->sums_each ? s->plan->micro_batches : 1;
+    s->compute_us = s->plan->micro_batches * (model->forward_us + model->backward_us) *
+                    s->cost->cluster->nodes[s->cost->slowest].compute_scale;
     enum status status = order_gradients(s, err);
     if (!status)
         status = sort_pieces(s, err);

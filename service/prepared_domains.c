@@ -32,13 +32,14 @@ struct entry {
     struct prepared_domain domain; /* the first member: a struct prepared_domain * is a struct entry * */
     struct model model;
     struct cluster cluster;
+    struct cost cost;               /* domain.bounds has it */
     struct prepared_domains *owner; /* NULL: of one request alone */
     unsigned users;
     struct entry *next; /* most recently used first */
     pthread_mutex_t mutex;
     struct spare *spares;
     unsigned n_spares;
-    size_t bytes; /* of its descriptions */
+    size_t bytes; /* of its descriptions and costs */
     size_t n_known;
     struct known **known; /* open addressing by the id's first digits; NULL until the first */
 };
@@ -75,6 +76,7 @@ static void free_entry(struct entry *e) {
     clear_known(e);
     free(e->known);
     pthread_mutex_destroy(&e->mutex);
+    cost_release(&e->cost);
     cluster_release(&e->cluster);
     model_release(&e->model);
     free(e);
@@ -94,7 +96,6 @@ void prepared_domains_free(struct prepared_domains *d) {
 /* Takes both descriptions, also when it fails. */
 static enum status make_entry(struct model *model, struct cluster *cluster, struct entry **out, struct error *err) {
     struct entry *e = calloc(1, sizeof *e);
-    struct cost cost;
     if (!e) {
         model_release(model);
         cluster_release(cluster);
@@ -106,17 +107,15 @@ static enum status make_entry(struct model *model, struct cluster *cluster, stru
     e->domain.cluster = &e->cluster;
     e->users = 1;
     pthread_mutex_init(&e->mutex, NULL);
-    enum status st = cost_init(&cost, &e->cluster, err);
-    if (!st) {
-        st = bounds_find(&e->model, &cost, &e->domain.bounds, err);
-        cost_release(&cost);
-    }
+    enum status st = cost_init(&e->cost, &e->cluster, err);
+    if (!st)
+        st = bounds_find(&e->model, &e->cost, &e->domain.bounds, err);
     if (st) {
         free_entry(e);
         return st;
     }
     e->domain.lower_bound_us = e->domain.bounds.us[false][LOSSY_none];
-    e->bytes = arena_bytes(&e->model.arena) + arena_bytes(&e->cluster.arena);
+    e->bytes = arena_bytes(&e->model.arena) + arena_bytes(&e->cluster.arena) + arena_bytes(&e->cost.arena);
     *out = e;
     return ST_OK;
 }

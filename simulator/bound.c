@@ -370,7 +370,7 @@ enum status bound_with_replicas(const struct model *model, const struct cost *co
 }
 
 enum status bounds_find(const struct model *model, const struct cost *cost, struct bounds *out, struct error *err) {
-    struct bounds bounds = {.model = model, .cluster = cost->cluster};
+    struct bounds bounds = {.model = model, .cost = cost};
     struct bound bound;
     enum status st = ST_OK;
     for (uint32_t i = 0; i < 2 * LOSSINESS_COUNT && !st; i++) {
@@ -384,17 +384,12 @@ enum status bounds_find(const struct model *model, const struct cost *cost, stru
 }
 
 enum status bounds_of(const struct bounds *bounds, const struct prediction *prediction, double *us, struct error *err) {
-    struct cost cost;
     struct bound bound;
     *us = bounds->us[prediction->replicas][prediction->lossy];
     if (prediction->micro_batches <= 1)
         return ST_OK;
-    enum status st = cost_init(&cost, bounds->cluster, err);
-    if (st)
-        return st;
-    st = bound_of_micro_batches(bounds->model, &cost, prediction->lossy, prediction->replicas,
-                                prediction->micro_batches, &bound, err);
-    cost_release(&cost);
+    enum status st = bound_of_micro_batches(bounds->model, bounds->cost, prediction->lossy, prediction->replicas,
+                                            prediction->micro_batches, &bound, err);
     if (!st)
         *us = bound.iteration_us;
     return st;

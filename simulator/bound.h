@@ -65,10 +65,10 @@ enum status bound_of_micro_batches(const struct model *model, const struct cost 
                                    bool replicas, uint32_t micro_batches, struct bound *out, struct error *err);
 
 /* iteration_us by what a strategy of one micro-batch may do: without and with replicas, and what it may lose; model and
- * cluster are borrowed. Fails: ST_NO_MEMORY. */
+ * cost are borrowed. Fails: ST_NO_MEMORY. */
 struct bounds {
     const struct model *model;
-    const struct cluster *cluster;
+    const struct cost *cost;
     double us[2][LOSSINESS_COUNT];
 };
 enum status bounds_find(const struct model *model, const struct cost *cost, struct bounds *out, struct error *err);

@@ -104,29 +104,29 @@ static struct all_reduce_line halving_doubling_line(const struct shape *s, doubl
                                     b + (folded ? 2 * hop + s->gamma : 0)};
 }
 
-struct all_reduce_line all_reduce_line(const struct cluster *cluster, enum algorithm algorithm) {
-    struct shape s = shape_of(cluster);
-    double hop = fmax(s.beta, s.beta_link);
+static struct all_reduce_line line_of(const struct shape *s, enum algorithm algorithm) {
+    double hop = fmax(s->beta, s->beta_link);
     struct all_reduce_line line = {0, 0};
-    if (s.n < 2)
+    if (s->n < 2)
         return line;
     switch (algorithm) {
     case ALGORITHM_ring:
-        return ring_line(s.n, s.alpha, hop, s.gamma);
+        return ring_line(s->n, s->alpha, hop, s->gamma);
     case ALGORITHM_tree:
-        return (struct all_reduce_line){2 * s.alpha * rounds_of_tree(s.k), (2 * hop + s.gamma) * rounds_of_tree(s.n)};
+        return (struct all_reduce_line){2 * s->alpha * rounds_of_tree(s->k),
+                                        (2 * hop + s->gamma) * rounds_of_tree(s->n)};
     case ALGORITHM_double_tree:
-        return (struct all_reduce_line){2 * s.alpha * rounds_of_tree(s.k), hop + s.gamma};
+        return (struct all_reduce_line){2 * s->alpha * rounds_of_tree(s->k), hop + s->gamma};
     case ALGORITHM_recursive_doubling:
-        return recursive_doubling_line(&s);
+        return recursive_doubling_line(s);
     case ALGORITHM_halving_doubling:
-        return halving_doubling_line(&s, hop);
+        return halving_doubling_line(s, hop);
     case ALGORITHM_hierarchical:
-        line = ring_line(s.k, s.alpha, s.beta, s.gamma);
-        line.per_byte_us += s.inside;
+        line = ring_line(s->k, s->alpha, s->beta, s->gamma);
+        line.per_byte_us += s->inside;
         return line;
     case ALGORITHM_all_gather:
-        return (struct all_reduce_line){(s.n - 1) * s.alpha, (s.n - 1) * hop};
+        return (struct all_reduce_line){(s->n - 1) * s->alpha, (s->n - 1) * hop};
     case ALGORITHM_auto:
     case ALGORITHM_COUNT:
         break;
@@ -134,26 +134,31 @@ struct all_reduce_line all_reduce_line(const struct cluster *cluster, enum algor
     return line;
 }
 
+struct all_reduce_line all_reduce_line(const struct cluster *cluster, enum algorithm algorithm) {
+    const struct shape s = shape_of(cluster);
+    return line_of(&s, algorithm);
+}
+
 /* ---- what a transport does ---- */
 
-static struct all_reduce_lines lines_of(const struct cluster *cluster, enum algorithm algorithm) {
-    const struct shape s = shape_of(cluster);
+static struct all_reduce_lines lines_of(const struct cluster *cluster, const struct shape *s,
+                                        enum algorithm algorithm) {
     const enum transport transport = cluster_transport(cluster);
     struct all_reduce_lines lines = {0};
     if (transport == TRANSPORT_nccl) {
         const double startup = cluster->startup > 0 ? cluster->startup : 1; /* of NCCL's own costs too */
-        const struct nccl_shape shape = {s.n, s.k, s.alpha / startup, 1 / fmax(s.beta, s.beta_link), s.nvlink};
+        const struct nccl_shape shape = {s->n, s->k, s->alpha / startup, 1 / fmax(s->beta, s->beta_link), s->nvlink};
         lines = nccl_lines(&shape, algorithm);
         for (uint32_t i = 0; i < lines.n; i++)
             lines.line[i].startup_us *= startup;
     }
     if (lines.n > 0)
         return lines;
-    lines = (struct all_reduce_lines){1, {all_reduce_line(cluster, algorithm)}};
+    lines = (struct all_reduce_lines){1, {line_of(s, algorithm)}};
     if (algorithm == ALGORITHM_ring && transport != TRANSPORT_ideal)
-        lines.line[0].startup_us = s.alpha * fmin(2 * s.k, 2 * (s.n - 1));
+        lines.line[0].startup_us = s->alpha * fmin(2 * s->k, 2 * (s->n - 1));
     if (algorithm == ALGORITHM_all_gather && transport != TRANSPORT_ideal)
-        lines.line[0].startup_us = s.alpha * (transport == TRANSPORT_mpi ? 1 : fmin(s.k, s.n - 1));
+        lines.line[0].startup_us = s->alpha * (transport == TRANSPORT_mpi ? 1 : fmin(s->k, s->n - 1));
     return lines;
 }
 
@@ -169,12 +174,12 @@ static double adding_us(const struct cluster *cluster) {
 
 /* libnbc's MPI_Iallgather is linear: every device sends to every other by itself, and a node takes each slice once a
  * device. */
-static struct gather gather_of(const struct cluster *cluster) {
-    const struct shape s = shape_of(cluster);
+static struct gather gather_of(const struct cluster *cluster, const struct shape *s) {
     const bool linear = cluster_transport(cluster) == TRANSPORT_mpi;
-    if (s.n < 2)
-        return (struct gather){.devices = s.n};
-    return (struct gather){s.n, (linear ? s.widest * (s.n - s.widest) : s.n - 1) * s.beta, s.n * adding_us(cluster)};
+    if (s->n < 2)
+        return (struct gather){.devices = s->n};
+    return (struct gather){s->n, (linear ? s->widest * (s->n - s->widest) : s->n - 1) * s->beta,
+                           s->n * adding_us(cluster)};
 }
 
 /* Open MPI's libnbc, as trial-runner/worker/mpi/collective.c has it. */
@@ -351,23 +356,23 @@ static enum status hold_curves(struct all_reduce_table *table, const struct clus
 }
 
 /* A ring lets n - 1 of n parts through each NIC, whatever is on its way from device to device of a node. */
-static double half_least_per_byte_us(const struct cluster *cluster) {
-    const struct shape s = shape_of(cluster);
-    return s.n < 2 || cluster->fixed_all_reduce ? 0 : (s.n - 1) / s.n * s.beta;
+static double half_least_per_byte_us(const struct cluster *cluster, const struct shape *s) {
+    return s->n < 2 || cluster->fixed_all_reduce ? 0 : (s->n - 1) / s->n * s->beta;
 }
 
 enum status all_reduce_init(struct all_reduce_table *table, const struct cluster *cluster, double burst_us,
                             struct arena *arena, struct error *err) {
+    const struct shape shape = shape_of(cluster);
     struct all_reduce_table built = {.burst_us = burst_us,
                                      .fixed = cluster->fixed_all_reduce,
-                                     .gather = gather_of(cluster),
-                                     .half_least_per_byte_us = half_least_per_byte_us(cluster)};
+                                     .gather = gather_of(cluster, &shape),
+                                     .half_least_per_byte_us = half_least_per_byte_us(cluster, &shape)};
     struct all_reduce_line fixed = {cluster->all_reduce_startup_us, cluster->all_reduce_per_byte_ns / 1000};
     for (int a = 0; a < ALGORITHM_COUNT; a++) {
         built.lines[a].n = 1; /* free, on one device */
         if (cluster->n_devices > 1)
             built.lines[a] = cluster->fixed_all_reduce ? (struct all_reduce_lines){1, {fixed}}
-                                                       : lines_of(cluster, (enum algorithm)a);
+                                                       : lines_of(cluster, &shape, (enum algorithm)a);
     }
     set_choice(&built, cluster);
     enum status st = ST_OK;

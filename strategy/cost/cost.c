@@ -149,8 +149,9 @@ static void limit_replicas(struct cost *cost, const struct rank_groups *groups, 
              fmin(rank_groups_least_startup_us(groups, limits), rank_groups_least_startup_us(&cost->groups, own)));
 }
 
-/* Figures that nobody measured may be better than a profile says, so a bound counts them as free. */
-static enum status find_limits(struct cost *cost, double *nic, struct error *err) {
+/* The costs of groups of devices, and all limits. Figures that nobody measured may be better than a profile says, so a
+ * bound counts them as free. */
+static enum status find_groups_and_limits(struct cost *cost, double *nic, struct error *err) {
     struct cluster bare = *cost->cluster;
     struct all_reduce_table table;
     struct rank_groups groups;
@@ -163,7 +164,7 @@ static enum status find_limits(struct cost *cost, double *nic, struct error *err
     enum status st =
         all_reduce_init_limits(&table, cost->cluster, measured_burst(&bare) / narrowest, &cost->arena, err);
     if (!st)
-        st = rank_groups_init(&groups, cost->cluster, &table, true, &cost->arena, err);
+        st = rank_groups_init(&cost->groups, &groups, cost->cluster, &cost->all_reduce, &table, &cost->arena, err);
     if (st)
         return st;
     limit_all_reduces(cost, &table, narrowest);
@@ -215,10 +216,8 @@ enum status cost_init(struct cost *out, const struct cluster *cluster, struct er
         cost.nic_bytes_per_us = nic;
         cost.device_link_bytes_per_us = device_link;
         find_figures(&cost);
-        st = rank_groups_init(&cost.groups, cluster, &cost.all_reduce, false, &cost.arena, err);
+        st = find_groups_and_limits(&cost, limit, err);
     }
-    if (!st)
-        st = find_limits(&cost, limit, err);
     if (st) {
         arena_release(&cost.arena);
         return st;

@@ -9,36 +9,35 @@
 
 /* ---- which groups there are ---- */
 
+/* What is charged, and its limits: the same groups with other tables. */
+enum { CHARGED, LIMITS, TABLES };
+
 struct builder {
     const struct cluster *cluster;
-    const struct all_reduce_table *whole;
-    bool limits;
+    const struct all_reduce_table *whole[TABLES];
     struct arena *arena;
     uint32_t *node_of;  /* by device */
+    uint32_t *end_of;   /* by node: the first device after it */
     uint32_t *crossing; /* by node: groups of the present size that have devices here and elsewhere */
     /* Of the group that is looked at: its nodes, how many of its devices each has, the links between them. */
     uint32_t *which, *devices;
     struct link *links;
     uint32_t n_nodes, n_links;
-    struct rank_group *groups;
+    struct rank_group *groups[TABLES];
     uint32_t n, room;
     bool one_node;
 };
 
-static uint32_t member(uint32_t ranks, uint32_t stride, uint32_t group, uint32_t i) {
-    return stride == 1 ? group * ranks + i : group + i * stride;
-}
-
-/* Write down the nodes of a group, each with as many devices as the group has there. */
+/* Write down the nodes of a group, each with as many devices as the group has there. O(those nodes). */
 static void find_nodes(struct builder *b, uint32_t ranks, uint32_t stride, uint32_t group) {
+    const uint32_t first = stride == 1 ? group * ranks : group, end = first + ranks * stride;
     b->n_nodes = 0;
-    for (uint32_t i = 0; i < ranks; i++) {
-        const uint32_t node = b->node_of[member(ranks, stride, group, i)];
-        if (b->n_nodes == 0 || b->which[b->n_nodes - 1] != node) {
-            b->which[b->n_nodes] = node;
-            b->devices[b->n_nodes++] = 0;
-        }
-        b->devices[b->n_nodes - 1]++;
+    for (uint32_t device = first; device < end;) {
+        const uint32_t node = b->node_of[device], here = b->end_of[node] < end ? b->end_of[node] : end;
+        const uint32_t left = here - device, n = left <= stride ? 1 : (left - 1) / stride + 1;
+        b->which[b->n_nodes] = node;
+        b->devices[b->n_nodes++] = n;
+        device += n * stride;
     }
 }
 
@@ -75,7 +74,7 @@ static bool is_alike(const struct node *a, const struct node *b) {
 /* Whether a group like that which is looked at is there already. Groups with overridden links have no like. */
 static bool is_known(const struct builder *b, uint32_t ranks, uint32_t stride) {
     for (uint32_t k = b->n; k-- > 0 && b->n_links == 0;) {
-        const struct rank_group *g = &b->groups[k];
+        const struct rank_group *g = &b->groups[CHARGED][k];
         if (g->ranks != ranks || g->stride != stride)
             return false;
         bool alike = g->n_nodes == b->n_nodes && g->crossing == most_crossing(b) && !g->linked;
@@ -92,25 +91,26 @@ static bool is_measured(const struct all_reduce_table *table) {
 }
 
 /* What a measured step of the ring of all devices takes before its bytes, without the NIC's latency. */
-static double step_within_us(const struct builder *b) {
+static double step_within_us(const struct builder *b, const struct all_reduce_table *whole) {
     double latency = 0;
     for (uint32_t i = 0; i < b->cluster->n_nodes; i++)
         if (b->cluster->nodes[i].devices > 0)
             latency = fmax(latency, transport_nic_latency_us(b->cluster, i));
-    return fmax(all_reduce_half_cost(b->whole, HALF_scatter, 1).startup_us / (b->cluster->n_devices - 1.0) - latency,
-                0);
+    return fmax(all_reduce_half_cost(whole, HALF_scatter, 1).startup_us / (b->cluster->n_devices - 1.0) - latency, 0);
 }
 
 static enum status make_room(struct builder *b, struct error *err) {
     const uint32_t room = b->room ? 2 * b->room : 16;
     if (b->n < b->room)
         return ST_OK;
-    struct rank_group *groups = arena_alloc(b->arena, room, sizeof *groups);
-    if (!groups)
-        return error_no_memory(err);
-    if (b->n > 0)
-        memcpy(groups, b->groups, b->n * sizeof *groups);
-    b->groups = groups;
+    for (int t = 0; t < TABLES; t++) {
+        struct rank_group *groups = arena_alloc(b->arena, room, sizeof *groups);
+        if (!groups)
+            return error_no_memory(err);
+        if (b->n > 0)
+            memcpy(groups, b->groups[t], b->n * sizeof *groups);
+        b->groups[t] = groups;
+    }
     b->room = room;
     return ST_OK;
 }
@@ -140,32 +140,41 @@ static struct cluster cluster_of_group(const struct builder *b, struct node *nod
     return c;
 }
 
+/* `group` is like that which is looked at, and lacks its table. */
+static enum status add_table(struct builder *b, int t, const struct cluster *cluster, struct rank_group group,
+                             struct error *err) {
+    enum status st = t == LIMITS ? all_reduce_init_limits(&group.table, cluster, 0, b->arena, err)
+                                 : all_reduce_init(&group.table, cluster, 0, b->arena, err);
+    if (st)
+        return st;
+    if (is_measured(b->whole[t]) && !is_measured(&group.table)) {
+        group.scaled = !group.stays;
+        group.step_us = group.stays ? step_within_us(b, b->whole[t]) : 0;
+    }
+    b->groups[t][b->n] = group;
+    return ST_OK;
+}
+
 static enum status add_group(struct builder *b, uint32_t ranks, uint32_t stride, struct error *err) {
     enum status st = make_room(b, err);
     struct node *nodes = st ? NULL : arena_alloc(b->arena, b->n_nodes, sizeof *nodes);
     if (!nodes)
         return st ? st : error_no_memory(err);
     write_nodes(b, nodes);
-    struct rank_group *g = &b->groups[b->n];
     const struct cluster cluster = cluster_of_group(b, nodes, ranks, stride);
-    *g = (struct rank_group){.ranks = ranks,
-                             .stride = stride,
-                             .stays = b->n_nodes == 1 && !b->one_node,
-                             .rings = cluster.transport == TRANSPORT_mpi,
-                             .devices = b->cluster->n_devices,
-                             .crossing = most_crossing(b),
-                             .linked = b->n_links > 0,
-                             .nodes = nodes,
-                             .n_nodes = b->n_nodes};
-    st = b->limits ? all_reduce_init_limits(&g->table, &cluster, 0, b->arena, err)
-                   : all_reduce_init(&g->table, &cluster, 0, b->arena, err);
-    if (st)
-        return st;
-    g->scaled = is_measured(b->whole) && !is_measured(&g->table) && !g->stays;
-    if (is_measured(b->whole) && !is_measured(&g->table) && g->stays)
-        g->step_us = step_within_us(b);
-    b->n++;
-    return ST_OK;
+    const struct rank_group group = {.ranks = ranks,
+                                     .stride = stride,
+                                     .stays = b->n_nodes == 1 && !b->one_node,
+                                     .rings = cluster.transport == TRANSPORT_mpi,
+                                     .devices = b->cluster->n_devices,
+                                     .crossing = most_crossing(b),
+                                     .linked = b->n_links > 0,
+                                     .nodes = nodes,
+                                     .n_nodes = b->n_nodes};
+    for (int t = 0; t < TABLES && !st; t++)
+        st = add_table(b, t, &cluster, group, err);
+    b->n += !st;
+    return st;
 }
 
 static void count_crossing(struct builder *b, uint32_t ranks, uint32_t stride) {
@@ -192,23 +201,30 @@ static enum status add_size(struct builder *b, uint32_t ranks, uint32_t stride, 
 static bool take_room(struct builder *b) {
     const struct cluster *c = b->cluster;
     b->node_of = arena_alloc(b->arena, c->n_devices, sizeof *b->node_of);
+    b->end_of = arena_alloc(b->arena, c->n_nodes, sizeof *b->end_of);
     b->crossing = arena_alloc(b->arena, c->n_nodes, sizeof *b->crossing);
     b->devices = arena_alloc(b->arena, c->n_nodes, sizeof *b->devices);
     b->which = arena_alloc(b->arena, c->n_nodes, sizeof *b->which);
     b->links = arena_alloc(b->arena, c->n_links, sizeof *b->links);
-    return b->node_of && b->crossing && b->devices && b->which && b->links;
+    return b->node_of && b->end_of && b->crossing && b->devices && b->which && b->links;
 }
 
-enum status rank_groups_init(struct rank_groups *out, const struct cluster *cluster,
-                             const struct all_reduce_table *whole, bool limits, struct arena *arena,
-                             struct error *err) {
-    struct builder b = {.cluster = cluster, .whole = whole, .limits = limits, .arena = arena};
+static void number_devices(struct builder *b) {
+    for (uint32_t i = 0, device = 0; i < b->cluster->n_nodes; i++) {
+        for (uint32_t k = 0; k < b->cluster->nodes[i].devices; k++)
+            b->node_of[device++] = i;
+        b->end_of[i] = device;
+    }
+}
+
+enum status rank_groups_init(struct rank_groups *out, struct rank_groups *limits, const struct cluster *cluster,
+                             const struct all_reduce_table *whole, const struct all_reduce_table *whole_limits,
+                             struct arena *arena, struct error *err) {
+    struct builder b = {.cluster = cluster, .whole = {whole, whole_limits}, .arena = arena};
     const uint32_t n = cluster->n_devices;
     if (!take_room(&b))
         return error_no_memory(err);
-    for (uint32_t i = 0, device = 0; i < cluster->n_nodes; i++)
-        for (uint32_t k = 0; k < cluster->nodes[i].devices; k++)
-            b.node_of[device++] = i;
+    number_devices(&b);
     b.one_node = n > 0 && b.node_of[0] == b.node_of[n - 1];
     enum status st = ST_OK;
     for (uint32_t ranks = 2; ranks < n && !st; ranks++) {
@@ -218,8 +234,10 @@ enum status rank_groups_init(struct rank_groups *out, const struct cluster *clus
         if (!st)
             st = add_size(&b, ranks, n / ranks, err);
     }
-    if (!st)
-        *out = (struct rank_groups){b.n, b.groups, b.one_node};
+    if (!st) {
+        *out = (struct rank_groups){b.n, b.groups[CHARGED], b.one_node};
+        *limits = (struct rank_groups){b.n, b.groups[LIMITS], b.one_node};
+    }
     return st;
 }
 

@@ -48,10 +48,11 @@ struct rank_groups {
     bool one_node;                  /* all devices are on one */
 };
 
-/* O(devices * divisors); `whole` is the table of all devices. With `limits` as all_reduce_init_limits.
- * Fails: ST_NO_MEMORY. */
-enum status rank_groups_init(struct rank_groups *out, const struct cluster *cluster,
-                             const struct all_reduce_table *whole, bool limits, struct arena *arena, struct error *err);
+/* What they cost, and the limits of that (all_reduce_init_limits); the tables of all devices are given likewise.
+ * O(divisors * groups and their nodes). Fails: ST_NO_MEMORY. */
+enum status rank_groups_init(struct rank_groups *out, struct rank_groups *limits, const struct cluster *cluster,
+                             const struct all_reduce_table *whole, const struct all_reduce_table *whole_limits,
+                             struct arena *arena, struct error *err);
 
 /* message->ranks > 0. O(kinds of groups + log points). */
 struct all_reduce_cost rank_groups_cost(const struct rank_groups *groups, const struct all_reduce_table *whole,

@@ -2,7 +2,7 @@
 # Micro-batches ("accumulation"): refused where they cannot be, their gradients added up and summed right over MPI, and in
 # the lab as fast as predicted. Needs OUT and, for labs, root; prints ok, not ok and skip lines (tests/README.md).
 # Alone: real trials are timed.
-# Plan: 24
+# Plan: 25
 set -u
 cd "$(dirname "$0")/../.."
 source tests/cli/trials.bash accumulation
@@ -41,6 +41,10 @@ check an_iteration_has_the_samples_of_all_micro_batches 0 "" "$syncopate" simula
 python3 -c 'import json; p = json.load(open("out")); assert abs(p["samples_per_s"] - 3 * 3 * 8 / p["iteration_us"] * 1e6) < 0.01
 assert p["compute_us"] == 135000 and p["lower_bound_us"] >= 135000' 2>why
 verdict and_its_bound_too $? "$(tail -n 1 why)"
+sed 's/,"accumulation":{[^}]*}//; s/whole-last/once/' whole-last.json >once.json
+"$syncopate" simulate model.json cluster.json --strategy whole-last.json | grep -q ' lower bound 145 ms$' &&
+    "$syncopate" simulate model.json cluster.json --strategy whole-last.json,once.json | grep -q ' lower bounds of these 54.6 ms to 145 ms$'
+verdict bounds_are_those_of_the_strategies_shown $?
 check show_says_how_many 0 "micro-batches: 3 an iteration, gradients summed in each" \
     "$syncopate" strategy show model.json cluster.json --strategy whole-each.json
 check diff_says_when_they_are_summed 1 "synchronize" "$syncopate" strategy diff model.json cluster.json whole-last.json whole-each.json

@@ -2,7 +2,7 @@
 # syncopate compare: its table and its JSON say the same as simulate does.
 # Needs OUT; prints ok, not ok and skip lines (tests/README.md).
 # Computes: it waits for nothing and times nothing.
-# Plan: 4
+# Plan: 5
 set -u
 cd "$(dirname "$0")/../.."
 syncopate=$PWD/${OUT:-build/release}/bin/syncopate
@@ -70,6 +70,20 @@ for c in compared:
 PYTHON
 }
 
+# An encoded strategy beside the baselines: the bound is of strategies that may encode as it does.
+bound_is_of_what_is_given() {
+    "$syncopate" strategy show resnet50 lab-4x1g --baseline wfbp --json |
+        sed 's/"sync"/"encoding":"f16",&/; s/"wfbp"/"encoded"/' >"$dir/encoded.json" || return 1
+    "$syncopate" compare resnet50 lab-4x1g --with "$dir/encoded.json" --json >"$dir/compare" &&
+        "$syncopate" compare resnet50 lab-4x1g --json >>"$dir/compare" &&
+        "$syncopate" simulate resnet50 lab-4x1g --strategy "$dir/encoded.json" --json >"$dir/simulate" || return 1
+    python3 - "$dir/compare" "$dir/simulate" <<'PYTHON'
+import json, sys
+(beside, without), (simulated,) = ([json.loads(line) for line in open(name)] for name in sys.argv[1:])
+assert beside["lower_bound_us"] == simulated["lower_bound_us"] < without["lower_bound_us"], (beside, simulated)
+PYTHON
+}
+
 refuses_unknown() {
     "$syncopate" compare resnet50,no-such-model lab-4x1g >"$dir/out" 2>"$dir/err"
     [ $? = 2 ] && grep -q no-such-model "$dir/err" && [ "$(wc -l <"$dir/err")" = 1 ]
@@ -78,4 +92,5 @@ refuses_unknown() {
 ok compare_says_what_simulate_says same_as_simulate
 ok compare_marks_the_fastest_of_each_column marks_the_fastest
 ok compare_says_of_updates_what_simulate_says updates_are_as_simulated
+ok compare_has_the_bound_of_what_is_given bound_is_of_what_is_given
 ok compare_names_a_model_that_it_does_not_know refuses_unknown

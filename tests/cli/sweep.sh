@@ -3,7 +3,7 @@
 # section 6.4 says about scale comes out, and bad sweeps get one clear line.
 # Needs OUT; prints ok, not ok and skip lines (tests/README.md).
 # Computes: it waits for nothing and times nothing.
-# Plan: 41
+# Plan: 42
 set -u
 cd "$(dirname "$0")/../.."
 source tests/cli/check.bash
@@ -76,6 +76,18 @@ fi
 "$syncopate" strategy show resnet50-k80 k80-8x10g --baseline pytorch-ddp --json >ddp.json 2>err
 check a_strategy_file_is_swept_over_bandwidth 0 "lower bound" sweep resnet50-k80 k80-8x10g --strategy ddp.json --sweep bandwidth=1..64x4
 check every_baseline_is_swept_by_default 0 "ps-load-balanced" sweep mlp-small lab-4x1g --sweep workers=2..8x2
+replicas=(sweep bert-base v100-16x10g --baseline hsdp,wfbp --sweep bandwidth=10)
+"${replicas[@]}" --json >lines 2>err && "${replicas[@]}" --csv - >csv 2>err && python3 - 2>why <<'PY'
+import csv, json
+bounds = [json.loads(l)["lower_bound_us"] for l in open("lines")]
+assert len(set(bounds)) == 2, bounds
+assert all(abs(float(row["lower_bound_us"]) - min(bounds)) < 0.01 for row in csv.DictReader(open("csv")))
+PY
+if [ $? = 0 ]; then
+    echo "ok the_bound_of_a_point_holds_for_all_that_is_swept"
+else
+    echo "not ok the_bound_of_a_point_holds_for_all_that_is_swept: $(tail -n 1 why)"
+fi
 check the_closed_form_is_swept_too 0 "lower bound" sweep mlp-small lab-4x1g --model autosync --sweep batch=8..64x2
 "$syncopate" strategy show resnet50-k80 k80-8x10g --baseline wfbp --json >wfbp.json 2>err
 check several_files_are_predicted_as_several_baselines_are 0 "" cmp <(sweep resnet50-k80 k80-8x10g --strategy wfbp.json,ddp.json --json) \

@@ -24,8 +24,14 @@ static enum status predict_round(struct predictor *p, const struct strategy *str
     return ST_OK;
 }
 
+/* What some row does that not every strategy may. */
+struct done {
+    bool replicas;
+    enum lossiness lossy;
+};
+
 static enum status predict(struct predictor *p, const struct strategy *strategy, struct comparison_row *out,
-                           struct error *err) {
+                           struct done *done, struct error *err) {
     struct outlook outlook = {0};
     enum status st;
     out->has_updates = !consistency_is_plain(&strategy->consistency);
@@ -34,6 +40,8 @@ static enum status predict(struct predictor *p, const struct strategy *strategy,
     st = p->weather ? predictor_outlook(p, strategy, &outlook, err) : predictor_run(p, strategy, &outlook.quiet, err);
     if (st)
         return st;
+    done->replicas |= outlook.quiet.replicas;
+    done->lossy = outlook.quiet.lossy > done->lossy ? outlook.quiet.lossy : done->lossy;
     out->iteration_us = outlook.quiet.iteration_us;
     out->expected = outlook.expected;
     return ST_OK;
@@ -41,14 +49,14 @@ static enum status predict(struct predictor *p, const struct strategy *strategy,
 
 /* A row for the baseline, or else for the given strategy. */
 static enum status add_row(struct predictor *p, const struct baseline *baseline, const struct strategy *given,
-                           struct comparison *c, struct error *err) {
+                           struct comparison *c, struct done *done, struct error *err) {
     struct comparison_row *row = &c->rows[c->n];
     struct strategy built = {0};
     *row = (struct comparison_row){.baseline = baseline, .iteration_us = NAN};
     snprintf(row->name, sizeof row->name, "%s", baseline ? baseline->name : given->name);
     enum status st = baseline ? tuned_build(baseline, p->model, p->cluster, &built, err) : ST_OK;
     if (!st) {
-        st = predict(p, baseline ? &built : given, row, err);
+        st = predict(p, baseline ? &built : given, row, done, err);
         row->peak_bytes = p->peak_bytes;
         row->over = p->over;
     }
@@ -60,14 +68,14 @@ static enum status add_row(struct predictor *p, const struct baseline *baseline,
 }
 
 static enum status fill_rows(struct predictor *p, size_t n_more, const struct strategy *more, struct comparison *c,
-                             struct error *err) {
+                             struct done *done, struct error *err) {
     size_t n;
     const struct baseline *baselines = baselines_list(&n);
     enum status st = ST_OK;
     for (size_t i = 0; i < n && !st; i++)
-        st = add_row(p, &baselines[i], NULL, c, err);
+        st = add_row(p, &baselines[i], NULL, c, done, err);
     for (size_t i = 0; i < n_more && !st; i++)
-        st = add_row(p, NULL, &more[i], c, err);
+        st = add_row(p, NULL, &more[i], c, done, err);
     return st;
 }
 
@@ -95,19 +103,13 @@ static enum status all_reduce_floor(const struct model *model, const struct cost
     return st;
 }
 
-static bool any_replicas(size_t n, const struct strategy *strategies) {
-    bool any = false;
-    for (size_t i = 0; i < n; i++)
-        any |= strategies[i].shard_ranks > 0;
-    return any;
-}
-
 enum status comparison_run(const struct model *model, const struct cluster *cluster, size_t n_more,
                            const struct strategy *more, uint64_t memory_bytes, struct comparison *out,
                            struct error *err) {
     size_t n;
     struct predictor predictor;
     struct bound bound;
+    struct done done = {false, LOSSY_none};
     baselines_list(&n);
     struct comparison c = {
         .rows = calloc(n + n_more, sizeof *c.rows), .in_weather = cluster->variability.given, .fastest = SIZE_MAX};
@@ -121,10 +123,9 @@ enum status comparison_run(const struct model *model, const struct cluster *clus
     }
     predictor_set_memory(&predictor, memory_bytes);
     c.memory_bytes = predictor.memory_bytes;
-    st = fill_rows(&predictor, n_more, more, &c, err);
+    st = fill_rows(&predictor, n_more, more, &c, &done, err);
     if (!st)
-        st = any_replicas(n_more, more) ? bound_with_replicas(model, &predictor.cost, LOSSY_none, &bound, err)
-                                        : bound_iteration(model, &predictor.cost, LOSSY_none, &bound, err);
+        st = bound_of_micro_batches(model, &predictor.cost, done.lossy, done.replicas, 1, &bound, err);
     if (!st)
         st = all_reduce_floor(model, &predictor.cost, &c.all_reduce_us, err);
     predictor_release(&predictor);

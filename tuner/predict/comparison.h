@@ -32,8 +32,9 @@ struct comparison {
     size_t fastest;              /* row without updates; SIZE_MAX when none could be predicted */
     /* No schedule of dense all-reduces is faster: one machine, preemption, no start-up, no copies. */
     double all_reduce_us;
-    double lower_bound_us; /* no strategy is faster (simulator/bound.h); without replicas, unless some given one has
-                              them */
+    /* No strategy is faster (simulator/bound.h) that does no more than some given one does: without any, nothing is
+     * encoded, and there are no replicas. */
+    double lower_bound_us;
 };
 
 /* `more`: n_more strategies of this model and cluster beside the baselines. memory_bytes: what a device may have; 0:

@@ -15,20 +15,17 @@
 
 enum status simulation_init(struct simulation *out, const struct model *model, const struct cluster *cluster,
                             bool autosync, struct error *err) {
-    struct simulation s = {.model = model, .cluster = cluster, .autosync = autosync};
-    *out = (struct simulation){0};
-    enum status st = cost_init(&s.cost, cluster, err);
-    if (st)
-        return st;
-    st = bounds_find(model, &s.cost, &s.bounds, err);
-    if (!st && !(s.timeline = timeline_new()))
+    *out = (struct simulation){.model = model, .cluster = cluster, .autosync = autosync};
+    enum status st = cost_init(&out->cost, cluster, err);
+    if (!st)
+        st = bounds_find(model, &out->cost, &out->bounds, err);
+    if (!st && !(out->timeline = timeline_new()))
         st = error_no_memory(err);
     if (st) {
-        simulation_release(&s);
+        simulation_release(out);
         return st;
     }
-    s.bound_us = s.bounds.us[false][LOSSY_none];
-    *out = s;
+    out->bound_us = out->bounds.us[false][LOSSY_none];
     return ST_OK;
 }
 

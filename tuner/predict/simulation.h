@@ -61,7 +61,8 @@ void simulation_note_memory(const struct simulation *simulation, const struct me
 /* Whether memory is told: there is a budget for it, or the model describes what only memory is predicted from. */
 bool simulation_tells_memory(const struct simulation *simulation);
 
-/* Fails: ST_INVALID, ST_NO_MEMORY. A failed one holds nothing; release is allowed. */
+/* It stays where it is until it is released. Fails: ST_INVALID, ST_NO_MEMORY. A failed one holds nothing; release is
+ * allowed. */
 enum status simulation_init(struct simulation *out, const struct model *model, const struct cluster *cluster,
                             bool autosync, struct error *err);
 void simulation_release(struct simulation *simulation);

@@ -32,7 +32,9 @@ static void describe(struct instance *in) {
     assert_ok(features_of(&in->strategy, &in->plan, &in->cost, &TERMS, &in->features, &err));
 }
 
-static void open_on(struct instance *in, uint64_t stream, struct cluster *cluster) {
+enum { ONE_MICRO_BATCH, ANY_MICRO_BATCHES };
+
+static void open_on(struct instance *in, uint64_t stream, int micro_batches, struct cluster *cluster) {
     struct error err = {0};
     rng_split(&in->rng, test_seed(), stream);
     assert_ok(random_model(&in->rng, &in->model, &err));
@@ -42,12 +44,14 @@ static void open_on(struct instance *in, uint64_t stream, struct cluster *cluste
         assert_ok(random_cluster(&in->rng, &in->cluster, &err));
     assert_ok(cost_init(&in->cost, &in->cluster, &err));
     assert_ok(any_strategy(&in->rng, &in->model, &in->cluster, &in->strategy, &err));
+    if (micro_batches == ANY_MICRO_BATCHES && stream % 2)
+        any_accumulation(&in->rng, &in->strategy);
     assert_ok(strategy_seal(&in->strategy, &in->model, &in->cluster, &err));
     describe(in);
 }
 
 static void instance_open(struct instance *in, uint64_t stream) {
-    open_on(in, stream, NULL);
+    open_on(in, stream, ONE_MICRO_BATCH, NULL);
 }
 
 static void instance_close(struct instance *in) {
@@ -84,7 +88,7 @@ static void every_number_is_finite_and_in_its_range(void **state) {
     (void)state;
     for (uint64_t i = 0; i < INSTANCES; i++) {
         struct instance in;
-        instance_open(&in, i);
+        open_on(&in, i, ANY_MICRO_BATCHES, NULL);
         for (size_t k = 0; k < FEATURE_GLOBAL_COUNT; k++)
             check_range(GLOBAL_COLUMNS[k].unit, feature_global_name(k), in.features.global[k]);
         for (size_t row = 0; row < in.features.n_shards; row++)
@@ -133,12 +137,12 @@ static void rows_stand_for_every_shard_once(void **state) {
     }
 }
 
-/* Over all shards the terms add up to the plan: its bytes, its all-reduces and what they cost. */
+/* Over all shards the terms add up to the plan: its bytes, its all-reduces and what they cost, of all micro-batches. */
 static void rows_add_up_to_the_plan(void **state) {
     (void)state;
     for (uint64_t i = 0; i < INSTANCES; i++) {
         struct instance in;
-        instance_open(&in, i);
+        open_on(&in, i, ANY_MICRO_BATCHES, NULL);
         const struct features *f = &in.features;
         double bytes = 0, startup = 0, transfer = 0, messages = 0;
         for (size_t row = 0; row < f->n_shards; row++) {
@@ -147,7 +151,7 @@ static void rows_add_up_to_the_plan(void **state) {
             transfer += f->weight[row] * count_of(shard(f, row, FEATURE_SHARD_log2_cc_transfer_us));
             messages += f->weight[row] * count_of(shard(f, row, FEATURE_SHARD_log2_cc_messages));
         }
-        assert_close(bytes, (double)in.plan.bytes, 1e-6);
+        assert_close(bytes * (in.plan.sums_each ? in.plan.micro_batches : 1), (double)in.plan.bytes, 1e-6);
         assert_close(1 + startup, 1 + count_of(f->global[FEATURE_GLOBAL_log2_startup_us]), 1e-6);
         assert_close(1 + transfer, 1 + count_of(f->global[FEATURE_GLOBAL_log2_transfer_us]), 1e-6);
         assert_close(1 + messages, 1 + count_of(f->global[FEATURE_GLOBAL_log2_all_reduces]), 1e-6);
@@ -343,8 +347,8 @@ static void twice_the_rate_is_half_the_transfer_of_a_served_shard(void **state) 
         double_rates(json);
         assert_ok(cluster_read(json, "fast", &clusters[1], &err));
         cJSON_Delete(json);
-        open_on(&slow, i, &clusters[0]);
-        open_on(&fast, i, &clusters[1]);
+        open_on(&slow, i, ANY_MICRO_BATCHES, &clusters[0]);
+        open_on(&fast, i, ANY_MICRO_BATCHES, &clusters[1]);
         assert_int_equal(slow.features.n_shards, fast.features.n_shards);
         for (size_t row = 0; row < slow.features.n_shards; row++) {
             double before = count_of(shard(&slow.features, row, FEATURE_SHARD_log2_ps_transfer_us));

@@ -364,6 +364,64 @@ static void what_is_sharded_kept_gathered_ahead_and_encoded(void **state) {
     instance_close(&in);
 }
 
+/* c all-reduced, b served in two messages, a in one. */
+#define ACCUMULATED(how)                                                                                               \
+    STRATEGY("'policy':'fifo'" how, "{'id':0,'algorithm':'ring'}",                                                     \
+             "{'name':'a','sync':{'kind':'parameter_server','servers':['n2'],'local_reduction':true}},"                \
+             "{'name':'b','sync':{'kind':'parameter_server','servers':['s'],'local_reduction':false,'partition_bytes'" \
+             ":4000}},"                                                                                                \
+             "{'name':'c','sync':{'kind':'all_reduce','group':0}}")
+
+static void micro_batches_count_by_how_often_gradients_are_summed(void **state) {
+    (void)state;
+    static const enum feature_global alike[] = {
+        FEATURE_GLOBAL_ready_share,        FEATURE_GLOBAL_first_ready_share,
+        FEATURE_GLOBAL_wait_share,         FEATURE_GLOBAL_gate_share,
+        FEATURE_GLOBAL_log2_message_bytes, FEATURE_GLOBAL_log2_server_imbalance,
+        FEATURE_GLOBAL_log2_nic_imbalance, FEATURE_GLOBAL_log2_compute_over_network};
+    struct instance one, in;
+    instance_open(&one, MODEL, CLUSTER, ACCUMULATED(""));
+    GLOBAL_COUNTS(&one, log2_micro_batches, 1);
+    GLOBAL_IS(&one, sums_each, 0);
+    for (int each = 0; each < 2; each++) {
+        const double sums = each ? 3 : 1;
+        instance_open(&in, MODEL, CLUSTER,
+                      each ? ACCUMULATED(",'accumulation':{'micro_batches':3,'synchronize':'each'}")
+                           : ACCUMULATED(",'accumulation':{'micro_batches':3}"));
+        GLOBAL_COUNTS(&in, log2_micro_batches, 3);
+        GLOBAL_IS(&in, sums_each, each);
+        GLOBAL_COUNTS(&in, log2_messages, sums * 4);
+        GLOBAL_COUNTS(&in, log2_all_reduces, sums);
+        GLOBAL_COUNTS(&in, log2_startup_us, sums * 100);
+        GLOBAL_COUNTS(&in, log2_closed_form_us,
+                      fmax(3 * 210, exp2(in.features.global[FEATURE_GLOBAL_log2_closed_sync_us]) - 1));
+        GLOBAL_IS(&in, log2_transfer_over_compute, log2((1 + sums * 40) / (1 + 3 * 210)));
+        SHARD_COUNTS(&in, ROW_C, log2_cc_messages, sums);
+        SHARD_COUNTS(&in, ROW_C, log2_cc_transfer_us, sums * 40);
+        SHARD_COUNTS(&in, ROW_B, log2_messages, sums * 2);
+        SHARD_COUNTS(&in, ROW_B, log2_ps_transfer_us, sums * 8000 * 3 / 500);
+        SHARD_COUNTS(&in, ROW_B, log2_message_bytes, 4000);
+        SHARD_IS(&in, ROW_A, wait_share, 0);
+        for (size_t i = 0; i < sizeof alike / sizeof *alike; i++)
+            assert_close(in.features.global[alike[i]], one.features.global[alike[i]], 1e-3);
+        instance_close(&in);
+    }
+    instance_close(&one);
+    /* Parameters are gathered before every forward and backward pass, and gradients summed once. */
+    instance_open(&in, MODEL, CLUSTER,
+                  STRATEGY("'policy':'fifo','accumulation':{'micro_batches':3}", "{'id':0,'sharded':'parameters'}",
+                           "{'name':'a','sync':{'kind':'all_reduce','group':0}},"
+                           "{'name':'b','sync':{'kind':'all_reduce','group':0}},"
+                           "{'name':'c','sync':{'kind':'all_reduce','group':0}}"));
+    GLOBAL_COUNTS(&in, log2_gathers, 6);
+    GLOBAL_COUNTS(&in, log2_all_reduces, 7);
+    GLOBAL_IS(&in, gate_share, 0); /* a's group is needed at once */
+    GLOBAL_IS(&in, ready_share, 1);
+    SHARD_COUNTS(&in, ROW_B, log2_messages, 7);
+    SHARD_COUNTS(&in, ROW_B, log2_cc_messages, 7 * 0.5);
+    instance_close(&in);
+}
+
 static void a_credit_without_limit_is_that_of_the_whole_model(void **state) {
     (void)state;
     struct instance in;
@@ -555,6 +613,7 @@ int main(void) {
         cmocka_unit_test(the_timeline_enters_as_times_and_as_parts_of_the_iteration),
         cmocka_unit_test(knobs_of_a_mixed_strategy),
         cmocka_unit_test(what_is_sharded_kept_gathered_ahead_and_encoded),
+        cmocka_unit_test(micro_batches_count_by_how_often_gradients_are_summed),
         cmocka_unit_test(a_credit_without_limit_is_that_of_the_whole_model),
         cmocka_unit_test(merging_past_a_neighbour_is_scattered),
         cmocka_unit_test(raw_attributes_of_a_shard),
