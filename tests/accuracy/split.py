@@ -8,9 +8,9 @@ Four nodes, NICs of RATE Gbit/s. Each network is benched first. Three plans are 
 - of NO_BARRIER and what a search finds, where it waits for each sum when it needs it;
 - in halves: a reduce-scatter, then an all-gather that the next forward pass waits for (DeAR, ICDCS 2023). `dear`, and
   what the same search finds.
-The search cuts the order of readiness into groups. It begins with buckets of equal sizes by each of SCHEDULES. From the
-best it goes on by steps, while these are predicted to be faster: a cut more, a cut less, or a cut one gradient further on
-or back.
+The search cuts the order of readiness into groups. It begins with buckets of equal sizes, by each of SCHEDULES. From
+the best it goes on by steps, while these are predicted to be faster: a cut more, a cut less, or a cut one gradient
+further on or back.
 
 The plans then run in turn, a block of iterations each; every other turn goes backwards. Medians over blocks, and of the
 ratios of blocks of one turn; in parentheses 95% intervals, which below 6 blocks are the whole range.
