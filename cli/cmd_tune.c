@@ -413,7 +413,7 @@ enum status cmd_tune(int argc, char **argv, struct error *err) {
          "try workers too that do not wait for each other, with models stale by at most K (versions, or iterations "
          "where "
          "workers wait for the slowest), and tell their delays and what is learned with them"},
-        {"memory", OPTION_BYTES, &o->kept.memory_bytes, "SIZE",
+        {"memory", OPTION_MEMORY, &o->kept.memory_bytes, "SIZE",
          "try only what needs at most so much memory of a device: 80GB, 24GiB (default: what CLUSTER says its devices "
          "have)"},
         {"weather", OPTION_FLAG, &words.weather, NULL,
