@@ -105,6 +105,15 @@ static enum status write_all(struct advice *a, const char *folder, struct error 
 
 /* ---- the command ---- */
 
+static enum status check_fit(const struct advice *a, const struct budgets *budgets, struct error *err) {
+    char least[32];
+    for (size_t i = 0; i < budgets->n; i++)
+        if (advice_best_within(a, budgets->bytes[i]))
+            return ST_OK;
+    return error_set(err, ST_INFEASIBLE, "nothing fits: the least that any way needs is %s on a device",
+                     units_format_bytes(advised_bytes(advice_smallest(a)), least, sizeof least));
+}
+
 struct request {
     const char *memory, *out;
     bool json;
@@ -121,14 +130,15 @@ static enum status answer(const struct inputs *inputs, const struct budgets *bud
         return st;
     if (r->json) {
         cJSON *json = advice_json(a, budgets, changes, &whole);
-        return output_line(json, whole, err);
+        st = output_line(json, whole, err);
+        return st ? st : check_fit(a, budgets, err);
     }
     text_print(stdout, "%s on %s: %u devices\n\n", inputs->model.name, inputs->cluster.name, inputs->cluster.n_devices);
     print_candidates(a);
     print_answers(a, budgets);
     front_print(a);
     print_changes(budgets, changes);
-    return ST_OK;
+    return check_fit(a, budgets, err);
 }
 
 static enum status advise(const char *model, const char *cluster, const struct request *r, struct error *err) {
@@ -163,12 +173,12 @@ enum status cmd_advise(int argc, char **argv, struct error *err) {
     const struct command_line line = {
         .usage = "advise MODEL CLUSTER [options]",
         .about =
-            "Which way of training at which memory: plain data parallel, servers, ZeRO or FSDP. Each way is "
-            "predicted:\n"
-            "its time, how far that is above the bound, the most memory that a device holds at once, and what limits\n"
-            "it. FSDP is wrapped for each memory by itself, so that the iteration is shortest. Then the answer for\n"
-            "each memory, the smallest memory at which anything fits, the front of time against memory, and what\n"
-            "changes where NICs are slower or faster; measured curves hold for one rate and are left out there.",
+            "Which way of training at which memory: plain data parallel, servers, ZeRO, FSDP or HSDP. Each way is\n"
+            "predicted: its time, how far that is above the bound, the most memory that a device holds at once, and\n"
+            "what limits it. FSDP is wrapped for each memory by itself, so that the iteration is shortest. Then the\n"
+            "answer for each memory, the smallest memory at which anything fits, the front of time against memory,\n"
+            "and what changes where NICs are slower or faster. Measured curves hold for one rate and are left out\n"
+            "there. If nothing fits into any of the memories the exit status is 3.",
         .examples = "  syncopate advise bert-large v100-16x10g --memory 1GB,2GB,16GB\n"
                     "  syncopate advise gpt2-small lab-4x1g --memory 400MB --out advice",
         .options = options,

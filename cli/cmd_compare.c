@@ -473,7 +473,7 @@ enum status cmd_compare(int argc, char **argv, struct error *err) {
          "run each strategy of --with for real too, N times, of any baselines; for one model on one cluster"},
         {"runner", OPTION_TEXT, &r.launch.runner, RUNNER_NAMES, "where --measure runs them (default lab)"},
         RUNNER_OPTIONS(r.launch),
-        {"memory", OPTION_BYTES, &r.memory_bytes, "SIZE",
+        {"memory", OPTION_MEMORY, &r.memory_bytes, "SIZE",
          "pass over what needs more memory of a device: 80GB, 24GiB (default: what a cluster says its devices have)"},
         {"json", OPTION_FLAG, &r.json, NULL, "print one syncopate.comparison/1 object a model and cluster"},
         {0}};

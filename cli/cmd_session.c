@@ -122,7 +122,7 @@ static enum status session_open(int argc, char **argv, struct error *err) {
          "let gradients lose something on their way, as tune does"},
         {"allow-sharded", OPTION_TEXT, &words.sharded, "optimizer|gradients|parameters",
          "try strategies too that keep only a part of these on each device, as tune does"},
-        {"memory", OPTION_BYTES, &o->kept.memory_bytes, "SIZE",
+        {"memory", OPTION_MEMORY, &o->kept.memory_bytes, "SIZE",
          "try only what needs at most so much memory of a device (default: what CLUSTER says its devices have)"},
         JOB_LIMIT_OPTIONS(o->kept.job),
         {"ranker", OPTION_TEXT, &words.ranker, "RANKER",

@@ -593,7 +593,7 @@ enum status cmd_simulate(int argc, char **argv, struct error *err) {
         {"seeds", OPTION_INTEGER, &r.seeds, "N", "in weather: simulate so many seeds (default 8)"},
         {"time", OPTION_TIME, &r.weather.until_us, "T",
          "in weather: simulate so much of each (default: 20 changes of rates, at least 50 iterations)"},
-        {"memory", OPTION_BYTES, &r.memory_bytes, "SIZE",
+        {"memory", OPTION_MEMORY, &r.memory_bytes, "SIZE",
          "tell which fit into so much memory of a device: 80GB, 24GiB (default: what CLUSTER says its devices have)"},
         {"json", OPTION_FLAG, &r.json, NULL, "print one syncopate.prediction/1 object a line"},
         REMOTE_OPTIONS(r.remote),

@@ -393,6 +393,34 @@ static enum status begin_or_resume(struct tune_command_options *words, const str
     return st;
 }
 
+static const char ABOUT[] =
+    "Find the fastest way to synchronize MODEL's gradients on CLUSTER.\n\n"
+    "Framework defaults and the best baselines run first; then, one after another, the candidate most worth\n"
+    "a trial: proposers draw and improve hundreds against the simulator, and a Gaussian process over all\n"
+    "trials so far (with a learned ranker, if the dataset has one) picks. At the end the best few run again,\n"
+    "interleaved with the best baseline. Every run is recorded in the dataset. A session that was interrupted\n"
+    "goes on with --resume; one that was merged or imported shows the commands that it would run, to be\n"
+    "typed again.\n"
+    "Under --memory, or where CLUSTER says what memory its devices have, a strategy whose predicted peak is above\n"
+    "that is not tried; if nothing fits the exit status is 3, and the least that would do is said.\n"
+    "--allow-sharded also tries ways to share out the optimizer's states, the gradients and the parameters. The\n"
+    "search begins with ZeRO and FSDP. It changes what is sharded, which layers are gathered together, which of\n"
+    "them stay, and how far ahead they are gathered. With --memory that may be all that fits.\n"
+    "Where NICs and workers vary, --weather tries what is fastest in the mean over that: trials of a round run\n"
+    "in the same weather, and the answer says what the quiet network's best strategy would lose.\n"
+    "--allow-stale also tries asynchronous and stale-synchronous updates, which change what is computed: the best\n"
+    "strategy stays a synchronous one, and beside it the answer says how fast the fastest of them is, how late its\n"
+    "updates are, and how soon workers learn a small task with each. Their trials run at least 60 rounds.\n"
+    "On a service the session goes on when this command ends; --resume shows it again.";
+
+static const char EXAMPLES[] = "  syncopate tune cnn-small lab-4x1g --trials 24 --out best.json\n"
+                               "  syncopate tune model.json cluster.json --command ./train.sh --export-env horovod \\\n"
+                               "      --pattern 'iteration [0-9]+: ([0-9.]+) ms'\n"
+                               "  syncopate tune cnn-small lab-4x1g-weather --weather --trials 24\n"
+                               "  syncopate tune mlp-small lab-4x1g --allow-stale 4 --trials 30\n"
+                               "  syncopate tune gpt2-small lab-4x1g --memory 400MB --allow-sharded parameters\n"
+                               "  syncopate tune --resume 20261121-084117-3fa2n9kq4xw81d7v";
+
 enum status cmd_tune(int argc, char **argv, struct error *err) {
     struct tune_command_options words = {.ranker = DEFAULT_RANKER, .options = tune_default_options()};
     struct tune_options *o = &words.options;
@@ -416,7 +444,7 @@ enum status cmd_tune(int argc, char **argv, struct error *err) {
          "try workers too that do not wait for each other, with models stale by at most K (versions, or iterations "
          "where "
          "workers wait for the slowest), and tell their delays and what is learned with them"},
-        {"memory", OPTION_BYTES, &o->kept.memory_bytes, "SIZE",
+        {"memory", OPTION_MEMORY, &o->kept.memory_bytes, "SIZE",
          "try only what needs at most so much memory of a device: 80GB, 24GiB (default: what CLUSTER says its devices "
          "have)"},
         {"weather", OPTION_FLAG, &words.weather, NULL,
@@ -445,42 +473,11 @@ enum status cmd_tune(int argc, char **argv, struct error *err) {
         {"json", OPTION_FLAG, &words.json, NULL, "print the answer as one JSON object"},
         REMOTE_OPTIONS(words.remote),
         {0}};
-    const struct command_line line = {
-        .usage = "tune MODEL CLUSTER [options]",
-        .about =
-            "Find the fastest way to synchronize MODEL's gradients on CLUSTER.\n\n"
-            "Framework defaults and the best baselines run first; then, one after another, the candidate most worth\n"
-            "a trial: proposers draw and improve hundreds against the simulator, and a Gaussian process over all\n"
-            "trials so far (with a learned ranker, if the dataset has one) picks. At the end the best few run again,\n"
-            "interleaved with the best baseline. Every run is recorded in the dataset. A session that was interrupted\n"
-            "goes on with --resume; one that was merged or imported shows the commands that it would run, to be\n"
-            "typed again.\n"
-            "Under --memory, or where CLUSTER says what memory its devices have, a strategy whose predicted peak is "
-            "above\n"
-            "that is not tried; if nothing fits the exit status is 3, and the least that would do is said.\n"
-            "--allow-sharded tries ways to share out the optimizer's states, the gradients and the parameters too, "
-            "from\n"
-            "ZeRO and FSDP on: what is sharded, which layers are gathered together, which of them stay, and how far "
-            "ahead\n"
-            "they are gathered. With --memory that may be all that fits.\n"
-            "Where NICs and workers vary, --weather tries what is fastest in the mean over that: trials of a round "
-            "run\n"
-            "in the same weather, and the answer says what the quiet network's best strategy would lose.\n"
-            "--allow-stale also tries asynchronous and stale-synchronous updates, which change what is computed: the "
-            "best\n"
-            "strategy stays a synchronous one, and beside it the answer says how fast the fastest of them is, how late "
-            "its\n"
-            "updates are, and how soon workers learn a small task with each. Their trials run at least 60 rounds.\n"
-            "On a service the session goes on when this command ends; --resume shows it again.",
-        .examples = "  syncopate tune cnn-small lab-4x1g --trials 24 --out best.json\n"
-                    "  syncopate tune model.json cluster.json --command ./train.sh --export-env horovod \\\n"
-                    "      --pattern 'iteration [0-9]+: ([0-9.]+) ms'\n"
-                    "  syncopate tune cnn-small lab-4x1g-weather --weather --trials 24\n"
-                    "  syncopate tune mlp-small lab-4x1g --allow-stale 4 --trials 30\n"
-                    "  syncopate tune gpt2-small lab-4x1g --memory 400MB --allow-sharded parameters\n"
-                    "  syncopate tune --resume 20261121-084117-3fa2n9kq4xw81d7v",
-        .options = options,
-        .max_arguments = 2};
+    const struct command_line line = {.usage = "tune MODEL CLUSTER [options]",
+                                      .about = ABOUT,
+                                      .examples = EXAMPLES,
+                                      .options = options,
+                                      .max_arguments = 2};
     struct arguments arguments;
     enum status st = options_parse(&line, argc, argv, &arguments, err);
     if (!st && words.remote.server)

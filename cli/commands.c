@@ -10,7 +10,8 @@
 static const struct command commands[] = {
     {"tune", cmd_tune, "search, try, record, and answer with the best strategy found"},
     {"simulate", cmd_simulate, "predict the iteration time of strategies and baselines"},
-    {"advise", cmd_advise, "say which of data parallel, servers, ZeRO and FSDP is fastest within a device's memory"},
+    {"advise", cmd_advise,
+     "say which of data parallel, servers, ZeRO, FSDP and HSDP is fastest within a device's memory"},
     {"compare", cmd_compare, "predict every baseline on several models and clusters, next to the best possible"},
     {"trial", cmd_trial, "run one strategy for real and report its iteration times"},
     {"collect", cmd_collect, "try strategies drawn over the whole space, for rankers to learn from"},

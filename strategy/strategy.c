@@ -290,6 +290,15 @@ bool strategy_orders_pulls(const struct strategy *strategy) {
            strategy->credit_bytes != CREDIT_UNLIMITED && served;
 }
 
+void strategy_leave_matrices_whole(struct strategy *strategy) {
+    for (uint32_t v = 0; v < strategy->n_variables; v++)
+        for (uint32_t k = 0; k < sync_parts(&strategy->variables[v]); k++) {
+            const struct variable_sync *part = sync_part(&strategy->variables[v], k);
+            if (part->encoding == ENCODING_powersgd)
+                strategy->groups[part->group].partition_bytes = 0;
+        }
+}
+
 /* At most as far ahead as there are groups with sharded parameters, now that those without members are dropped. */
 static void limit_prefetch(uint32_t *prefetch, uint32_t n_groups) {
     if (n_groups == 0)

@@ -272,13 +272,17 @@ enum status strategy_copy(const struct strategy *from, const char *name, struct 
 /* Give what *sync points to memory of its own, from the strategy's arena. False when memory is out. */
 bool strategy_own_sync(struct strategy *strategy, struct variable_sync *sync);
 
-/* Bring a built strategy into its one form and compute its id: groups without members are dropped and the rest are
- * numbered 0, 1, ... in the order of their first variable, pushes 1, 2, ... likewise, a push of one variable is 0, axis
- * is 0 where shards is 1, fields of the other kind are cleared; pulls_by_priority is false where it changes nothing
- * (without policy priority, a credit and servers); prefetch is at most the number of groups with sharded parameters, or
- * 1 without any; shard_ranks of all devices is 0, and so is reshard_ranks of all that share the shards; slices follow
- * their groups and keep their order; shards that all do what one entry can say have no entries of their own. Then
- * strategy_check. The name is not part of the id: the id says what is done, not what it is called. */
+/* No partitions in groups whose members powersgd encodes, which needs whole matrices. */
+void strategy_leave_matrices_whole(struct strategy *strategy);
+
+/* Check a built strategy (strategy_check), bring it into its one form and compute its id: groups without members are
+ * dropped and the rest are numbered 0, 1, ... in the order of their first variable, pushes 1, 2, ... likewise, a push
+ * of one variable is 0, axis is 0 where shards is 1, fields of the other kind are cleared; pulls_by_priority is false
+ * where it changes nothing (without policy priority, a credit and servers); prefetch is at most the number of groups
+ * with sharded parameters, or 1 without any; shard_ranks of all devices is 0, and so is reshard_ranks of all that share
+ * the shards; one micro-batch is summed last, and each_all_reduce_last is each without replicas; slices follow their
+ * groups and keep their order; shards that all do what one entry can say have no entries of their own. The name is not
+ * part of the id: the id says what is done, not what it is called. */
 enum status strategy_seal(struct strategy *strategy, const struct model *model, const struct cluster *cluster,
                           struct error *err);
 

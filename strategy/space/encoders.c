@@ -65,7 +65,6 @@ void encoders_settle_groups(struct draft *d) {
             const struct variable_sync *part = sync_part(&d->strategy.variables[v], k);
             if (encoding_is_encoder(part->encoding))
                 d->strategy.groups[part->group].algorithm = ALGORITHM_auto;
-            if (part->encoding == ENCODING_powersgd)
-                d->strategy.groups[part->group].partition_bytes = 0;
         }
+    strategy_leave_matrices_whole(&d->strategy);
 }

@@ -1,6 +1,6 @@
 #!/bin/bash
 # syncopate advise: the answer for each memory, what it leaves out, what is written, and what is refused. Needs OUT.
-# Plan: 16
+# Plan: 19
 set -u
 cd "$(dirname "$0")/../.."
 source tests/cli/check.bash
@@ -13,10 +13,20 @@ check advise_answers_for_each_memory 0 "With 762.9 MiB: FSDP" "$syncopate" advis
 check and_where_all_fits_it_is_the_fastest 0 "With 14.9 GiB: HSDP" "$syncopate" advise bert-large v100-16x10g --memory 16GB
 check advise_says_what_memory_leaves_out 0 'the model has no "optimizer"' "$syncopate" advise mlp-small lab-4x1g
 check advise_says_the_smallest 0 "The smallest memory at which anything fits" "$syncopate" advise mlp-small lab-4x1g
-check what_fits_nowhere_is_said 0 ": nothing fits" "$syncopate" advise mlp-small lab-4x1g --memory 1KiB
+check what_does_not_fit_is_said 0 "With 19.5 KiB: nothing fits." "$syncopate" advise mlp-small lab-4x1g --memory 20KB,1GB
+"$syncopate" advise mlp-small lab-4x1g --memory 10KB,20KB >out 2>err
+[ $? = 3 ] && grep -q "With 19.5 KiB: nothing fits." out && grep -q "nothing fits: the least that any way needs is" err &&
+    [ "$(wc -l <err)" = 1 ]
+verdict where_nothing_fits_at_all_it_fails $? "$(head -c 300 err)"
 check estimated_activations_are_said 0 "Activations are estimated from the model's architecture" \
     "$syncopate" advise llama-135m-v100 v100-16x10g --memory 16GB
-check no_size_is_refused 2 "lots" "$syncopate" advise mlp-small lab-4x1g --memory lots
+check no_memory_is_refused 2 "--memory: nothing fits into 0 bytes" "$syncopate" advise mlp-small lab-4x1g --memory 1GB,0
+for command in simulate compare tune; do
+    "$syncopate" $command mlp-small lab-4x1g --memory 0 >out 2>err
+    [ $? = 2 ] && grep -q -e "--memory: nothing fits into 0 bytes" err && [ "$(wc -l <err)" = 1 ] || break
+done
+verdict and_by_others_too $? "$command: $(head -c 300 err)"
+check no_size_is_refused 2 "--memory: \"lots\"" "$syncopate" advise mlp-small lab-4x1g --memory lots
 check too_many_sizes_are_refused 2 "--memory: at most 8 sizes" \
     "$syncopate" advise mlp-small lab-4x1g --memory 1GB,2GB,3GB,4GB,5GB,6GB,7GB,8GB,9GB
 : >file
@@ -79,7 +89,7 @@ python3 - "$syncopate" <<'PY' >why 2>&1
 import json, subprocess, sys
 sizes, times = [], []
 for mb in (14, 10, 8, 7, 6, 5):
-    said = subprocess.run([sys.argv[1], "advise", "mlp-small", "lab-4x1g", "--memory", "%dMB" % mb, "--json"],
+    said = subprocess.run([sys.argv[1], "advise", "mlp-small", "lab-4x1g", "--memory", "%dMB,1GB" % mb, "--json"],
                           capture_output=True, text=True, check=True).stdout
     advice = json.loads(said)
     rows = {c["id"]: c for c in advice["candidates"]}
@@ -91,4 +101,4 @@ for mb in (14, 10, 8, 7, 6, 5):
 assert len(times) > 2 and times == sorted(times), times
 PY
 verdict less_memory_is_never_faster $? "$(tail -n 1 why)"
-check help_teaches 0 "plain data parallel, servers, ZeRO or FSDP" "$syncopate" advise --help
+check help_teaches 0 "plain data parallel, servers, ZeRO, FSDP or HSDP" "$syncopate" advise --help

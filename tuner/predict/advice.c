@@ -300,7 +300,11 @@ enum status budgets_read(const char *list, const struct cluster *cluster, struct
         snprintf(word, sizeof word, "%.*s", (int)strcspn(at, ","), at);
         if (out->n == MOST_BUDGETS)
             return error_set(err, ST_USAGE, "--memory: at most %d sizes", MOST_BUDGETS);
-        st = units_parse_bytes(word, &out->bytes[out->n++], err);
+        st = units_parse_bytes(word, &out->bytes[out->n], err);
+        if (!st && out->bytes[out->n++] == 0)
+            st = error_set(err, ST_USAGE, "nothing fits into 0 bytes");
+        if (st)
+            return error_prefix(err, st, "--memory");
     }
     if (!st)
         budgets_complete(out, cluster);

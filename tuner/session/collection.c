@@ -98,12 +98,9 @@ static uint64_t draw_size(struct rng *rng, uint64_t low, uint64_t high) {
 static void set_partitions(struct strategy *s, uint64_t bytes) {
     for (uint32_t g = 0; g < s->n_groups; g++)
         s->groups[g].partition_bytes = bytes;
-    for (uint32_t v = 0; v < s->n_variables; v++) {
+    for (uint32_t v = 0; v < s->n_variables; v++)
         s->variables[v].partition_bytes = s->variables[v].kind == SYNC_PARAMETER_SERVER ? bytes : 0;
-        for (uint32_t k = 0; k < sync_parts(&s->variables[v]); k++)
-            if (sync_part(&s->variables[v], k)->encoding == ENCODING_powersgd)
-                s->groups[sync_part(&s->variables[v], k)->group].partition_bytes = 0;
-    }
+    strategy_leave_matrices_whole(s);
 }
 
 static enum status draw_sizes(const struct collection *c, struct rng *rng, struct strategy *out, struct error *err) {

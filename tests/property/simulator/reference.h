@@ -257,10 +257,12 @@ static inline double ref_all_reduce_unit(const struct ref *r) {
 static inline bool ref_uses(const struct ref *r, const struct ref_flow *f, int resource, double *capacity) {
     const struct cluster *cluster = r->cost->cluster;
     int n = (int)cluster->n_nodes, links = (int)cluster->n_links;
-    const bool within = f->node < 0 && r->inside[f->message];
-    if (within || resource == 4 * n + links + 2) { /* what stays in nodes has a resource of its own */
+    const bool within = f->node < 0 && r->inside[f->message]; /* what stays in nodes has a resource of its own */
+    if (within != (resource == 4 * n + links + 2))
+        return false;
+    if (within) {
         *capacity = ref_all_reduce_unit(r) * (ref_any_runs(r) ? r->cost->in_transfer.traffic : 1);
-        return within && resource == 4 * n + links + 2;
+        return true;
     }
     if (resource < 4 * n) { /* egress, ingress, device link up, device link down */
         int node = resource / 4, what = resource % 4;

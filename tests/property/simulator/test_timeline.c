@@ -312,6 +312,19 @@ static bool any_each(const struct strategy *strategy) {
     return false;
 }
 
+/* All groups that may be, so that most have replicas. */
+static void shard_all(struct rng *rng, const struct cluster *cluster, struct strategy *s) {
+    for (uint32_t g = 0; g < s->n_groups; g++) {
+        s->groups[g].sharded = may_shard(s, g) ? SHARDED_parameters : SHARDED_none;
+        s->groups[g].keeps_gathered = rng_below(rng, 4) == 0;
+        s->groups[g].reshard_ranks = 0;
+    }
+    s->policy = POLICY_fifo;
+    s->cross_iteration = false;
+    s->forward_prefetch = s->backward_prefetch = (uint32_t)rng_below(rng, 2);
+    any_replicas(rng, cluster, s);
+}
+
 static void plans_of_sharded_variables_meet_a_plain_simulation(void **state) {
     (void)state;
     struct ref *r = malloc(sizeof *r);
@@ -329,6 +342,8 @@ static void plans_of_sharded_variables_meet_a_plain_simulation(void **state) {
         handmade_number_devices(&f.site);
         random_tables(&rng, &model);
         assert_ok(any_strategy(&rng, &model, &f.site.cluster, &strategy, &err));
+        if (i % 6 == 0 && strategy.n_slices == 0)
+            shard_all(&rng, &f.site.cluster, &strategy);
         assert_ok(strategy_seal(&strategy, &model, &f.site.cluster, &err));
         assert_ok(plan_lower(&model, &f.site.cluster, &strategy, &plan, &err));
         if ((any_each(&strategy) || plan.ends_in_update) && plan.n_messages <= REF_MESSAGES) {
