@@ -137,7 +137,7 @@ static void show_groups(const struct looked_at *l) {
     if (!l->strategy.n_groups)
         return;
     struct table table;
-    char members[256], size[32], cut[32], way[64];
+    char members[256], size[32], cut[32], way[128];
     const char *cut_head = l->strategy.policy == POLICY_preemptive ? ">SLICES" : ">PARTITION";
     table_init(&table, (const char *const[]){">GROUP", "ALGORITHM", ">BYTES", cut_head, "VARIABLES", NULL});
     for (uint32_t g = 0; g < l->strategy.n_groups; g++) {
