@@ -238,7 +238,8 @@ def types_are_as_said(file):
     states = [part._get_fsdp_state() for part in model.modules() if hasattr(part, "_get_fsdp_state")]
     told = {(g.mp_policy.param_dtype, g.mp_policy.reduce_dtype) for s in states for g in s._fsdp_param_groups}
     held = {p.dtype for p in model.parameters()} | {p.grad.dtype for p in model.parameters()}
-    narrow, wide = train_sharded(file, torch.float32, allow_lossy=True)[0], train_plainly(torch.float32, dist.get_world_size())[0]
+    narrow, _ = train_sharded(file, torch.float32, allow_lossy=True)
+    wide, _ = train_plainly(torch.float32, dist.get_world_size())
     away = max(abs(a - b) for a, b in zip(narrow, wide))
     wanted = ({torch.bfloat16}, {(torch.bfloat16, torch.float32)}, {torch.float32})
     return "" if (seen, told, held) == wanted and 0 < away < 0.05 else f"{seen} {told} {held}, losses {away:.1e} apart"
