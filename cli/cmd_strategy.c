@@ -97,7 +97,7 @@ static const char *cut_text(const struct strategy *s, uint32_t group, char *out,
     return out;
 }
 
-static const char *sharded_text(const struct group *group) {
+static const char *plain_sharded_text(const struct group *group) {
     static const char *const words[SHARDED_COUNT] = {
         [SHARDED_none] = "",
         [SHARDED_optimizer] = ", in halves",
@@ -109,6 +109,16 @@ static const char *sharded_text(const struct group *group) {
     return group->keeps_gathered ? ", sharded parameters, kept" : words[group->sharded];
 }
 
+enum { SHARDED_TEXT = 96 };
+
+static const char *sharded_text(const struct group *group, char *out, size_t size) {
+    const bool gathers = group->gathered_as, sums = group->summed_as;
+    snprintf(out, size, "%s%s%s%s%s", plain_sharded_text(group), gathers ? ", gathered as " : "",
+             gathers ? carried_name(group->gathered_as) : "", sums ? ", summed as " : "",
+             sums ? carried_name(group->summed_as) : "");
+    return out;
+}
+
 /* How a group's messages go: by an encoder, which all members have, or by an algorithm. */
 static const char *way_text(const struct strategy *s, uint32_t group, char *out, size_t size) {
     for (uint32_t v = 0; v < s->n_variables; v++)
@@ -117,7 +127,9 @@ static const char *way_text(const struct strategy *s, uint32_t group, char *out,
             if (part->kind == SYNC_ALL_REDUCE && part->group == group && encoding_is_encoder(part->encoding))
                 return encoder_text(part->encoding, part->figure, out, size);
         }
-    snprintf(out, size, "%s%s", algorithm_name(s->groups[group].algorithm), sharded_text(&s->groups[group]));
+    char sharded[SHARDED_TEXT];
+    snprintf(out, size, "%s%s", algorithm_name(s->groups[group].algorithm),
+             sharded_text(&s->groups[group], sharded, sizeof sharded));
     return out;
 }
 
@@ -125,7 +137,7 @@ static void show_groups(const struct looked_at *l) {
     if (!l->strategy.n_groups)
         return;
     struct table table;
-    char members[256], size[32], cut[32], way[64];
+    char members[256], size[32], cut[32], way[128];
     const char *cut_head = l->strategy.policy == POLICY_preemptive ? ">SLICES" : ">PARTITION";
     table_init(&table, (const char *const[]){">GROUP", "ALGORITHM", ">BYTES", cut_head, "VARIABLES", NULL});
     for (uint32_t g = 0; g < l->strategy.n_groups; g++) {
@@ -280,10 +292,11 @@ static void describe_part(const struct variable_sync *part, const struct strateg
                           const struct cluster *cluster, FILE *text) {
     const struct group *group = part->kind == SYNC_ALL_REDUCE ? &strategy->groups[part->group] : NULL;
     uint64_t partition = group ? group->partition_bytes : part->partition_bytes;
+    char sharded[SHARDED_TEXT];
     if (group)
         fprintf(text, "%s in group %u by %s%s",
                 group->algorithm == ALGORITHM_all_gather ? "touched rows" : "all-reduce", part->group,
-                algorithm_name(group->algorithm), sharded_text(group));
+                algorithm_name(group->algorithm), sharded_text(group, sharded, sizeof sharded));
     else
         fprintf(text, "server%s", part->local_reduction ? "" : " (each device)");
     for (uint32_t i = 0; i < part->n_servers; i++)

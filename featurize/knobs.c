@@ -19,8 +19,9 @@ static void add_part(const struct survey *s, const struct variable *variable, co
     double all = (double)s->plan->model->bytes;
     uint64_t partition = sync->partition_bytes;
     c->bytes += bytes;
-    c->encoded += sync->encoding != ENCODING_none ? bytes : 0;
-    c->encoded_as[sync->encoding] += bytes;
+    const enum encoding encoding = strategy_sum_encoding(s->strategy, sync);
+    c->encoded += encoding != ENCODING_none ? bytes : 0;
+    c->encoded_as[encoding] += bytes;
     if (sync->kind == SYNC_ALL_REDUCE) {
         const struct group *group = &s->strategy->groups[sync->group];
         partition = group->partition_bytes;

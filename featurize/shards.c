@@ -189,7 +189,7 @@ static const enum feature_shard encoding_features[ENCODING_COUNT] = {
 
 static void write_sync(const struct survey *s, const struct variable_sync *sync, double *row) {
     SET(row, server, sync->kind == SYNC_PARAMETER_SERVER);
-    row[encoding_features[sync->encoding]] = 1;
+    row[encoding_features[strategy_sum_encoding(s->strategy, sync)]] = 1;
     SET(row, log2_partition, feature_log2(partition_bytes(s, sync)));
     SET(row, log2_shards, log2(sync->shards));
     SET(row, cut_axis, sync->shards > 1 ? sync->axis + 1 : 0);

@@ -451,6 +451,8 @@ double timeline_launch_us(const struct timeline *tl, const struct chain *chain, 
     double work = tl->cost->runtime.message_us;
     if (message_brings_gradients(message)) /* else each device's part lies in the message already */
         work += pack_us(tl, message, false);
+    else if (message_gathers_parameters(message)) /* in another type it may be */
+        work += cost_convert_us(tl->cost, message);
     if (sums_in_node(message, chain))
         work += in_node_us(tl, chain, message->bytes) +
                 (chain->devices - 1) * (double)message->bytes / tl->cost->sum_bytes_per_us;
@@ -624,7 +626,7 @@ static void all_reduce_done(struct timeline *tl, uint32_t m, double began_us) {
     const struct message *message = &tl->plan->messages[m];
     /* Of a reduce-scatter each device keeps its part where it lies, and so of what replicas add. */
     const bool stays = message->half == HALF_scatter || message_is_of_replicas(message);
-    double usable = tl->now_us + (stays ? 0 : pack_us(tl, message, true));
+    double usable = tl->now_us + (stays ? cost_convert_us(tl->cost, message) : pack_us(tl, message, true));
     emit(tl, INTERVAL_ALL_REDUCE, UINT32_MAX, m, began_us, tl->now_us);
     tl->begin_us[m] = 0;
     if (tl->cost->in_order)

@@ -92,8 +92,12 @@ static void keep_always(struct ledger *l, int lane, uint64_t bytes) {
 
 /* ---- messages ---- */
 
+static const struct piece *pieces_of(const struct ledger *l, const struct message *m) {
+    return &l->plan->pieces[m->first_piece];
+}
+
 static uint64_t elements_of(const struct message *m) {
-    return message_piece_bytes(m) / dtype_bytes(m->dtype);
+    return message_elements(m);
 }
 
 static uint64_t largest_part(const struct ledger *l, const struct message *m) {
@@ -118,13 +122,18 @@ static uint32_t end_of(const struct ledger *l, const struct message *m) {
     return at(message_is_first_half(m) ? l->plan->messages[m->other].gate : m->gate);
 }
 
-static const struct piece *pieces_of(const struct ledger *l, const struct message *m) {
-    return &l->plan->pieces[m->first_piece];
+static const struct variable *variable_of(const struct ledger *l, const struct piece *piece) {
+    return &l->plan->model->variables[piece->variable];
 }
 
-/* What the message's pieces take in the types of the model. */
-static uint64_t own_bytes(const struct ledger *l, const struct message *m, const struct piece *piece) {
-    return piece->bytes / dtype_bytes(m->dtype) * dtype_bytes(l->plan->model->variables[piece->variable].dtype);
+/* What the gradients in a piece take before they go into the message. */
+static uint64_t gradient_bytes(const struct ledger *l, const struct message *m, const struct piece *piece) {
+    return piece->bytes / message_piece_width(m) * dtype_bytes(message_dtype_in_use(m, variable_of(l, piece)));
+}
+
+/* Bytes of an element of a shard, which has the model's type as all of its message have. */
+static uint64_t shard_width(const struct ledger *l, const struct message *m) {
+    return dtype_bytes(variable_of(l, pieces_of(l, m))->dtype);
 }
 
 /* Where a variable's gradient is made for the last time. */
@@ -152,8 +161,11 @@ static uint32_t first_sum(const struct ledger *l, const struct message *m) {
     return at(gate > plan_step_in_pass(plan, m->ready) ? gate : gate + plan_pass_steps(plan));
 }
 
-/* A device's part of the sums, from the first on: of sharded parameters through the update. */
-static void keep_sums(struct ledger *l, const struct message *m, uint64_t bytes) {
+/* A device's part of the sums, from the first on: of sharded parameters through the update. Replicas add theirs in the
+ * type of the sums. */
+static void keep_sums(struct ledger *l, const struct message *m) {
+    const uint64_t own = shard_width(l, m), sums = dtype_bytes(m->dtype);
+    const uint64_t bytes = largest_part(l, m) * (m->replicas > 0 && sums > own ? sums : own);
     if (message_is_of_shards(m))
         keep(l, MEMORY_gradients, bytes, first_sum(l, m), after(l->plan->n_steps - 1));
     else if (adds_to_sums(l, m))
@@ -164,19 +176,19 @@ static void keep_sums(struct ledger *l, const struct message *m, uint64_t bytes)
 static void share_out(struct ledger *l, const struct message *m) {
     const struct model *model = l->plan->model;
     const uint64_t part = largest_part(l, m), all = elements_of(m);
-    const uint64_t width = dtype_bytes(m->dtype);
+    const uint64_t width = shard_width(l, m);
     uint64_t states = 0;
     for (uint32_t i = 0; i < m->n_pieces; i++) {
         const struct piece *piece = &pieces_of(l, m)[i];
-        const uint64_t elements = piece->bytes / width;
+        const uint64_t elements = piece->bytes / message_piece_width(m);
         states += optimizer_bytes(&model->optimizer, &model->variables[piece->variable], elements);
         l->split[piece->variable] += elements;
-        l->sharded[piece->variable] += message_is_of_shards(m) ? piece->bytes : 0;
+        l->sharded[piece->variable] += message_is_of_shards(m) ? elements * width : 0;
     }
     keep_always(l, MEMORY_optimizer, (uint64_t)(((wide)states * part + all - 1) / all));
     if (message_is_of_shards(m))
         keep_always(l, MEMORY_parameters, part * width);
-    keep_sums(l, m, part * width);
+    keep_sums(l, m);
 }
 
 /* The place where the message no longer needs the gradients in it. Those of which devices keep parts go as they are
@@ -203,7 +215,7 @@ static void note_gradients(struct ledger *l, const struct message *m) {
         const uint32_t v = piece->variable, made = last_made(l, v), until = gradients_end(l, m);
         if (l->grads[v] == 0 || is_later(l, until, l->grads_until[v], made + 1))
             l->grads_until[v] = until;
-        l->grads[v] += own_bytes(l, m, piece);
+        l->grads[v] += gradient_bytes(l, m, piece);
     }
 }
 

@@ -33,6 +33,10 @@
  *                the credit, which counts other bytes. Of topk what all devices sent. Of topk and powersgd always an
  *                f32 for each element, of what did not travel yet, and of powersgd all Q. What an encoder reads is a
  *                run of f32 among the buffers, unless it is one gradient of f32
+ *   Where parameters are gathered or summed in other types ("gathered_as", "summed_as"): what is gathered, and
+ * gradients as they are made, in the first; sums on their way in the second, and gradients that micro-batches add up;
+ * the device's parts in the model's type, or before replicas have added theirs in the wider one. Gradients that are
+ *   converted as they are packed have their run under encoding.
  *   activations  of a forward operator from its step until that of the backward operator which uses them last; with
  *                several micro-batches in each
  *

@@ -48,7 +48,7 @@ uint64_t plan_shard_rows(uint64_t dim, uint32_t shards, uint32_t k) {
 uint64_t plan_shard_bytes(const struct strategy *strategy, const struct variable *v, const struct variable_sync *of,
                           uint32_t k) {
     const struct variable_sync *sync = sync_part(of, k);
-    uint64_t element = dtype_bytes(strategy_wire_dtype(v, sync));
+    uint64_t element = dtype_bytes(strategy_sum_dtype(strategy, v, sync));
     uint32_t axis = sync->shards > 1 ? sync->axis : 0; /* unsealed strategies may leave any axis where nothing is cut */
     uint64_t dim = v->rank ? v->shape[axis] : 1;
     uint64_t rows = plan_shard_rows(dim, sync->shards, k);
@@ -115,8 +115,9 @@ struct lowering {
     struct message *messages;  /* in stream order; NULL while counting */
     struct piece *pieces;      /* NULL while counting */
     uint64_t n_messages, n_pieces;
-    uint64_t n_split;    /* messages of sharded groups */
-    struct message open; /* the message being filled; bytes == 0: none */
+    uint64_t n_split;     /* messages of sharded groups */
+    struct message open;  /* the message being filled; bytes == 0: none */
+    enum dtype own, sums; /* of sharded parameters in it: in the model, and as gradients travel */
     uint64_t partition;
 };
 
@@ -196,6 +197,29 @@ static void encode_message(struct message *open) {
     open->bytes = open->encoded_bytes;
 }
 
+static uint64_t wider(enum dtype a, enum dtype b) {
+    return dtype_bytes(a) > dtype_bytes(b) ? dtype_bytes(a) : dtype_bytes(b);
+}
+
+/* What a device converts between its part of the message and its shard, which has the model's type. */
+static uint64_t converted_bytes(const struct message *message, enum dtype own, uint32_t parts) {
+    const uint64_t elements = message_elements(message);
+    return message->dtype == own ? 0 : (elements / parts + (elements % parts > 0)) * wider(message->dtype, own);
+}
+
+/* The open message is whole, and counted in the type of the sums: an all-gather may have another. */
+static void carry_message(struct lowering *low) {
+    struct message *open = &low->open;
+    const enum dtype sums = low->sums;
+    const uint32_t n = low->plan->cluster->n_devices;
+    if (open->half == HALF_gather && dtype_bytes(sums) != dtype_bytes(open->dtype)) {
+        open->piece_bytes = open->bytes;
+        open->bytes = open->bytes / dtype_bytes(sums) * dtype_bytes(open->dtype);
+    }
+    if (open->half == HALF_gather || open->ranks == 0) /* else replicas have the sum at last */
+        open->converted_bytes = converted_bytes(open, low->own, open->ranks ? open->ranks : n);
+}
+
 /* Whether a second half or an all-reduce among replicas follows it. */
 static bool brings_another(const struct message *message) {
     return message->half == HALF_scatter && (message->other != NO_MESSAGE || message->ranks > 0);
@@ -206,6 +230,8 @@ static void close_message(struct lowering *low) {
         return;
     low->open.n_pieces = (uint32_t)low->n_pieces - low->open.first_piece;
     encode_message(&low->open);
+    if (low->times)
+        carry_message(low);
     if (low->messages)
         low->messages[low->n_messages] = low->open;
     low->n_messages++;
@@ -222,13 +248,16 @@ static void count_thin(struct message *open, const struct variable *v) {
 
 /* `bytes` of the open message are of this variable. */
 static void count_encoded(struct lowering *low, uint32_t variable, uint64_t bytes) {
-    enum dtype own = low->plan->model->variables[variable].dtype;
+    const struct variable *v = &low->plan->model->variables[variable];
+    const enum dtype from = message_dtype_in_use(&low->open, v);
     if (low->open.encoder == ENCODING_powersgd)
-        count_thin(&low->open, &low->plan->model->variables[variable]);
-    if (own == low->open.dtype)
+        count_thin(&low->open, v);
+    if (from == low->open.dtype || low->open.half == HALF_gather)
         return;
     low->open.encoded_bytes += bytes;
-    low->open.unencoded_bytes += bytes / dtype_bytes(low->open.dtype) * dtype_bytes(own);
+    low->open.unencoded_bytes += bytes / dtype_bytes(low->open.dtype) * wider(from, low->open.dtype);
+    if (!low->times)
+        low->open.lossy = LOSSY_half;
 }
 
 static void append_piece(struct lowering *low, const struct message *like, uint32_t variable, uint64_t offset,
@@ -289,7 +318,21 @@ static uint64_t append_shard(struct lowering *low, const struct message *like, c
 }
 
 static enum dtype wire_dtype(const struct lowering *low, const struct part *part) {
-    return strategy_wire_dtype(&low->plan->model->variables[part->variable], part->sync);
+    return strategy_sum_dtype(low->strategy, &low->plan->model->variables[part->variable], part->sync);
+}
+
+/* In which types a message of sharded parameters is, beside that of the sums, which `like` has. What several
+ * micro-batches add up before it travels they add up in the type of the sums. */
+static void carry_like(struct lowering *low, const struct group *group, enum dtype own, struct message *like) {
+    const struct plan *plan = low->plan;
+    const bool adds_up = plan->micro_batches > 1 && !plan->sums_each;
+    const bool gathers = like->half == HALF_gather;
+    const enum carried carried = gathers ? group->gathered_as : group->summed_as;
+    low->own = own;
+    low->sums = like->dtype;
+    like->dtype = carried_dtype(carried, own);
+    like->in_use = gathers || !adds_up ? group->gathered_as : group->summed_as;
+    like->lossy = carried_rounds(carried, own) ? LOSSY_half : LOSSY_none;
 }
 
 static void stream_group(struct lowering *low, uint32_t g, enum half half) {
@@ -308,6 +351,9 @@ static void stream_group(struct lowering *low, uint32_t g, enum half half) {
         like.dtype = wire_dtype(low, part);
         like.encoder = encoding_is_encoder(part->sync->encoding) ? part->sync->encoding : ENCODING_none;
         like.figure = part->sync->figure;
+        like.lossy = encoding_lossiness(like.encoder);
+        if (low->times)
+            carry_like(low, &s->groups[g], low->plan->model->variables[part->variable].dtype, &like);
         for (uint32_t k = part->first; k < part->end && !too_many(low); k++) {
             if (part->variable == last)
                 close_message(low);
@@ -566,6 +612,8 @@ static void add_replicas(struct lowering *low, struct message *scatter, struct m
     second->gate = plan->n_steps - 1;
     second->stride = scatter->ranks;
     second->ranks = plan->cluster->n_devices / scatter->ranks;
+    second->converted_bytes = converted_bytes(
+        second, plan->model->variables[low->pieces[second->first_piece].variable].dtype, scatter->ranks);
     scatter->replicas = (uint32_t)low->n_messages;
     low->plan->n_replicas++;
 }
@@ -752,10 +800,7 @@ static void sum_up(struct plan *plan) {
             plan->max_bytes = m->bytes;
         plan->any_all_reduce |= m->kind == SYNC_ALL_REDUCE;
         plan->any_server |= m->kind == SYNC_PARAMETER_SERVER;
-        const enum lossiness lossy = m->encoder         ? encoding_lossiness(m->encoder)
-                                     : m->encoded_bytes ? LOSSY_half
-                                                        : LOSSY_none;
-        plan->lossy = lossy > plan->lossy ? lossy : plan->lossy;
+        plan->lossy = m->lossy > plan->lossy ? m->lossy : plan->lossy;
     }
 }
 

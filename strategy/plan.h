@@ -65,6 +65,9 @@
  * 8 bytes of index a row; an all-reduce moves them dense. The bytes of a gathered message, and of one by topk, are
  * those of one device. A gradient that is encoded is converted as it goes into its message, and converted back as it
  * comes out. Pieces of a message with an encoder count bytes before encoding.
+ * Of groups with "gathered_as" and "summed_as" a device converts its part before an all-gather, each gradient as it
+ * goes into its reduce-scatter, and its part of the sum as that has come. Pieces, also of all-gathers, count bytes as
+ * summed.
  *
  * A new kind of message is a new enum sync_kind. `grep -rnE 'SYNC_|any_server|any_all_reduce|parameter_server'` finds
  * the code that asks for the kind, in these folders:
@@ -127,8 +130,14 @@ struct message {
     double figure;         /* of the encoder */
     /* Of the gradients in it that are encoded: bytes on the wire, a part of `bytes`, and bytes before encoding. */
     uint64_t encoded_bytes, unencoded_bytes;
-    uint64_t second_bytes; /* powersgd: of `bytes`, those of the second all-reduce; else 0 */
-    uint32_t fifo_rank;    /* its place in the order of readiness: 0 is ready first */
+    /* Of sharded parameters that are gathered or summed in another type than the model's. */
+    enum carried in_use;      /* in which a device has what the message brings, or the gradients that go into it */
+    uint64_t piece_bytes;     /* of an all-gather in another type than that of the sums: of its pieces; else 0 */
+    uint64_t converted_bytes; /* of a device's part, in the wider type, which it converts before an all-gather, or after
+                               * a sum; else 0 */
+    enum lossiness lossy;     /* the most that what is in it loses */
+    uint64_t second_bytes;    /* powersgd: of `bytes`, those of the second all-reduce; else 0 */
+    uint32_t fifo_rank;       /* its place in the order of readiness: 0 is ready first */
     uint32_t first_piece, n_pieces;
 };
 
@@ -215,9 +224,20 @@ static inline bool message_gathers_parameters(const struct message *message) {
     return message->half == HALF_gather && message_is_of_shards(message);
 }
 
-/* The bytes of a message's pieces. */
+/* The bytes of a message's pieces; its elements; and how many bytes of a piece are one element. */
 static inline uint64_t message_piece_bytes(const struct message *message) {
-    return message->encoder ? message->unencoded_bytes : message->bytes;
+    return message->encoder ? message->unencoded_bytes : message->piece_bytes ? message->piece_bytes : message->bytes;
+}
+static inline uint64_t message_elements(const struct message *message) {
+    return (message->encoder ? message->unencoded_bytes : message->bytes) / dtype_bytes(message->dtype);
+}
+static inline uint64_t message_piece_width(const struct message *message) {
+    return message->piece_bytes ? message->piece_bytes / message_elements(message) : dtype_bytes(message->dtype);
+}
+
+/* In which type a device has a variable that the message brings, or the gradient that goes into it. */
+static inline enum dtype message_dtype_in_use(const struct message *message, const struct variable *variable) {
+    return carried_dtype(message->in_use, variable->dtype);
 }
 
 /* Lower. Fails: ST_INVALID (strategy_check), ST_INFEASIBLE (more than PLAN_MAX_MESSAGES messages, or so many steps),

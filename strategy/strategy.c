@@ -9,6 +9,7 @@
 static const char *const policy_names[] = {POLICY_TABLE(X)};
 static const char *const encoding_names[] = {ENCODING_TABLE(X)};
 const char *const sharded_words[] = {SHARDED_TABLE(X) NULL};
+const char *const carried_words[] = {CARRIED_TABLE(X) NULL};
 static const char *const synchronize_names[] = {SYNCHRONIZE_TABLE(X)};
 #undef X
 
@@ -25,6 +26,21 @@ enum lossiness encoding_lossiness(enum encoding encoding) {
         [ENCODING_none] = LOSSY_none, [ENCODING_f16] = LOSSY_half, [ENCODING_bf16] = LOSSY_half,
         [ENCODING_int8] = LOSSY_byte, [ENCODING_topk] = LOSSY_any, [ENCODING_powersgd] = LOSSY_any};
     return lossiness[encoding];
+}
+
+const char *carried_name(enum carried carried) {
+    return carried ? carried_words[carried - 1] : NULL;
+}
+
+enum dtype carried_dtype(enum carried carried, enum dtype own) {
+    static const enum dtype dtypes[] = {
+        [CARRIED_f32] = DTYPE_f32, [CARRIED_f16] = DTYPE_f16, [CARRIED_bf16] = DTYPE_bf16};
+    return carried ? dtypes[carried] : own;
+}
+
+bool carried_rounds(enum carried carried, enum dtype own) {
+    const enum dtype to = carried_dtype(carried, own);
+    return to != own && (to != DTYPE_f32 || own == DTYPE_f64);
 }
 
 const char *sharded_name(enum sharded sharded) {
@@ -52,6 +68,18 @@ bool strategy_moves_rows(const struct strategy *strategy, const struct variable 
 
 enum dtype strategy_wire_dtype(const struct variable *v, const struct variable_sync *sync) {
     return sync->encoding == ENCODING_f16 ? DTYPE_f16 : sync->encoding == ENCODING_bf16 ? DTYPE_bf16 : v->dtype;
+}
+
+enum dtype strategy_sum_dtype(const struct strategy *strategy, const struct variable *v,
+                              const struct variable_sync *sync) {
+    if (sync->kind != SYNC_ALL_REDUCE || sync->group >= strategy->n_groups)
+        return strategy_wire_dtype(v, sync);
+    return carried_dtype(strategy->groups[sync->group].summed_as, strategy_wire_dtype(v, sync));
+}
+
+enum encoding strategy_sum_encoding(const struct strategy *strategy, const struct variable_sync *sync) {
+    const enum carried summed = sync->kind == SYNC_ALL_REDUCE ? strategy->groups[sync->group].summed_as : CARRIED_own;
+    return summed == CARRIED_f16 ? ENCODING_f16 : summed == CARRIED_bf16 ? ENCODING_bf16 : sync->encoding;
 }
 
 /* ---- building ---- */
@@ -307,6 +335,20 @@ static void limit_prefetch(uint32_t *prefetch, uint32_t n_groups) {
         *prefetch = n_groups;
 }
 
+/* A type that is the model's is not said. A group has variables of one type. */
+static void settle_carried(struct strategy *strategy, const struct model *model) {
+    for (uint32_t v = 0; v < strategy->n_variables; v++)
+        for (uint32_t k = 0; k < sync_parts(&strategy->variables[v]); k++) {
+            const struct variable_sync *part = sync_part(&strategy->variables[v], k);
+            struct group *group = part->kind == SYNC_ALL_REDUCE ? &strategy->groups[part->group] : NULL;
+            const enum dtype own = model->variables[v].dtype;
+            if (group && carried_dtype(group->gathered_as, own) == own)
+                group->gathered_as = CARRIED_own;
+            if (group && carried_dtype(group->summed_as, own) == own)
+                group->summed_as = CARRIED_own;
+        }
+}
+
 /* Say in one way what is kept of each group between the passes, and among how many devices. */
 static void settle_shards(struct strategy *strategy, const struct cluster *cluster) {
     const uint32_t n = strategy_shard_group(strategy, cluster);
@@ -334,6 +376,7 @@ enum status strategy_seal(struct strategy *strategy, const struct model *model, 
     if ((st = renumber_pushes(strategy, err)))
         return st;
     settle_shards(strategy, cluster);
+    settle_carried(strategy, model);
     const uint32_t n_sharded = strategy_sharded_parameters(strategy);
     limit_prefetch(&strategy->forward_prefetch, n_sharded);
     limit_prefetch(&strategy->backward_prefetch, n_sharded);

@@ -48,6 +48,12 @@
  *                        forward pass stays for the backward pass. Or a number of devices: after the forward pass
  *                        each device keeps the part that it has among so many consecutive ones, and the backward pass
  *                        gathers among these. It divides the shard group; 1 is false, all of the group is true
+ *     "gathered_as"      of sharded parameters alone: f32, f16 or bf16, the type in which they are gathered, computed
+ *                        with, and given gradients. Devices keep their parts, and update them, in the model's type.
+ *                        Default: the model's type, which is a type of floats here
+ *     "summed_as"        likewise: the type in which gradients travel and are summed, also among replicas, and in
+ *                        which several micro-batches add them up that are summed last. "partition_bytes" counts bytes
+ *                        of this type
  *   "variables"        an array, each variable of the model once, in any order:
  *     "name"             the variable's
  *     "partition"        default: not cut
@@ -134,6 +140,16 @@ enum synchronize {
         SYNCHRONIZE_COUNT
 };
 
+/* In which type sharded parameters are gathered, or their gradients summed. */
+#define CARRIED_TABLE(X) X(f32) X(f16) X(bf16)
+enum carried {
+    CARRIED_own, /* the model's */
+#define X(name) CARRIED_##name,
+    CARRIED_TABLE(X)
+#undef X
+        CARRIED_COUNT
+};
+
 enum sync_kind { SYNC_ALL_REDUCE, SYNC_PARAMETER_SERVER };
 
 #define CREDIT_UNLIMITED UINT64_MAX
@@ -157,6 +173,7 @@ struct group {
     bool keeps_gathered; /* SHARDED_parameters: from the forward to the backward pass ("reshard_after_forward" false) */
     uint32_t reshard_ranks; /* SHARDED_parameters: among how many devices parts are kept between the passes; 0: among
                              * those that share the shards, or keeps_gathered */
+    enum carried gathered_as, summed_as; /* SHARDED_parameters */
 };
 
 /* How a variable is synchronized: mostly in one way for all of its shards. A shard with a way of its own has the same
@@ -220,6 +237,14 @@ static inline bool encoding_is_encoder(enum encoding encoding) {
 static inline bool encoding_keeps_back(enum encoding encoding) {
     return encoding == ENCODING_topk || encoding == ENCODING_powersgd;
 }
+/* NULL: of CARRIED_own. */
+const char *carried_name(enum carried carried);
+/* The type of elements that are `own` in the model. */
+enum dtype carried_dtype(enum carried carried, enum dtype own);
+/* Whether elements of `own` may be rounded as they are carried so. */
+bool carried_rounds(enum carried carried, enum dtype own);
+extern const char *const carried_words[]; /* the names from CARRIED_f32 on, and NULL behind them */
+
 const char *sharded_name(enum sharded sharded);
 extern const char *const sharded_words[SHARDED_COUNT + 1]; /* the names, and NULL behind them */
 
@@ -243,9 +268,16 @@ uint32_t strategy_deepest_prefetch(const struct strategy *strategy);
 /* Whether pulls wait for their turn: pulls_by_priority, and policy, credit and servers are such that it matters. */
 bool strategy_orders_pulls(const struct strategy *strategy);
 
-/* The dtype in which this part of a variable's gradient travels; with an encoder that in which it is encoded: its own.
- */
+/* The dtype into which "encoding" turns this part of a variable's gradient; with an encoder, and where groups say
+ * "summed_as", its own. */
 enum dtype strategy_wire_dtype(const struct variable *variable, const struct variable_sync *sync);
+
+/* The dtype in which it travels: that, or as its group says. */
+enum dtype strategy_sum_dtype(const struct strategy *strategy, const struct variable *variable,
+                              const struct variable_sync *sync);
+
+/* The encoding in which it travels: its own, or f16 or bf16 where its group is "summed_as" that. */
+enum encoding strategy_sum_encoding(const struct strategy *strategy, const struct variable_sync *sync);
 
 /* Read a description for this model and cluster: every variable of the model exactly once, servers that the cluster
  * has. Fails: ST_INVALID, ST_NO_MEMORY. Release with strategy_release. */
@@ -280,9 +312,10 @@ void strategy_leave_matrices_whole(struct strategy *strategy);
  * of one variable is 0, axis is 0 where shards is 1, fields of the other kind are cleared; pulls_by_priority is false
  * where it changes nothing (without policy priority, a credit and servers); prefetch is at most the number of groups
  * with sharded parameters, or 1 without any; shard_ranks of all devices is 0, and so is reshard_ranks of all that share
- * the shards; one micro-batch is summed last, and each_all_reduce_last is each without replicas; slices follow their
- * groups and keep their order; shards that all do what one entry can say have no entries of their own. The name is not
- * part of the id: the id says what is done, not what it is called. */
+ * the shards; one micro-batch is summed last, and each_all_reduce_last is each without replicas; a type in which a
+ * group is carried is CARRIED_own where it is the model's; slices follow their groups and keep their order; shards that
+ * all do what one entry can say have no entries of their own. The name is not part of the id: the id says what is done,
+ * not what it is called. */
 enum status strategy_seal(struct strategy *strategy, const struct model *model, const struct cluster *cluster,
                           struct error *err);
 

@@ -60,13 +60,28 @@ static enum status check_encoding(const struct variable *v, const struct variabl
     return ST_OK;
 }
 
+static bool is_float(enum dtype dtype) {
+    return dtype == DTYPE_f32 || dtype == DTYPE_f64 || dtype == DTYPE_f16 || dtype == DTYPE_bf16;
+}
+
+static enum status check_carried(const struct strategy *strategy, const struct variable *v,
+                                 const struct variable_sync *sync, struct error *err) {
+    const struct group *group = sync->group < strategy->n_groups ? &strategy->groups[sync->group] : NULL;
+    if (!group || (!group->gathered_as && !group->summed_as) || is_float(v->dtype))
+        return ST_OK;
+    return error_set(err, ST_INVALID, "variable \"%s\" is %s, but group %lu has \"%s\", which is of floats", v->name,
+                     dtype_name(v->dtype), (unsigned long)group->id, group->gathered_as ? "gathered_as" : "summed_as");
+}
+
 static enum status check_sharded(const struct strategy *strategy, const struct variable *v,
                                  const struct variable_sync *sync, struct error *err) {
     if (sync->group >= strategy->n_groups || !strategy->groups[sync->group].sharded || sync->encoding == ENCODING_none)
         return ST_OK;
-    return error_set(err, ST_INVALID,
-                     "variable \"%s\" is encoded, but group %lu has \"sharded\": leave one of them away", v->name,
-                     (unsigned long)strategy->groups[sync->group].id);
+    return error_set(err, ST_INVALID, "variable \"%s\" is encoded, but group %lu has \"sharded\": %s", v->name,
+                     (unsigned long)strategy->groups[sync->group].id,
+                     strategy->groups[sync->group].sharded == SHARDED_parameters && !encoding_is_encoder(sync->encoding)
+                         ? "say \"summed_as\" in the group instead"
+                         : "leave one of them away");
 }
 
 static enum status check_gathered(const struct strategy *strategy, const struct variable *v,
@@ -94,6 +109,8 @@ static enum status check_part(const struct strategy *strategy, const struct vari
     enum status st = check_encoding(v, sync, err);
     if (!st && sync->kind == SYNC_ALL_REDUCE) {
         st = check_sharded(strategy, v, sync, err);
+        if (!st)
+            st = check_carried(strategy, v, sync, err);
         if (!st)
             st = check_gathered(strategy, v, sync, err);
         return st ? st : encoder_check(strategy, v, sync, err);
@@ -232,6 +249,10 @@ enum status strategy_check_group(const struct strategy *strategy, const struct g
         return error_set(err, ST_INVALID,
                          "group %lu has \"sharded\" %s, whose halves are a ring's, but \"algorithm\" %s: leave it away",
                          (unsigned long)group->id, sharded_name(group->sharded), algorithm_name(group->algorithm));
+    if (group->sharded != SHARDED_parameters && (group->gathered_as || group->summed_as))
+        return error_set(
+            err, ST_INVALID, "group %lu has \"%s\", which is of \"sharded\" parameters, but \"sharded\" %s",
+            (unsigned long)group->id, group->gathered_as ? "gathered_as" : "summed_as", sharded_name(group->sharded));
     if (group->sharded == SHARDED_parameters && strategy->policy != POLICY_fifo)
         return error_set(err, ST_INVALID,
                          "group %lu has \"sharded\" parameters, which are gathered in order: policy fifo, not %s",

@@ -116,12 +116,26 @@ static enum status read_reshard(const struct json_at *at, struct group *out, str
     return st;
 }
 
+static enum status read_carried(const struct json_at *at, const char *name, enum carried *out, struct error *err) {
+    struct json_at member;
+    size_t word = 0;
+    if (!json_has(at, name, &member))
+        return ST_OK;
+    enum status st = json_get_word(at, name, JSON_REQUIRED, carried_words, &word, err);
+    *out = (enum carried)(word + 1);
+    return st;
+}
+
 static enum status read_sharded(const struct json_at *at, struct group *out, struct error *err) {
     size_t sharded = SHARDED_none;
     struct json_at member;
     enum status st = json_get_word(at, "sharded", JSON_OPTIONAL, sharded_words, &sharded, err);
     if (!st)
         st = read_reshard(at, out, err);
+    if (!st)
+        st = read_carried(at, "gathered_as", &out->gathered_as, err);
+    if (!st)
+        st = read_carried(at, "summed_as", &out->summed_as, err);
     out->sharded = (enum sharded)sharded;
     if (!st && sharded != SHARDED_parameters && json_has(at, "reshard_after_forward", &member))
         st = json_fail(&member, err, "it says when gathered parameters are freed; \"sharded\" is %s",
@@ -130,7 +144,8 @@ static enum status read_sharded(const struct json_at *at, struct group *out, str
 }
 
 static enum status read_groups(const struct json_at *root, struct strategy *out, struct error *err) {
-    static const char *const known[] = {"id", "algorithm", "partition_bytes", "sharded", "reshard_after_forward", NULL};
+    static const char *const known[] = {
+        "id", "algorithm", "partition_bytes", "sharded", "reshard_after_forward", "gathered_as", "summed_as", NULL};
     struct json_at array;
     size_t n = 0;
     if (!json_has(root, "groups", &array))
@@ -447,14 +462,16 @@ static bool write_groups(const struct strategy *strategy, cJSON *array) {
     for (uint32_t i = 0; i < strategy->n_groups && ok; i++) {
         const struct group *group = &strategy->groups[i];
         cJSON *object = cJSON_CreateObject();
-        ok = object && cJSON_AddItemToArray(array, object) &&
-             cJSON_AddNumberToObject(object, "id", (double)group->id) &&
-             cJSON_AddStringToObject(object, "algorithm", algorithm_name(group->algorithm)) &&
-             (!group->partition_bytes ||
-              cJSON_AddNumberToObject(object, "partition_bytes", (double)group->partition_bytes)) &&
-             (!group->sharded || cJSON_AddStringToObject(object, "sharded", sharded_name(group->sharded))) &&
-             (!group->keeps_gathered || cJSON_AddBoolToObject(object, "reshard_after_forward", false)) &&
-             (!group->reshard_ranks || cJSON_AddNumberToObject(object, "reshard_after_forward", group->reshard_ranks));
+        ok =
+            object && cJSON_AddItemToArray(array, object) && cJSON_AddNumberToObject(object, "id", (double)group->id) &&
+            cJSON_AddStringToObject(object, "algorithm", algorithm_name(group->algorithm)) &&
+            (!group->partition_bytes ||
+             cJSON_AddNumberToObject(object, "partition_bytes", (double)group->partition_bytes)) &&
+            (!group->sharded || cJSON_AddStringToObject(object, "sharded", sharded_name(group->sharded))) &&
+            (!group->keeps_gathered || cJSON_AddBoolToObject(object, "reshard_after_forward", false)) &&
+            (!group->reshard_ranks || cJSON_AddNumberToObject(object, "reshard_after_forward", group->reshard_ranks)) &&
+            (!group->gathered_as || cJSON_AddStringToObject(object, "gathered_as", carried_name(group->gathered_as))) &&
+            (!group->summed_as || cJSON_AddStringToObject(object, "summed_as", carried_name(group->summed_as)));
     }
     return ok;
 }

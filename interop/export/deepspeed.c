@@ -53,8 +53,30 @@ static bool add_buckets(cJSON *zero, bool overlap, uint64_t elements) {
            cJSON_AddNumberToObject(zero, "allgather_bucket_size", (double)elements);
 }
 
+/* Of sharded parameters: "bf16" or "fp16" gathers them so, and "communication_data_type" sums their gradients. */
+static bool add_types(struct form *f, cJSON *json) {
+    enum carried gathered, summed;
+    const enum dtype own = form_sharded_dtype(f);
+    const bool alike = form_carried(f, &gathered, &summed) && (own != DTYPE_COUNT || summed || !gathered);
+    if (!alike || (!gathered && !summed)) {
+        if (!alike)
+            form_note_carried(f);
+        return true;
+    }
+    const enum dtype sums = carried_dtype(summed, own);
+    const char *communicated = sums == DTYPE_bf16 ? "bfp16" : sums == DTYPE_f16 ? "fp16" : "fp32";
+    cJSON *enabled = gathered && gathered != CARRIED_f32
+                         ? cJSON_AddObjectToObject(json, gathered == CARRIED_bf16 ? "bf16" : "fp16")
+                         : NULL;
+    if (gathered == CARRIED_f32 || sums == DTYPE_f64)
+        form_note_carried(f);
+    return (!gathered || gathered == CARRIED_f32 || cJSON_AddTrueToObject(enabled, "enabled")) &&
+           cJSON_AddStringToObject(json, "communication_data_type", communicated);
+}
+
 static void add_file(struct form *f, cJSON *zero, bool whole, uint32_t stage) {
     cJSON *json = cJSON_CreateObject();
+    whole = json && add_types(f, json) && whole;
     if (f->strategy->micro_batches > 1)
         whole =
             json && cJSON_AddNumberToObject(json, "gradient_accumulation_steps", f->strategy->micro_batches) && whole;
@@ -238,6 +260,6 @@ enum status export_deepspeed(struct form *f, struct error *err) {
     add_file(f, zero, whole, settings.stage);
     form_note_made(f, &made);
     strategy_release(&made);
-    form_note_rest(f, CAN_ALL_REDUCE | CAN_BE_COMPARED | CAN_ACCUMULATE | can);
+    form_note_rest(f, CAN_ALL_REDUCE | CAN_BE_COMPARED | CAN_ACCUMULATE | CAN_CARRY | can);
     return ST_OK;
 }

@@ -74,6 +74,7 @@ enum ability {
     CAN_KEEP_PARTS = 8192,  /* says "sharded", or notes itself what it cannot say of it */
     CAN_REPLICATE = 16384,  /* "shard_ranks" */
     CAN_RESHARD = 32768,    /* "reshard_after_forward" of so many devices */
+    CAN_CARRY = 131072,     /* "gathered_as" and "summed_as", or notes itself what it cannot say of these */
     CAN_ACCUMULATE = 65536, /* notes itself what it cannot say of micro-batches */
     /* form_note_made has compared both */
     CAN_BE_COMPARED = CAN_PARTITION | CAN_KEEP_PARTS,
@@ -100,6 +101,15 @@ bool form_same_groups(struct form *f, const struct strategy *made);
 
 /* What the group with the most parts kept apart has sharded. */
 enum sharded form_sharded(const struct form *f);
+
+/* The types in which sharded parameters are gathered and summed, which all their groups share. False: groups differ. */
+bool form_carried(const struct form *f, enum carried *gathered, enum carried *summed);
+
+/* The type that all sharded parameters have in the model; DTYPE_COUNT: there are several, or none. */
+enum dtype form_sharded_dtype(const struct form *f);
+
+/* Note that the types in which sharded parameters go are others than those that the form says. */
+void form_note_carried(struct form *f);
 
 /* Among how many devices each group that is gathered twice keeps its parts between the passes; 0: all that share the
  * shards, UINT32_MAX: groups differ. */

@@ -5,6 +5,9 @@
  * nothing shards parameters, both train by DistributedDataParallel, with buckets that nobody can set: torchtitan's have
  * 100 MiB, Accelerate's those of PyTorch.
  *
+ * The types in which parameters are gathered and gradients summed are one setting for all. torchtitan gathers f32 or
+ * bf16 (mixed_precision_param) and sums in f32. Accelerate does both in one type (mixed_precision), and computes so.
+ *
  * torchtitan: the table [parallelism] of its configuration, with replicas as data_parallel_replicate_degree; with
  * several micro-batches also two sizes in [training]. It sums gradients in each (train.py, train_step).
  * Accelerate: the file of `accelerate launch --config_file`. Which class a block is, it takes from the model
@@ -72,9 +75,30 @@ static enum status note_replicas(struct form *f, enum status st, unsigned can, s
 
 /* ---- torchtitan ---- */
 
+/* What its types make of parameters that are f32 in the model; it would gather as bf16 where it is not told. */
+static const char *titan_type(struct form *f) {
+    enum carried gathered, summed;
+    const enum dtype own = form_sharded_dtype(f);
+    const bool alike = form_carried(f, &gathered, &summed), bf16 = gathered == CARRIED_bf16;
+    if (!alike || gathered == CARRIED_f16 || summed || (gathered && own != DTYPE_f32))
+        form_note_carried(f);
+    return own != DTYPE_f32 ? NULL : bf16 ? "bfloat16" : "float32";
+}
+
+static void write_titan_training(struct form *f, FILE *file, const char *type) {
+    uint64_t micro_batch, global_batch;
+    const bool batches = form_batches(f, SYNCHRONIZE_each, &micro_batch, &global_batch);
+    if (batches || type)
+        fprintf(file, "[training]\n");
+    if (type)
+        fprintf(file, "mixed_precision_param = \"%s\"\nmixed_precision_reduce = \"float32\"\n", type);
+    if (batches)
+        fprintf(file, "local_batch_size = %llu\nglobal_batch_size = %llu\n", (unsigned long long)micro_batch,
+                (unsigned long long)global_batch);
+}
+
 static void write_torchtitan(struct form *f, uint32_t replicas, int shards, const char *policy) {
     FILE *file = form_open(f);
-    uint64_t micro_batch, global_batch;
     if (!file)
         return;
     form_write_head(f, file, "For torchtitan's configuration (--job.config_file)");
@@ -82,9 +106,7 @@ static void write_torchtitan(struct form *f, uint32_t replicas, int shards, cons
             shards);
     if (policy)
         fprintf(file, "fsdp_reshard_after_forward = \"%s\"\n", policy);
-    if (form_batches(f, SYNCHRONIZE_each, &micro_batch, &global_batch))
-        fprintf(file, "[training]\nlocal_batch_size = %llu\nglobal_batch_size = %llu\n",
-                (unsigned long long)micro_batch, (unsigned long long)global_batch);
+    write_titan_training(f, file, policy ? titan_type(f) : NULL);
     form_close(f, "torchtitan.toml", file);
 }
 
@@ -95,7 +117,8 @@ enum status export_torchtitan(struct form *f, struct error *err) {
     struct strategy made;
     if (form_sharded(f) == SHARDED_parameters) {
         const uint32_t ranks = f->strategy->shard_ranks;
-        enum status st = choose(f, sizeof ways / sizeof ways[0], ways, CAN_REPLICATE | CAN_ACCUMULATE, &way, err);
+        enum status st =
+            choose(f, sizeof ways / sizeof ways[0], ways, CAN_REPLICATE | CAN_ACCUMULATE | CAN_CARRY, &way, err);
         if (!st)
             write_torchtitan(f, ranks ? f->cluster->n_devices / ranks : 1, ranks ? (int)ranks : -1, way->words);
         return st;
@@ -107,13 +130,25 @@ enum status export_torchtitan(struct form *f, struct error *err) {
 
 /* ---- Accelerate ---- */
 
-static void write_accelerate(struct form *f, const char *type, const struct way *way) {
+/* "bf16" or "fp16"; NULL: neither. */
+static const char *accelerate_type(struct form *f) {
+    enum carried gathered, summed;
+    const bool alike = form_carried(f, &gathered, &summed) && gathered == summed;
+    if (!alike || gathered == CARRIED_f32)
+        form_note_carried(f);
+    return !alike ? NULL : gathered == CARRIED_bf16 ? "bf16" : gathered == CARRIED_f16 ? "fp16" : NULL;
+}
+
+static void write_accelerate(struct form *f, const char *distributed, const struct way *way) {
     FILE *file = form_open(f);
     if (!file)
         return;
     form_write_head(f, file, "accelerate launch --config_file accelerate.yaml train.py");
     fprintf(file, "compute_environment: LOCAL_MACHINE\ndistributed_type: %s\nnum_machines: %u\nnum_processes: %u\n",
-            type, form_workers(f), f->cluster->n_devices);
+            distributed, form_workers(f), f->cluster->n_devices);
+    const char *type = way ? accelerate_type(f) : NULL;
+    if (type)
+        fprintf(file, "mixed_precision: %s\n", type);
     if (way)
         fprintf(file,
                 "fsdp_config:\n  fsdp_version: 2\n  fsdp_auto_wrap_policy: TRANSFORMER_BASED_WRAP\n"
@@ -127,7 +162,7 @@ enum status export_accelerate(struct form *f, struct error *err) {
     const struct way *way = NULL;
     struct strategy made;
     if (form_sharded(f) == SHARDED_parameters) {
-        enum status st = choose(f, sizeof ways / sizeof ways[0], ways, 0, &way, err);
+        enum status st = choose(f, sizeof ways / sizeof ways[0], ways, CAN_CARRY, &way, err);
         if (!st)
             write_accelerate(f, "FSDP", way);
         return st;

@@ -1,10 +1,13 @@
 /* PyTorch's fully_shard (FSDP2), for syncopate_torch.fsdp.apply (interop/pytorch/syncopate_torch/fsdp.py):
  *
  *   {"strategy": ID, "forward_prefetch": n, "backward_prefetch": n, "shard_ranks": n,
- *    "groups": [{"reshard_after_forward": true, "variables": [NAME, ...]}]}
+ *    "groups": [{"reshard_after_forward": true, "param_dtype": "bf16", "reduce_dtype": "f32",
+ *                "variables": [NAME, ...]}]}
  *
  * "shard_ranks" is there where the parameters have replicas, and "reshard_after_forward" may be a number of devices.
- * With several micro-batches there is "accumulation": {"micro_batches": n, "synchronize": "last" or "each"}.
+ * "param_dtype" and "reduce_dtype" are there where the group is gathered or summed in another type than the model's:
+ * both, since fully_shard sums in the first where only that is said. With several micro-batches there is
+ * "accumulation": {"micro_batches": n, "synchronize": "last" or "each"}.
  *
  * Groups are in the order in which the forward pass first reads them, the variables of a group in the model's order.
  *
@@ -119,12 +122,23 @@ static bool add_reshard(const struct strategy *s, uint32_t g, cJSON *json) {
                  : cJSON_AddBoolToObject(json, name, !stays_gathered(s, g));
 }
 
+/* Its variables have the type of variable v. */
+static bool add_types(const struct form *f, uint32_t g, uint32_t v, cJSON *json) {
+    const struct group *group = g < f->strategy->n_groups ? &f->strategy->groups[g] : NULL;
+    const enum dtype own = f->model->variables[v].dtype;
+    if (!group || (!group->gathered_as && !group->summed_as))
+        return true;
+    return (!group->gathered_as ||
+            cJSON_AddStringToObject(json, "param_dtype", dtype_name(carried_dtype(group->gathered_as, own)))) &&
+           cJSON_AddStringToObject(json, "reduce_dtype", dtype_name(carried_dtype(group->summed_as, own)));
+}
+
 /* Add variable v; makes the group's JSON with the first one. */
 static bool add_variable(const struct form *f, struct wrapped *to, uint32_t v) {
     cJSON *names = cJSON_GetObjectItem(to->json, "variables");
     if (!to->json) {
         to->json = cJSON_CreateObject();
-        if (!add_reshard(f->strategy, to->group, to->json))
+        if (!add_reshard(f->strategy, to->group, to->json) || !add_types(f, to->group, v, to->json))
             return false;
         names = cJSON_AddArrayToObject(to->json, "variables");
     }
@@ -213,7 +227,7 @@ enum status export_fsdp2(struct form *f, struct error *err) {
     (void)err;
     const struct strategy *s = f->strategy;
     uint32_t n = 0;
-    cJSON *json = cJSON_CreateObject(), *groups = fsdp2_groups(f, CAN_ACCUMULATE, &n);
+    cJSON *json = cJSON_CreateObject(), *groups = fsdp2_groups(f, CAN_ACCUMULATE | CAN_CARRY, &n);
     const bool whole = cJSON_AddStringToObject(json, "strategy", s->id.hex) &&
                        cJSON_AddNumberToObject(json, "forward_prefetch", fsdp2_prefetch(s->forward_prefetch, n)) &&
                        cJSON_AddNumberToObject(json, "backward_prefetch", fsdp2_prefetch(s->backward_prefetch, n)) &&

@@ -173,11 +173,12 @@ static bool order_calls(struct page *p) {
 
 /* ---- the page ---- */
 
+static const char imports[] = "import torch.distributed as dist\n"
+                              "from torch.distributed.device_mesh import init_device_mesh\n"
+                              "from torch.distributed.fsdp import MixedPrecisionPolicy, fully_shard\n\n";
+
 static const char head[] =
-    "import torch.distributed as dist\n"
-    "from torch.distributed.device_mesh import init_device_mesh\n"
-    "from torch.distributed.fsdp import MixedPrecisionPolicy, fully_shard\n\n\n"
-    "def shard(model, shard_ranks=None, policy=MixedPrecisionPolicy()):\n"
+    "\ndef shard(model, shard_ranks=None, policy=%s):\n"
     "    \"\"\"Shards the model in place and returns it; make the optimizer afterwards. All ranks have the same "
     "parameters\n"
     "    before, and torch.distributed is initialized.\n\n"
@@ -191,6 +192,32 @@ static const char head[] =
     "        mesh = init_device_mesh(device, (ranks // shard_ranks, shard_ranks), mesh_dim_names=(\"replicate\", "
     "\"shard\"))\n"
     "    of = model.get_submodule\n";
+
+static const char *torch_type(enum dtype dtype) {
+    return dtype == DTYPE_f64    ? "torch.float64"
+           : dtype == DTYPE_f16  ? "torch.float16"
+           : dtype == DTYPE_bf16 ? "torch.bfloat16"
+                                 : "torch.float32";
+}
+
+/* The page up to the groups, with one policy for all of them. fully_shard sums in param_dtype where it is not told. */
+static void write_head(struct form *f, FILE *file) {
+    enum carried gathered, summed;
+    const enum dtype own = form_sharded_dtype(f);
+    const bool alike = form_carried(f, &gathered, &summed) && (own != DTYPE_COUNT || summed || !gathered);
+    if (!alike)
+        form_note_carried(f);
+    const bool says = alike && (gathered || summed);
+    fputs(says ? "import torch\n" : "", file);
+    fputs(imports, file);
+    if (says) {
+        fprintf(file, "POLICY = MixedPrecisionPolicy(");
+        if (gathered)
+            fprintf(file, "param_dtype=%s, ", torch_type(carried_dtype(gathered, own)));
+        fprintf(file, "reduce_dtype=%s)\n\n", torch_type(carried_dtype(summed, own)));
+    }
+    fprintf(file, head, says ? "POLICY" : "MixedPrecisionPolicy()");
+}
 
 /* `of("blocks.0")`, or `model`, after what has `column` characters; returns the column behind. */
 static size_t write_unit(struct form *f, FILE *file, const struct module *unit, bool first, size_t column) {
@@ -281,7 +308,7 @@ static void write_page(struct page *p) {
         return;
     const bool has_root = module_of(p, "", 0)->is_unit;
     form_write_head(f, file, "for PyTorch's fully_shard (FSDP2): from fsdp2 import shard; model = shard(model)");
-    fputs(head, file);
+    write_head(f, file);
     write_groups(p, file);
     write_calls(p, file, has_root);
     write_prefetch(p, file);
@@ -291,7 +318,7 @@ static void write_page(struct page *p) {
 enum status export_fsdp2_code(struct form *f, struct error *err) {
     (void)err;
     struct page page = {.form = f};
-    page.groups = fsdp2_groups(f, 0, &page.n_groups);
+    page.groups = fsdp2_groups(f, CAN_CARRY, &page.n_groups);
     if (page.groups && find_modules(&page)) {
         choose_units(&page);
         if (order_calls(&page))

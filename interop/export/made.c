@@ -40,6 +40,35 @@ enum sharded form_sharded(const struct form *f) {
     return most;
 }
 
+bool form_carried(const struct form *f, enum carried *gathered, enum carried *summed) {
+    const struct group *first = NULL;
+    *gathered = *summed = CARRIED_own;
+    for (uint32_t g = 0; g < f->strategy->n_groups; g++) {
+        const struct group *group = &f->strategy->groups[g];
+        if (group->sharded != SHARDED_parameters)
+            continue;
+        first = first ? first : group;
+        if (group->gathered_as != first->gathered_as || group->summed_as != first->summed_as)
+            return false;
+    }
+    *gathered = first ? first->gathered_as : CARRIED_own;
+    *summed = first ? first->summed_as : CARRIED_own;
+    return true;
+}
+
+enum dtype form_sharded_dtype(const struct form *f) {
+    enum dtype common = DTYPE_COUNT;
+    for (uint32_t v = 0; v < f->strategy->n_variables; v++) {
+        const enum dtype own = f->model->variables[v].dtype;
+        if (!is_reduced(f, v) || group_of(f->strategy, v)->sharded != SHARDED_parameters)
+            continue;
+        if (common != DTYPE_COUNT && own != common)
+            return DTYPE_COUNT;
+        common = own;
+    }
+    return common;
+}
+
 uint32_t form_reshard_ranks(const struct form *f) {
     const struct strategy *s = f->strategy;
     uint32_t ranks = 0, n = 0;

@@ -18,7 +18,7 @@ void form_note(struct form *f, enum export_loss loss, const char *format, ...) {
 }
 
 /* Traits of variables, which some part of the variable has. */
-enum trait { CUT, PARTED, CAST, ENCODED, EACH_DEVICE, SHARED, WITH_ALGORITHM, GATHERED, SHARDED, TRAITS };
+enum trait { CUT, PARTED, CAST, CARRIED, ENCODED, EACH_DEVICE, SHARED, WITH_ALGORITHM, GATHERED, SHARDED, TRAITS };
 
 static unsigned traits_of(const struct form *f, const uint64_t *group_bytes, uint32_t v, uint32_t k) {
     const struct variable_sync *sync = sync_part(&f->strategy->variables[v], k);
@@ -30,6 +30,7 @@ static unsigned traits_of(const struct form *f, const uint64_t *group_bytes, uin
     const bool gathered = group && group->algorithm == ALGORITHM_all_gather;
     return (unsigned)(sync->shards > 1) << CUT | (unsigned)(most && most < bytes) << PARTED |
            (unsigned)(sync->encoding != ENCODING_none && !encoding_is_encoder(sync->encoding)) << CAST |
+           (unsigned)(group && (group->gathered_as || group->summed_as)) << CARRIED |
            (unsigned)encoding_is_encoder(sync->encoding) << ENCODED |
            (unsigned)(served && !sync->local_reduction) << EACH_DEVICE | (unsigned)(served && sync->push) << SHARED |
            (unsigned)(group && group->algorithm != ALGORITHM_auto && !gathered) << WITH_ALGORITHM |
@@ -48,6 +49,14 @@ static void count(struct form *f, uint32_t n[TRAITS]) {
     }
 }
 
+void form_note_carried(struct form *f) {
+    uint32_t n[TRAITS] = {0};
+    count(f, n);
+    form_note(f, EXPORT_LOSS_ENCODING,
+              "%u of %u variables are gathered, or their gradients summed, in types that it would not use", n[CARRIED],
+              f->strategy->n_variables);
+}
+
 static void note_variables(struct form *f, unsigned can) {
     const uint32_t all = f->strategy->n_variables, reduced = all - f->n_served;
     uint32_t n[TRAITS] = {0};
@@ -61,6 +70,8 @@ static void note_variables(struct form *f, unsigned can) {
         form_note(f, EXPORT_LOSS_SHARDS, "%u of %u variables are cut into shards and would go whole", n[CUT], all);
     if (!(can & CAN_PARTITION) && n[PARTED])
         form_note(f, EXPORT_LOSS_PARTITION, "messages of %u of %u variables are cut at a largest size", n[PARTED], all);
+    if (!(can & CAN_CARRY) && n[CARRIED])
+        form_note_carried(f);
     if (n[ENCODED])
         form_note(f, EXPORT_LOSS_ENCODING, "%u of %u gradients are encoded in a way that no all-reduce adds",
                   n[ENCODED], all);

@@ -1,12 +1,14 @@
 /* DeepSpeed's configuration: "zero_optimization", of stages 1 to 3 (strategy/baselines/zero.h), and how many
  * micro-batches there are. Two of its three numbers of them make the third; "auto" is noted. Stage 1 sums gradients in
- * the last micro-batch, stages 2 and 3 in each. Whatever else there is is passed over, and members of
- * "zero_optimization" that are passed over are noted. */
+ * the last micro-batch, stages 2 and 3 in each. Of stage 3 "bf16" or "fp16" gathers parameters so, which then is the
+ * type of the sums as well, unless "communication_data_type" says another. Whatever else there is is passed over, and
+ * members of "zero_optimization" that are passed over are noted. */
 #include <string.h>
 
 #include "base/json.h"
 #include "interop/import/batches.h"
 #include "interop/import/strategy_kinds.h"
+#include "interop/import/types.h"
 #include "strategy/baselines/zero.h"
 
 /* Larger numbers are no whole numbers in JSON. */
@@ -84,12 +86,37 @@ static enum status read_batches(const struct json_at *root, struct notes *notes,
     return st ? st : get_batch(root, "train_batch_size", notes, &out->global_batch, err);
 }
 
+/* {"enabled": true}, or "auto". */
+static enum status get_enabled(const struct json_at *root, const char *key, bool *out, struct error *err) {
+    struct json_at at;
+    *out = false;
+    return json_has(root, key, &at) && cJSON_IsObject(at.node) &&
+                   !cJSON_IsString(cJSON_GetObjectItem(at.node, "enabled"))
+               ? json_get_bool(&at, "enabled", JSON_OPTIONAL, out, err)
+               : ST_OK;
+}
+
+static enum status read_types(const struct json_at *root, struct types *out, struct error *err) {
+    bool bf16 = false, f16 = false;
+    const char *sums = NULL;
+    enum status st = get_enabled(root, "bf16", &bf16, err);
+    if (!st)
+        st = get_enabled(root, "fp16", &f16, err);
+    if (!st)
+        st = json_get_string(root, "communication_data_type", JSON_OPTIONAL, &sums, err);
+    out->gathered = out->summed = bf16 ? CARRIED_bf16 : f16 ? CARRIED_f16 : CARRIED_own;
+    if (!st && sums && !types_named(sums, &out->summed))
+        st = json_fail(root, err, "\"communication_data_type\" is \"%.40s\"; known are fp32, bfp16 and fp16", sums);
+    return st;
+}
+
 enum status deepspeed_read(const struct source *source, const struct strategy_for *wanted, struct notes *notes,
                            struct strategy *out, struct error *err) {
     cJSON *json = NULL;
     struct json_at zero;
     struct zero_settings settings;
     struct batches batches = {0};
+    struct types types = {CARRIED_own, CARRIED_own};
     enum status st = json_parse(source->text, source->n, source->name, &json, err);
     if (st)
         return st;
@@ -103,12 +130,16 @@ enum status deepspeed_read(const struct source *source, const struct strategy_fo
         st = note_rest(zero.node, notes, err);
     if (!st)
         st = read_batches(&root, notes, &batches, err);
+    if (!st)
+        st = read_types(&root, &types, err);
     if (!st && settings.stage == 2 && !settings.overlap_comm &&
         !notes_add(notes,
                    "without overlap_comm the backward pass waits while a bucket is summed, which no strategy says"))
         st = error_no_memory(err);
     if (!st)
         st = zero_build(wanted->model, wanted->cluster, &settings, wanted->name, out, err);
+    if (!st)
+        st = types_apply(&types, wanted, out, err);
     if (!st)
         st = batches_apply(&batches, settings.stage < 2 ? SYNCHRONIZE_last : SYNCHRONIZE_each, source->name, wanted,
                            notes, out, err);

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "interop/import/batches.h"
+#include "interop/import/types.h"
 #include "strategy/baselines/pytorch_ddp.h"
 
 /* Cut "key<separator>value  # words" in place; quotes around the value go. False where it is no such line. */
@@ -43,6 +44,12 @@ static enum status get_word(const struct lines *lines, const char *key, const ch
     return lines_fail(lines, err, "%s is \"%.40s\"; known are%s", key, value, known);
 }
 
+static enum status get_type(const struct lines *lines, const char *key, const char *value, enum carried *out,
+                            struct error *err) {
+    return types_named(value, out) ? ST_OK
+                                   : lines_fail(lines, err, "%s is \"%.40s\", and no type of floats", key, value);
+}
+
 /* ---- torchtitan ---- */
 
 bool torchtitan_is(const struct source *source) {
@@ -54,10 +61,15 @@ struct titan {
     uint64_t replicas, shards; /* shards: 0 is as many as there are devices */
     int policy;                /* of enum fsdp_keep, in the order of `policies` */
     struct batches batches;
+    struct types types;
 };
 
 /* Of the table [training]. A global batch that is negative is one micro-batch. */
 static enum status read_training_key(struct titan *t, const char *key, const char *value, struct error *err) {
+    if (!strcmp(key, "mixed_precision_param"))
+        return get_type(&t->lines, key, value, &t->types.gathered, err);
+    if (!strcmp(key, "mixed_precision_reduce"))
+        return get_type(&t->lines, key, value, &t->types.summed, err);
     if (!strcmp(key, "local_batch_size"))
         return lines_integer(&t->lines, key, value, 1, UINT64_C(1) << 32, &t->batches.micro_batch, err);
     if (!strcmp(key, "global_batch_size") && *value != '-')
@@ -122,6 +134,8 @@ enum status torchtitan_read(const struct source *source, const struct strategy_f
     if (!st)
         st = build_titan(&t, wanted, out, err);
     if (!st)
+        st = types_apply(&t.types, wanted, out, err);
+    if (!st)
         st = batches_apply(&t.batches, SYNCHRONIZE_each, source->name, wanted, notes, out, err);
     arena_release(&arena);
     return st;
@@ -139,6 +153,7 @@ struct accelerate {
     bool reshards;
     uint64_t version, processes;
     struct batches batches;
+    struct types types;
 };
 
 static enum status read_accelerate_key(struct accelerate *a, const char *key, char *value, struct error *err) {
@@ -151,6 +166,11 @@ static enum status read_accelerate_key(struct accelerate *a, const char *key, ch
         return lines_integer(&a->lines, key, value, 1, 1000000, &a->processes, err);
     if (!strcmp(key, "gradient_accumulation_steps")) /* accumulate() sums in the last */
         return lines_integer(&a->lines, key, value, 1, STRATEGY_MAX_MICRO_BATCHES, &a->batches.micro_batches, err);
+    if (!strcmp(key, "mixed_precision") && strcmp(value, "no") != 0) {
+        enum status st = get_type(&a->lines, key, value, &a->types.gathered, err);
+        a->types.summed = a->types.gathered;
+        return st;
+    }
     if (!strcmp(key, "fsdp_version"))
         return lines_integer(&a->lines, key, value, 1, 2, &a->version, err);
     if (!strcmp(key, "fsdp_auto_wrap_policy"))
@@ -192,6 +212,8 @@ enum status accelerate_read(const struct source *source, const struct strategy_f
                         wanted->name, out, err);
     else if (!st)
         st = pytorch_ddp_defaults(wanted->model, wanted->cluster, wanted->name, out, err);
+    if (!st)
+        st = types_apply(&a.types, wanted, out, err);
     if (!st)
         st = batches_apply(&a.batches, SYNCHRONIZE_last, source->name, wanted, notes, out, err);
     arena_release(&arena);

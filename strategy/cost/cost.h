@@ -86,6 +86,9 @@ double cost_pull_latency_us(const struct cost *cost, uint32_t worker, uint32_t s
 double cost_encode_us(const struct cost *cost, const struct message *message);
 double cost_decode_us(const struct cost *cost, const struct message *message);
 
+/* A device's conversion of its part of sharded parameters: before an all-gather, or of a sum that has come. */
+double cost_convert_us(const struct cost *cost, const struct message *message);
+
 /* direct_per_byte_us, from the rates of NICs; and what a message with an encoder has in place of an all-reduce
  * (strategy/cost/encoded.c). O(nodes); O(log points). */
 double cost_direct_per_byte_us(const struct cost *cost);

@@ -56,6 +56,10 @@ double cost_encode_us(const struct cost *cost, const struct message *message) {
     return pass_us(cost, message) + copy_us(cost, message);
 }
 
+double cost_convert_us(const struct cost *cost, const struct message *message) {
+    return (double)message->converted_bytes / cost->encode_bytes_per_us;
+}
+
 /* With topk: zeros, to which the elements of all devices are added. */
 double cost_decode_us(const struct cost *cost, const struct message *message) {
     if (message->encoder != ENCODING_topk)

@@ -50,7 +50,8 @@ static bool has_same_members(const struct overlap *o) {
 
 static bool has_same_settings(const struct group *g, const struct group *h) {
     return g->algorithm == h->algorithm && g->partition_bytes == h->partition_bytes && g->sharded == h->sharded &&
-           g->keeps_gathered == h->keeps_gathered && g->reshard_ranks == h->reshard_ranks;
+           g->keeps_gathered == h->keeps_gathered && g->reshard_ranks == h->reshard_ranks &&
+           g->gathered_as == h->gathered_as && g->summed_as == h->summed_as;
 }
 
 static void compare_members(const struct strategy *a, const struct strategy *b, struct overlap *overlaps,

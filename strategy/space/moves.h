@@ -34,6 +34,7 @@ bool move_shard(struct draft *d, const struct group_view *view);
 /* Moves on what is sharded, kept and gathered ahead (strategy/space/sharded.c). */
 bool move_sharded(struct draft *d, const struct group_view *view);
 bool move_kept(struct draft *d, const struct group_view *view);
+bool move_carried(struct draft *d, const struct group_view *view);
 bool move_shard_ranks(struct draft *d, const struct group_view *view);
 bool move_prefetch(struct draft *d, const struct group_view *view);
 

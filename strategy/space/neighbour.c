@@ -263,13 +263,14 @@ static const struct move {
     {move_unshare, 1},         {move_shard, 0.5},
     {move_sharded, 2},         {move_kept, 3},
     {move_prefetch, 1},        {move_shard_ranks, 1},
+    {move_carried, 1},
 };
-enum { N_MOVES = sizeof moves / sizeof moves[0], N_WHOLE_MOVES = N_MOVES - 4 };
+enum { N_MOVES = sizeof moves / sizeof moves[0], N_WHOLE_MOVES = N_MOVES - 5, N_EXACT_MOVES = N_MOVES - 1 };
 
 static bool apply_some_move(struct draft *d, const struct group_view *view) {
     const bool may_shard = d->space->options.sharded != 1u << SHARDED_none;
     double weights[N_MOVES] = {0};
-    for (size_t i = 0; i < (may_shard ? N_MOVES : N_WHOLE_MOVES); i++)
+    for (size_t i = 0; i < (!may_shard ? N_WHOLE_MOVES : sharded_may_round(d->space) ? N_MOVES : N_EXACT_MOVES); i++)
         weights[i] = moves[i].weight;
     return moves[rng_weighted(d->rng, N_MOVES, weights)].apply(d, view);
 }

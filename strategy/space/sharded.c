@@ -27,6 +27,19 @@ static uint32_t draw_prefetch(const struct draft *d) {
     return draw_chance(d->rng, 0.1) ? 0 : draw_log_count(d->rng, strategy_deepest_prefetch(&d->strategy));
 }
 
+/* Types of their own are tried where gradients may be encoded. The NCCL worker has none. */
+bool sharded_may_round(const struct space *space) {
+    const uint32_t halves = 1u << ENCODING_f16 | 1u << ENCODING_bf16;
+    return space->options.encodings & halves && cluster_transport(space->cluster) != TRANSPORT_nccl;
+}
+
+static enum carried draw_carried(const struct draft *d) {
+    const uint32_t halves = d->space->options.encodings & (1u << ENCODING_f16 | 1u << ENCODING_bf16);
+    if (draw_chance(d->rng, 0.4))
+        return CARRIED_own;
+    return draw_bit(d->rng, halves) == ENCODING_f16 ? CARRIED_f16 : CARRIED_bf16;
+}
+
 /* Most people gather one group ahead, and keep what was gathered for all groups or for none. */
 static void draw_parameters(struct draft *d) {
     struct strategy *s = &d->strategy;
@@ -38,6 +51,13 @@ static void draw_parameters(struct draft *d) {
     if (draw_chance(d->rng, 0.5)) {
         s->forward_prefetch = draw_prefetch(d);
         s->backward_prefetch = draw_prefetch(d);
+    }
+    if (!sharded_may_round(d->space) || draw_chance(d->rng, 0.5))
+        return;
+    const enum carried gathered = draw_carried(d), summed = draw_carried(d);
+    for (uint32_t g = 0; g < s->n_groups; g++) {
+        s->groups[g].gathered_as = gathered;
+        s->groups[g].summed_as = summed;
     }
 }
 
@@ -98,6 +118,19 @@ bool move_kept(struct draft *d, const struct group_view *view) {
         struct group *group = &d->strategy.groups[picked_at(&picked, i)];
         group->keeps_gathered = kept;
         group->reshard_ranks = 0;
+    }
+    return true;
+}
+
+bool move_carried(struct draft *d, const struct group_view *view) {
+    struct picked picked;
+    if (!strategy_sharded_parameters(&d->strategy) || !pick_groups(d, view, &picked))
+        return false;
+    const bool gathers = draw_chance(d->rng, 0.5);
+    const enum carried carried = draw_carried(d);
+    for (uint32_t i = 0; i < picked.n; i++) {
+        struct group *group = &d->strategy.groups[picked_at(&picked, i)];
+        *(gathers ? &group->gathered_as : &group->summed_as) = carried;
     }
     return true;
 }
@@ -170,6 +203,35 @@ static void settle_sums(struct strategy *s) {
                 s->synchronize = SYNCHRONIZE_last;
 }
 
+static bool is_float(const struct variable *variable) {
+    return variable->dtype <= DTYPE_f64;
+}
+
+static bool may_be(const struct space_options *options, enum carried carried, const struct variable *variable) {
+    if (!carried_rounds(carried, variable->dtype))
+        return !carried || is_float(variable);
+    return is_float(variable) && (carried == CARRIED_f16    ? options->encodings >> ENCODING_f16 & 1
+                                  : carried == CARRIED_bf16 ? options->encodings >> ENCODING_bf16 & 1
+                                                            : options->encodings != 1u << ENCODING_none);
+}
+
+bool space_may_carry(const struct space_options *options, const struct group *group, const struct variable *variable) {
+    return may_be(options, group->gathered_as, variable) && may_be(options, group->summed_as, variable);
+}
+
+/* Of sharded parameters alone, and of these only floats, may a type be another one. */
+static void settle_carried(const struct space *space, struct strategy *s) {
+    for (uint32_t g = 0; g < s->n_groups; g++)
+        if (s->groups[g].sharded != SHARDED_parameters)
+            s->groups[g].gathered_as = s->groups[g].summed_as = CARRIED_own;
+    for (uint32_t v = 0; v < s->n_variables; v++)
+        for (uint32_t k = 0; k < sync_parts(&s->variables[v]) && !is_float(&space->model->variables[v]); k++) {
+            const struct variable_sync *part = sync_part(&s->variables[v], k);
+            if (part->kind == SYNC_ALL_REDUCE)
+                s->groups[part->group].gathered_as = s->groups[part->group].summed_as = CARRIED_own;
+        }
+}
+
 bool sharded_settle(const struct space *space, struct strategy *s) {
     bool *has_members;
     if (s->n_groups > 0 && !find_members(s, &has_members))
@@ -179,6 +241,7 @@ bool sharded_settle(const struct space *space, struct strategy *s) {
             s->groups[g].sharded = SHARDED_none;
             s->groups[g].keeps_gathered = false;
         }
+    settle_carried(space, s);
     settle_replicas(space, s);
     settle_sums(s);
     s->forward_prefetch = at_most(s->forward_prefetch, strategy_deepest_prefetch(s));

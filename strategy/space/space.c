@@ -140,7 +140,7 @@ static bool credit_allowed(const struct space_options *o, uint64_t bytes) {
     return !bytes || bytes == CREDIT_UNLIMITED || (bytes >= o->min_credit_bytes && bytes <= o->max_credit_bytes);
 }
 
-static bool allows_part(const struct space_options *o, const struct strategy *strategy,
+static bool allows_part(const struct space_options *o, const struct strategy *strategy, const struct variable *variable,
                         const struct variable_sync *sync) {
     if (!(o->encodings >> sync->encoding & 1))
         return false;
@@ -149,7 +149,7 @@ static bool allows_part(const struct space_options *o, const struct strategy *st
     const struct group *group = &strategy->groups[sync->group];
     const bool own_way = encoding_is_encoder(sync->encoding); /* its group has no algorithm */
     return o->all_reduce && o->sharded >> group->sharded & 1 && (own_way || o->algorithms >> group->algorithm & 1) &&
-           partition_allowed(o, group->partition_bytes);
+           partition_allowed(o, group->partition_bytes) && space_may_carry(o, group, variable);
 }
 
 bool space_allows_variable(const struct space *space, const struct strategy *strategy, uint32_t v) {
@@ -157,7 +157,7 @@ bool space_allows_variable(const struct space *space, const struct strategy *str
     const struct variable_sync *sync = &strategy->variables[v];
     bool ok = sync->shards <= o->max_shards && (o->each_shard || !sync->each);
     for (uint32_t k = 0; k < sync_parts(sync) && ok; k++)
-        ok = allows_part(o, strategy, sync_part(sync, k));
+        ok = allows_part(o, strategy, &space->model->variables[v], sync_part(sync, k));
     return ok;
 }
 
@@ -174,8 +174,12 @@ bool space_permits(const struct space *space, const struct strategy *strategy) {
     for (uint32_t g = 0; g < strategy->n_groups && ok; g++)
         ok = o->sharded >> strategy->groups[g].sharded & 1;
     for (uint32_t v = 0; v < strategy->n_variables && ok; v++)
-        for (uint32_t k = 0; k < sync_parts(&strategy->variables[v]) && ok; k++)
-            ok = o->encodings >> sync_part(&strategy->variables[v], k)->encoding & 1;
+        for (uint32_t k = 0; k < sync_parts(&strategy->variables[v]) && ok; k++) {
+            const struct variable_sync *part = sync_part(&strategy->variables[v], k);
+            const struct group *group = part->kind == SYNC_ALL_REDUCE ? &strategy->groups[part->group] : NULL;
+            ok = o->encodings >> part->encoding & 1 &&
+                 (!group || space_may_carry(o, group, &space->model->variables[v]));
+        }
     return ok;
 }
 

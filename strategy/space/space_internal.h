@@ -43,6 +43,9 @@ enum encoding draw_encoding(const struct draft *d, uint32_t variable);
 void draw_new_figure(struct variable_sync *part, enum encoding encoding); /* when it settles */
 bool space_may_encode(const struct variable *variable);
 
+/* Whether the options allow the types in which a group carries its variable. */
+bool space_may_carry(const struct space_options *options, const struct group *group, const struct variable *variable);
+
 /* Whether the options allow how this strategy synchronizes variable v (its group's settings included), and its
  * schedule. */
 bool space_allows_variable(const struct space *space, const struct strategy *strategy, uint32_t v);
@@ -113,6 +116,9 @@ uint32_t space_rings(const struct space_options *options);
 /* Shard groups of a draft that is all there, or none: in one way all, or each in its own. Nothing is drawn where the
  * options allow nothing. Sharded parameters take policy fifo and the barrier. */
 void sharded_draw(struct draft *d, bool each_its_own);
+
+/* Whether sharded parameters may be gathered or summed in types that round. */
+bool sharded_may_round(const struct space *space);
 
 /* Make the rules about sharded groups, and about sums of micro-batches, hold. False when memory is out. */
 bool sharded_settle(const struct space *space, struct strategy *strategy);

@@ -227,6 +227,24 @@ def mixed_precision():
     return "" if away < 1e-4 and losses_away < 1e-2 else f"parameters {away:.1e}, losses {losses_away:.1e} apart"
 
 
+def types_are_as_said(file):
+    """Of an exported file that gathers bf16 and sums f32: what fully_shard is told of each group, in which type the
+    parameters are while a layer computes, and that of their shards and gradients; and losses near those of f32."""
+    model, seen = apply(network(torch.float32), file, allow_lossy=True), set()
+    for part in model.modules():
+        if isinstance(part, torch.nn.Linear):
+            part.register_forward_hook(lambda module, inputs, output: seen.add(module.weight.dtype))
+    loss_of(model, batch(0, 0)).backward()
+    states = [part._get_fsdp_state() for part in model.modules() if hasattr(part, "_get_fsdp_state")]
+    told = {(g.mp_policy.param_dtype, g.mp_policy.reduce_dtype) for s in states for g in s._fsdp_param_groups}
+    held = {p.dtype for p in model.parameters()} | {p.grad.dtype for p in model.parameters()}
+    narrow, _ = train_sharded(file, torch.float32, allow_lossy=True)
+    wide, _ = train_plainly(torch.float32, dist.get_world_size())
+    away = max(abs(a - b) for a, b in zip(narrow, wide))
+    wanted = ({torch.bfloat16}, {(torch.bfloat16, torch.float32)}, {torch.float32})
+    return "" if (seen, told, held) == wanted and 0 < away < 0.05 else f"{seen} {told} {held}, losses {away:.1e} apart"
+
+
 # ---- what happens when ----
 
 
@@ -492,13 +510,14 @@ class Holder(torch.nn.Module):
 # ---- ranks ----
 
 
-def three_ranks(rank, number, files):
+def three_ranks(rank, number, typed, files):
     said, rng = {}, random.Random(number)
     missing = [f"'{must}' not in '{text}'" for must, text in refusals().items() if must not in text or "\n" in text]
     said["what_fully_shard_cannot_do_is_refused_in_a_line"] = ", ".join(missing)
     strategies_train_alike(said, rng, files)
     accumulation_trains_alike(said, ("last", "each"))
     said["mixed_precision_is_that_of_a_rounded_copy"] = mixed_precision()
+    said["types_are_as_the_exported_strategy_says"] = types_are_as_said(typed)
     said["parameters_are_gathered_as_far_ahead_as_said"] = groups_ahead()
     said["sums_travel_while_the_next_layer_computes"] = sums_in_the_background()
     said["our_reduce_scatter_sums_as_gloo_does"] = sums_are_those_of_gloo()
@@ -529,7 +548,7 @@ if __name__ == "__main__":
     said = run_ranks(3, bytes_sent) if sys.argv[1:] == ["bytes"] else {}
     if not said:
         print(f"seed {number}")
-        said = run_ranks(1, predicted_memory) | run_ranks(3, three_ranks, number, sys.argv[1:])
-        said |= {f"four_ranks_{name}": why for name, why in run_ranks(4, four_ranks, number, sys.argv[1:]).items()}
+        said = run_ranks(1, predicted_memory) | run_ranks(3, three_ranks, number, sys.argv[1], sys.argv[2:])
+        said |= {f"four_ranks_{name}": why for name, why in run_ranks(4, four_ranks, number, sys.argv[2:]).items()}
     for name, why in said.items():
         verdict(name, why)

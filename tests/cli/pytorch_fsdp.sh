@@ -1,7 +1,7 @@
 #!/bin/bash
 # Training by fully_shard as a strategy says (syncopate_torch.fsdp) against plain training, with gloo on the loopback.
 # Once: it is torch's time; what it calls of ours has tests of its own.
-# Plan: 63
+# Plan: 66
 set -u
 cd "$(dirname "$0")/../.." || exit 2
 source tests/cli/check.bash
@@ -60,9 +60,19 @@ check parts_of_a_module_are_noted 0 "fully_shard takes a module's own variables 
     export_of apart.json
 check wrapped_blocks_are_said_whole 0 "" export_of fsdp-per-block --strict
 check what_torchtitan_wraps_is_said_whole 0 "" export_of torchtitan --strict
+# Gathered as bf16 and summed as f32.
+"$syncopate" strategy show model.json cluster.json --baseline fsdp-per-block --json | "$python" -c '
+import json, sys
+strategy = json.load(sys.stdin)
+for group in strategy["groups"]:
+    group["gathered_as"], group["summed_as"] = "bf16", "f32"
+json.dump(strategy, open("typed.json", "w"))'
+check types_are_said_whole 0 "" export_of typed.json --strict
+mv exported_typed.json typed_export.json
+check the_code_says_types_too 0 "MixedPrecisionPolicy(param_dtype=torch.bfloat16, reduce_dtype=torch.float32)" cat exported_typed.py
 check halves_are_noted 0 "the parameters of 36 of 36 variables are whole, and would be sharded" \
     export_of dear
-SYNCOPATE=$syncopate timeout 600 $ranks exported_*.json 2>err ||
+SYNCOPATE=$syncopate timeout 600 $ranks typed_export.json exported_*.json 2>err ||
     echo "not ok training_ends_well: $(tail -n 1 err)"
 
 # ---- how much travels, on a loopback of our own ----

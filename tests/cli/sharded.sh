@@ -3,7 +3,7 @@
 # NCCL, and in the lab as fast as predicted. Needs OUT and, for labs, root; prints ok, not ok and skip lines
 # (tests/README.md).
 # Alone: real trials are timed.
-# Plan: 33
+# Plan: 45
 set -u
 cd "$(dirname "$0")/../.."
 double=$PWD/${OUT:-build/release}/tests/support/syncopate-worker-nccl
@@ -49,6 +49,17 @@ END
 strategy replicas "$one,\"shard_ranks\":2" "$sharded" "0 1 2 3"
 strategy replicas-cut ",\"shard_ranks\":2" "$sharded,\"partition_bytes\":65536" "0 0 1 1"
 strategy fewer "$one" "$sharded,\"reshard_after_forward\":2" "0 1 2 3"
+# Gathered and summed in types of their own, in one message where it lies, in several, cut, and among replicas.
+carried() { echo "$sharded,\"gathered_as\":\"$1\",\"summed_as\":\"$2\""; }
+twice=',"accumulation":{"micro_batches":2,"synchronize":'
+strategy narrow "$one" "$(carried bf16 f32)" "0 1 2 3"
+strategy narrow-pairs "$one" "$(carried bf16 f32)" "0 0 1 1"
+strategy narrow-cut "" "$(carried f32 f16),\"partition_bytes\":65536" "0 0 1 1"
+strategy halves "$one" "$(carried f16 bf16)" "0 0 1 2"
+strategy narrow-last "$one$twice\"last\"}" "$(carried bf16 f32)" "0 1 1 2"
+strategy narrow-each "$one$twice\"each\"}" "$(carried bf16 f32)" "0 1 1 2"
+strategy narrow-replicas "$one,\"shard_ranks\":2" "$(carried f32 bf16)" "0 1 1 2"
+strategy narrow-fewer "$one,\"shard_ranks\":2$twice\"each_all_reduce_last\"}" "$(carried bf16 f16)" "0 1 1 2"
 # As ZeRO 3 has it, whose small variables are not sharded: their gradients are.
 sed '0,/parameters/s//gradients/' layers.json >mixed.json
 
@@ -56,6 +67,9 @@ check simulate_knows_sharded_parameters 0 "layers" "$syncopate" simulate model.j
 check show_says_sharded_parameters 0 "sharded parameters" "$syncopate" strategy show model.json cluster.json --strategy kept.json
 check show_says_how_far_ahead 0 "groups gathered ahead: 3 in the forward pass, 2 in the backward pass" \
     "$syncopate" strategy show model.json cluster.json --strategy early.json
+check show_says_in_which_types 0 "sharded parameters, gathered as f16, summed as bf16" \
+    "$syncopate" strategy show model.json cluster.json --strategy halves.json
+check diff_says_in_which_types 1 "gathered as bf16" "$syncopate" strategy diff model.json cluster.json layers.json narrow.json
 check diff_says_what_is_kept 1 "sharded parameters, kept" "$syncopate" strategy diff model.json cluster.json layers.json kept.json
 check diff_says_how_far_ahead 1 "backward_prefetch  1       0" "$syncopate" strategy diff model.json cluster.json layers.json late.json
 refused() { # NAME SAID SED_SCRIPT
@@ -73,12 +87,20 @@ refused what_is_not_gathered_is_not_kept '/groups/0/reshard_after_forward: it sa
 check what_does_not_divide_the_devices_is_refused 2 '"shard_ranks" is 2, and cluster "slow" has 3 devices' \
     "$syncopate" simulate model.json cluster.json --strategy replicas.json
 
-for name in layers pairs whole kept late early cut mixed; do
+for name in layers pairs whole kept late early cut mixed narrow narrow-pairs narrow-cut halves narrow-last narrow-each; do
     here $name --iterations 4 --warmup 1
     [ $? = 0 ] && grep -q '"event":"done"' out
     verdict "${name}_are_gathered_and_summed" $? "$(head -c 300 out)"
     grep -o '"checked":[0-9]*' out >$name.checked
 done
+! here narrow --iterations 4 --warmup 1 --fault sum && grep -qE '"event":"error".*(sum|gathered)' out
+verdict a_wrong_part_in_another_type_is_noticed $? "$(head -c 300 out)"
+if [ -x "$double" ]; then
+    ! worker=$double here narrow --iterations 4 --warmup 1 && grep -q "the MPI worker does that" out
+    verdict types_of_their_own_are_refused_by_nccl $? "$(head -c 300 out)"
+else
+    echo "skip types_of_their_own_are_refused_by_nccl: needs the NCCL worker, which CUDA and NCCL are for"
+fi
 # The NCCL worker on its stand-ins finds as many samples right.
 for name in early mixed; do
     if [ -x "$double" ]; then
@@ -90,7 +112,7 @@ for name in early mixed; do
     fi
 done
 ranks=4 cluster=pairs.cluster.json
-for name in replicas replicas-cut fewer; do
+for name in replicas replicas-cut fewer narrow-replicas narrow-fewer; do
     here $name --iterations 4 --warmup 1
     [ $? = 0 ] && grep -q '"event":"done"' out
     verdict "${name}_are_gathered_and_summed" $? "$(head -c 300 out)"

@@ -8,7 +8,7 @@
 /* The type in memory of an element of variable v that travels in this message. */
 static enum dtype type_of(const struct layout *layout, const struct plan *plan, const struct message *message,
                           uint32_t v) {
-    return layout->wide ? plan->model->variables[v].dtype : message->dtype;
+    return layout->wide ? message_dtype_in_use(message, &plan->model->variables[v]) : message->dtype;
 }
 
 /* Shards of one variable may travel in several types. Each byte gets the room that the widest element in memory needs
@@ -17,7 +17,7 @@ static void find_widening(struct layout *layout, const struct plan *plan) {
     uint8_t *narrowest = report_alloc(plan->model->n_variables, 1);
     for (uint32_t m = 0; m < plan->n_messages; m++) {
         const struct message *message = &plan->messages[m];
-        const uint8_t travels = (uint8_t)dtype_bytes(message->dtype);
+        const uint8_t travels = (uint8_t)message_piece_width(message);
         for (uint32_t i = 0; i < message->n_pieces; i++) {
             const uint32_t v = plan->pieces[message->first_piece + i].variable;
             const uint8_t width = (uint8_t)dtype_bytes(type_of(layout, plan, message, v));
@@ -27,7 +27,7 @@ static void find_widening(struct layout *layout, const struct plan *plan) {
     }
     for (uint32_t v = 0; v < plan->model->n_variables; v++)
         if (narrowest[v])
-            layout->widening[v] = (uint8_t)(layout->widening[v] / narrowest[v]);
+            layout->widening[v] = (uint8_t)((layout->widening[v] + narrowest[v] - 1) / narrowest[v]);
     free(narrowest);
 }
 
@@ -55,17 +55,17 @@ static void locate(const struct layout *layout, const struct plan *plan, uint32_
     while (at >= piece->bytes)
         at -= (piece++)->bytes;
     enum dtype type = type_of(layout, plan, of, piece->variable);
-    layout->samples[sample] = layout_of_piece(layout, piece) + at / dtype_bytes(of->dtype) * dtype_bytes(type);
+    layout->samples[sample] = layout_of_piece(layout, piece) + at / message_piece_width(of) * dtype_bytes(type);
     layout->types[sample] = (uint8_t)type;
 }
 
 uint32_t layout_sample_count(const struct message *message) {
-    uint64_t elements = message_piece_bytes(message) / dtype_bytes(message->dtype);
+    uint64_t elements = message_elements(message);
     return elements < LAYOUT_SAMPLES ? (uint32_t)elements : LAYOUT_SAMPLES;
 }
 
 uint64_t layout_element(const struct message *message, uint32_t k) {
-    const uint64_t elements = message_piece_bytes(message) / dtype_bytes(message->dtype);
+    const uint64_t elements = message_elements(message);
     const uint32_t n = layout_sample_count(message);
     return n > 1 ? (uint64_t)((double)(elements - 1) * k / (n - 1)) : 0;
 }
@@ -73,7 +73,7 @@ uint64_t layout_element(const struct message *message, uint32_t k) {
 static void choose_samples(const struct layout *layout, const struct plan *plan, uint32_t m) {
     const struct message *message = &plan->messages[m];
     for (uint32_t k = 0; k < layout_sample_count(message); k++)
-        locate(layout, plan, m, layout_element(message, k) * dtype_bytes(message->dtype), k);
+        locate(layout, plan, m, layout_element(message, k) * message_piece_width(message), k);
 }
 
 void layout_init(struct layout *layout, const struct plan *plan, bool wide) {

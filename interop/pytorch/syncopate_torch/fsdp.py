@@ -35,7 +35,7 @@ from .description import read_groups
 from .wrapping import plan_calls, whole_variables, words_for
 
 STREAMS = (2, 1)  # how far ahead fully_shard's own streams gather on a GPU
-TYPES = {"f32": torch.float32, "bf16": torch.bfloat16, "f16": torch.float16}
+TYPES = {"f32": torch.float32, "bf16": torch.bfloat16, "f16": torch.float16, "f64": torch.float64}
 SYNCHRONIZE = ("last", "each", "each_all_reduce_last")
 DEFAULT_ACCUMULATION = {"micro_batches": 1, "synchronize": "last"}
 

@@ -633,6 +633,10 @@ static void shard_at_random(struct world *w, struct strategy *s) {
     for (uint32_t g = 0; g < s->n_groups; g++) {
         s->groups[g].sharded = SHARDED_parameters;
         s->groups[g].keeps_gathered = rng_below(&w->rng, 2);
+        if (g % DTYPE_COUNT > DTYPE_f64)
+            continue;
+        s->groups[g].gathered_as = (enum carried)rng_below(&w->rng, CARRIED_COUNT);
+        s->groups[g].summed_as = (enum carried)rng_below(&w->rng, CARRIED_COUNT);
     }
     for (uint32_t v = 0; v < s->n_variables; v++) {
         const uint32_t choice = apart ? (uint32_t)rng_below(&w->rng, n) : module_of(w, v) % n;
@@ -660,6 +664,15 @@ static uint32_t first_read(const struct world *w, uint32_t v) {
     return w->model.n_forward;
 }
 
+/* What the member says, if it is there; f64 is always the model's own type. */
+static enum carried read_type(const cJSON *group, const char *name) {
+    const char *word = cJSON_GetStringValue(cJSON_GetObjectItem(group, name));
+    return !word || !strcmp(word, "f64") ? CARRIED_own
+           : !strcmp(word, "f32")        ? CARRIED_f32
+           : !strcmp(word, "f16")        ? CARRIED_f16
+                                         : CARRIED_bf16;
+}
+
 /* Read the file; its groups are in the order of the forward pass. */
 static void read_fsdp2(const struct world *w, const struct export *export, struct strategy *s) {
     cJSON *json = json_of(file_of(export, "fsdp2.json"));
@@ -671,6 +684,9 @@ static void read_fsdp2(const struct world *w, const struct export *export, struc
         uint32_t first = UINT32_MAX;
         s->groups[g].sharded = SHARDED_parameters;
         s->groups[g].keeps_gathered = cJSON_IsFalse(cJSON_GetObjectItem(group, "reshard_after_forward"));
+        s->groups[g].gathered_as = read_type(group, "param_dtype");
+        s->groups[g].summed_as = read_type(group, "reduce_dtype");
+        assert_true(!s->groups[g].gathered_as || cJSON_HasObjectItem(group, "reduce_dtype"));
         for (const cJSON *name = cJSON_GetObjectItem(group, "variables")->child; name; name = name->next, named++) {
             const int64_t v = model_find_variable(&w->model, name->valuestring);
             assert_true(v >= 0);

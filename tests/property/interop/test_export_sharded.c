@@ -288,11 +288,61 @@ static void wrapping_is_said_where_it_can_be(void **state) {
     assert_true(accelerate >= 2 * INSTANCES && accelerate < 9 * INSTANCES);
 }
 
+/* Types that a form says come back from it, and only others are noted. torchtitan sums in f32 alone, and Accelerate
+ * gathers and sums in one type. */
+static uint32_t check_types(struct world *w, const char *form) {
+    struct error err = {0};
+    struct strategy s, again;
+    struct export export;
+    const struct zero_settings settings = zero_defaults(3);
+    if (!strcmp(form, "deepspeed"))
+        assert_ok(zero_build(&w->model, &w->cluster, &settings, "s", &s, &err));
+    else
+        assert_ok(fsdp_build(&w->model, &w->cluster, FSDP_WRAP_titan, FSDP_KEEP_last, "s", &s, &err));
+    const enum carried gathered = (enum carried)rng_below(&w->rng, CARRIED_COUNT),
+                       summed = (enum carried)rng_below(&w->rng, CARRIED_COUNT);
+    for (uint32_t g = 0; g < s.n_groups; g++)
+        if (s.groups[g].sharded == SHARDED_parameters) {
+            s.groups[g].gathered_as = gathered;
+            s.groups[g].summed_as = summed;
+        }
+    assert_ok(strategy_seal(&s, &w->model, &w->cluster, &err));
+    export_to(w, form, &s, &export);
+    import_again(w, &export, &again);
+    const bool same = !strcmp(s.id.hex, again.id.hex);
+    for (uint32_t i = 0; i < export.n_notes; i++)
+        assert_int_equal(export.notes[i].loss, EXPORT_LOSS_ENCODING);
+    if (same != !export.n_notes)
+        fail_msg("%s, gathered %d, summed %d: %u notes\n%s", form, gathered, summed, (unsigned)export.n_notes,
+                 export.files[0].text);
+    strategy_release(&again);
+    export_release(&export);
+    strategy_release(&s);
+    return same;
+}
+
+static void types_are_said_where_they_can_be(void **state) {
+    (void)state;
+    uint32_t titan = 0, accelerate = 0, deepspeed = 0;
+    for (uint64_t i = 0; i < INSTANCES; i++) {
+        struct world w;
+        world_open(&w, i);
+        titan += check_types(&w, "torchtitan");
+        accelerate += check_types(&w, "accelerate");
+        deepspeed += check_types(&w, "deepspeed");
+        world_close(&w);
+    }
+    print_message("# of %d each: torchtitan %u, Accelerate %u, DeepSpeed %u\n", INSTANCES, titan, accelerate,
+                  deepspeed);
+    assert_true(titan > INSTANCES / 10 && accelerate > INSTANCES / 5 && deepspeed > INSTANCES / 2);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(deepspeed_settings_come_back),
         cmocka_unit_test(megatron_settings_come_back),
         cmocka_unit_test(wrapping_is_said_where_it_can_be),
+        cmocka_unit_test(types_are_said_where_they_can_be),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -360,6 +360,11 @@ static inline double ref_pack_us(const struct ref *r, int m, bool back) {
     return us;
 }
 
+/* A device's part, from its shard's type or into it, by the wider of both. */
+static inline double ref_convert_us(const struct ref *r, int m) {
+    return (double)r->plan->messages[m].converted_bytes / r->cost->encode_bytes_per_us;
+}
+
 static inline void ref_usable(struct ref *r, int c, int m, double time_us) {
     uint32_t gate = r->plan->messages[m].gate;
     r->at[m][c].stage = REF_IDLE;
@@ -408,7 +413,8 @@ static inline void ref_all_reduce_done(struct ref *r, int m) {
     for (int c = 0; c < r->n_nodes; c++) {
         r->in_flight[c] -= !of_replicas;
         r->in_flight_bytes[c] -= of_replicas ? 0 : r->plan->messages[m].bytes;
-        double unpack_us = of_replicas || r->plan->messages[m].half == HALF_scatter ? 0 : ref_pack_us(r, m, true);
+        const bool stays = of_replicas || r->plan->messages[m].half == HALF_scatter;
+        double unpack_us = stays ? ref_convert_us(r, m) : ref_pack_us(r, m, true);
         ref_usable(r, c, m, r->now_us + unpack_us);
     }
     if (ref_is_first_half(r, m))
@@ -634,6 +640,8 @@ static inline double ref_launch(struct ref *r, int c, int m, double at_us) {
     double others = ref_node(r, c)->devices - 1, bytes = (double)message->bytes;
     const bool packs = message->half == HALF_none || message->half == HALF_scatter;
     double work = r->cost->runtime.message_us + (packs ? ref_pack_us(r, m, false) : 0);
+    if (message->half == HALF_gather && message->other == NO_MESSAGE)
+        work += ref_convert_us(r, m);
     if (ref_is_server(r, m) && message->local_reduction)
         work +=
             others * bytes / r->cost->device_link_bytes_per_us[r->node[c]] + others * bytes / r->cost->sum_bytes_per_us;

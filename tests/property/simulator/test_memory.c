@@ -91,6 +91,29 @@ static uint64_t plain_states(const struct optimizer *o, const struct variable *v
     return divide_up(factors * width * elements, v->elements) + copy;
 }
 
+static const struct group *group_with_parts(const struct instance *i, const struct variable_sync *part) {
+    const struct group *group = part->kind == SYNC_ALL_REDUCE ? &i->strategy.groups[part->group] : NULL;
+    return group && group->sharded == SHARDED_parameters ? group : NULL;
+}
+
+static uint64_t width_of(enum carried carried, const struct variable *variable) {
+    return carried == CARRIED_f32 ? 4 : carried ? 2 : dtype_bytes(variable->dtype);
+}
+
+/* Bytes of an element on its way to the sum. */
+static uint64_t sum_width(const struct instance *i, uint32_t v, const struct variable_sync *part) {
+    const struct group *group = group_with_parts(i, part);
+    return group ? width_of(group->summed_as, &i->model.variables[v])
+                 : dtype_bytes(strategy_wire_dtype(&i->model.variables[v], part));
+}
+
+/* And of a gradient as it is made, or where micro-batches are added up, as they are. */
+static uint64_t gradient_width(const struct instance *i, uint32_t v, const struct variable_sync *part) {
+    const struct group *group = group_with_parts(i, part);
+    const bool adds_up = i->strategy.micro_batches > 1 && i->strategy.synchronize == SYNCHRONIZE_last;
+    return width_of(!group ? CARRIED_own : adds_up ? group->summed_as : group->gathered_as, &i->model.variables[v]);
+}
+
 /* Bytes of the gradient of variable v in memory. */
 static uint64_t plain_gradient(const struct instance *i, uint32_t v) {
     const struct variable *variable = &i->model.variables[v];
@@ -98,7 +121,7 @@ static uint64_t plain_gradient(const struct instance *i, uint32_t v) {
     uint64_t bytes = 0;
     for (uint32_t k = 0; k < sync_parts(sync); k++) {
         const uint64_t wire = plan_part_bytes(&i->strategy, variable, sync, k);
-        bytes += wire / dtype_bytes(strategy_wire_dtype(variable, sync_part(sync, k))) * dtype_bytes(variable->dtype);
+        bytes += wire / sum_width(i, v, sync_part(sync, k)) * gradient_width(i, v, sync_part(sync, k));
     }
     return bytes;
 }
@@ -110,7 +133,7 @@ static bool is_copied(const struct message *m) {
 
 /* The run that a message is copied into, without what an encoder makes. NCCL's parts are equal. */
 static uint64_t copy_of(const struct instance *i, const struct message *m) {
-    const uint64_t width = dtype_bytes(m->dtype), elements = message_piece_bytes(m) / width,
+    const uint64_t width = dtype_bytes(m->dtype), elements = (m->encoder ? message_piece_bytes(m) : m->bytes) / width,
                    parts = m->ranks > 0 ? m->ranks : i->cluster.n_devices, equal = divide_up(elements, parts) * parts;
     if (m->half && equal > elements && cluster_transport(&i->cluster) == TRANSPORT_nccl)
         return equal * width;
@@ -246,6 +269,13 @@ static uint64_t incoming_of(const struct instance *i, const struct message *m) {
     return divide_up(part_of(i, m), m->half == HALF_replicas ? replicas : 1) * dtype_bytes(m->dtype);
 }
 
+/* Bytes of a device's part of a sum while it waits: in the model's type, but for replicas in the wider one. */
+static uint64_t sum_of(const struct instance *i, const struct message *m) {
+    const uint64_t own = dtype_bytes(i->model.variables[i->plan.pieces[m->first_piece].variable].dtype);
+    const uint64_t sums = dtype_bytes(m->dtype);
+    return part_of(i, m) * (sharers_of(i, m) < i->cluster.n_devices && sums > own ? sums : own);
+}
+
 static uint64_t shared_states(const struct instance *i, const struct message *m) {
     uint64_t states = 0;
     for (uint32_t k = 0; k < m->n_pieces; k++) {
@@ -317,7 +347,7 @@ static uint64_t gradients_at(const struct instance *i, uint32_t place) {
         sum += has_gradient(i, v, place) ? plain_gradient(i, v) : 0;
     for (uint32_t m = 0; m < i->plan.n_messages; m++) {
         const struct message *message = &i->plan.messages[m];
-        sum += has_sum(i, message, place) ? part_of(i, message) * dtype_bytes(message->dtype) : 0;
+        sum += has_sum(i, message, place) ? sum_of(i, message) : 0;
     }
     return sum;
 }
@@ -329,11 +359,13 @@ static uint64_t parameters_of(const struct instance *i) {
         const struct variable_sync *sync = &i->strategy.variables[v];
         for (uint32_t k = 0; k < sync_parts(sync); k++)
             if (shards_parameters(i, sync_part(sync, k)))
-                sum -= plan_part_bytes(&i->strategy, &i->model.variables[v], sync, k);
+                sum -= plan_part_bytes(&i->strategy, &i->model.variables[v], sync, k) /
+                       sum_width(i, v, sync_part(sync, k)) * dtype_bytes(i->model.variables[v].dtype);
     }
     for (uint32_t m = 0; m < i->plan.n_messages; m++)
         if (is_of_parameters(i, &i->plan.messages[m], HALF_scatter) && pass_of(i, &i->plan.messages[m]) == last_pass(i))
-            sum += part_of(i, &i->plan.messages[m]) * dtype_bytes(i->plan.messages[m].dtype);
+            sum += part_of(i, &i->plan.messages[m]) *
+                   dtype_bytes(i->model.variables[i->plan.pieces[i->plan.messages[m].first_piece].variable].dtype);
     return sum;
 }
 
@@ -677,8 +709,7 @@ static void add_sums(const struct run *run, struct events *events) {
         for (uint32_t n = 0; n < run->n_ended[m]; n++) {
             const double until_us = sum_until_us(run, m, n);
             if (until_us >= 0)
-                add_span(events, run->message[first][1][n], until_us,
-                         part_of(i, message) * dtype_bytes(message->dtype));
+                add_span(events, run->message[first][1][n], until_us, sum_of(i, message));
         }
     }
 }

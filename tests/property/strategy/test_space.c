@@ -110,11 +110,12 @@ static void check_walk(const struct instance *in, struct rng *rng, struct strate
 
 /* How often each was seen in a group; and sharded parameters that are kept, or gathered another number of groups
  * ahead. */
-static uint32_t seen[SHARDED_COUNT], seen_kept, seen_ahead;
+static uint32_t seen[SHARDED_COUNT], seen_kept, seen_ahead, seen_carried;
 
 static void count_sharded(const struct strategy *s) {
     for (uint32_t g = 0; g < s->n_groups; g++) {
         seen[s->groups[g].sharded]++;
+        seen_carried += s->groups[g].gathered_as || s->groups[g].summed_as;
         seen_kept += s->groups[g].keeps_gathered;
     }
     seen_ahead += s->forward_prefetch != 1 || s->backward_prefetch != 1;
@@ -164,6 +165,7 @@ static void samples_with_one_constraint_or_none_are_valid_and_cover_each_byte_on
     (void)state;
     for (constraints = 0; constraints < (SPACE_BALANCED | SPACE_ADJACENT); constraints++)
         check_sampler(sample_constrained);
+    assert_true(seen_carried > 0); /* by any sampler before */
 }
 
 /* Among the all-reduced variables of one type, a group met again after another one is not contiguous. Returns 1 if some

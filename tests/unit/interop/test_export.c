@@ -237,7 +237,8 @@ static void micro_batches_are_said_in_the_words_of_each_form(void **state) {
         {"megatron", FIFO LAST_OF_FOUR, "{'id':0,'sharded':'optimizer'}", "megatron.args",
          "--micro-batch-size 1\n--global-batch-size 16\n"},
         {"torchtitan", FIFO EACH_OF_FOUR, KEPT, "torchtitan.toml",
-         "[training]\nlocal_batch_size = 1\nglobal_batch_size = 16\n"},
+         "[training]\nmixed_precision_param = \"float32\"\nmixed_precision_reduce = \"float32\"\n"
+         "local_batch_size = 1\nglobal_batch_size = 16\n"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         struct world w;
@@ -269,7 +270,13 @@ static void sharded_forms_say_what_is_sharded(void **state) {
          "--overlap-grad-reduce\n--use-distributed-optimizer\n--ddp-bucket-size 40000000\n"},
         {"torchtitan", KEPT, TOGETHER, "torchtitan.toml",
          "[parallelism]\ndata_parallel_replicate_degree = 1\ndata_parallel_shard_degree = -1\n"
-         "fsdp_reshard_after_forward = \"default\"\n"},
+         "fsdp_reshard_after_forward = \"default\"\n"
+         "[training]\nmixed_precision_param = \"float32\"\nmixed_precision_reduce = \"float32\"\n"},
+        {"torchtitan", "{'id':0,'sharded':'parameters','reshard_after_forward':false,'gathered_as':'bf16'}", TOGETHER,
+         "torchtitan.toml",
+         "[parallelism]\ndata_parallel_replicate_degree = 1\ndata_parallel_shard_degree = -1\n"
+         "fsdp_reshard_after_forward = \"default\"\n"
+         "[training]\nmixed_precision_param = \"bfloat16\"\nmixed_precision_reduce = \"float32\"\n"},
         {"torchtitan", GROUP, TOGETHER, "torchtitan.toml",
          "[parallelism]\ndata_parallel_replicate_degree = 4\ndata_parallel_shard_degree = 1\n"},
         {"accelerate", KEPT, TOGETHER, "accelerate.yaml",

@@ -223,6 +223,20 @@ static inline void any_sharded(struct rng *rng, const struct cluster *cluster, s
     any_replicas(rng, cluster, s);
 }
 
+/* Some groups with sharded parameters in other types, of those whose members are floats. */
+static inline void any_carried(struct rng *rng, const struct model *model, struct strategy *s) {
+    for (uint32_t g = 0; g < s->n_groups; g++) {
+        bool floats = s->groups[g].sharded == SHARDED_parameters && coin(rng, 0.5);
+        for (uint32_t v = 0; v < s->n_variables && floats; v++)
+            for (uint32_t k = 0; k < sync_parts(&s->variables[v]); k++)
+                floats &= !is_reduced_in(sync_part(&s->variables[v], k), g) || model->variables[v].dtype <= DTYPE_f64;
+        if (!floats)
+            continue;
+        s->groups[g].gathered_as = (enum carried)rng_below(rng, CARRIED_COUNT);
+        s->groups[g].summed_as = (enum carried)rng_below(rng, CARRIED_COUNT);
+    }
+}
+
 /* Not sealed. */
 static inline enum status any_strategy(struct rng *rng, const struct model *model, const struct cluster *cluster,
                                        struct strategy *out, struct error *err) {
@@ -262,6 +276,7 @@ static inline enum status any_strategy(struct rng *rng, const struct model *mode
         return random_slices(rng, model, out, err);
     any_encoders(rng, model, out);
     any_sharded(rng, cluster, out, parameters);
+    any_carried(rng, model, out);
     return st;
 }
 

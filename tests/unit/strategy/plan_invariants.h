@@ -168,8 +168,24 @@ static inline const char *broken_steps(const struct plan *p, const struct expect
     return NULL;
 }
 
-static inline uint64_t expected_width(const struct variable *v, const struct variable_sync *sync) {
-    return sync->encoding == ENCODING_f16 || sync->encoding == ENCODING_bf16 ? 2 : dtype_bytes(v->dtype);
+static inline enum dtype expected_carried(enum carried carried, enum dtype own) {
+    return carried == CARRIED_f32    ? DTYPE_f32
+           : carried == CARRIED_f16  ? DTYPE_f16
+           : carried == CARRIED_bf16 ? DTYPE_bf16
+                                     : own;
+}
+
+/* In which type a gradient travels. */
+static inline enum dtype expected_sum(const struct strategy *s, const struct variable *v,
+                                      const struct variable_sync *sync) {
+    if (sync->kind == SYNC_ALL_REDUCE && s->groups[sync->group].sharded == SHARDED_parameters)
+        return expected_carried(s->groups[sync->group].summed_as, v->dtype);
+    return sync->encoding == ENCODING_f16 ? DTYPE_f16 : sync->encoding == ENCODING_bf16 ? DTYPE_bf16 : v->dtype;
+}
+
+static inline uint64_t expected_width(const struct strategy *s, const struct variable *v,
+                                      const struct variable_sync *sync) {
+    return dtype_bytes(expected_sum(s, v, sync));
 }
 
 static inline bool expected_sparse(const struct strategy *s, const struct variable *v,
@@ -181,7 +197,7 @@ static inline bool expected_sparse(const struct strategy *s, const struct variab
 /* Bytes of the whole gradient: sparse ones carry 8 bytes of index a touched row and shard that it crosses. */
 static inline uint64_t expected_bytes(const struct strategy *s, const struct variable *v,
                                       const struct variable_sync *sync) {
-    uint64_t width = expected_width(v, sync);
+    uint64_t width = expected_width(s, v, sync);
     if (!expected_sparse(s, v, sync))
         return v->elements * width;
     uint64_t indices = sync->axis == 0 ? 1 : sync->shards;
@@ -198,10 +214,10 @@ static inline uint64_t expected_shard(const struct strategy *s, const struct var
     uint64_t dim = sparse && sync->axis == 0 ? v->sparse_rows : v->shape[sync->axis];
     uint64_t rows = dim / sync->shards + (k < dim - dim / sync->shards * sync->shards ? 1 : 0);
     if (!sparse)
-        return v->elements / v->shape[sync->axis] * rows * expected_width(v, sync);
+        return v->elements / v->shape[sync->axis] * rows * expected_width(s, v, sync);
     if (sync->axis == 0)
-        return rows * (v->elements / v->shape[0] * expected_width(v, sync) + 8);
-    return v->sparse_rows * (v->elements / v->shape[0] / dim * rows * expected_width(v, sync) + 8);
+        return rows * (v->elements / v->shape[0] * expected_width(s, v, sync) + 8);
+    return v->sparse_rows * (v->elements / v->shape[0] / dim * rows * expected_width(s, v, sync) + 8);
 }
 
 /* Bytes of all shards, or of the one with an entry of its own. */
@@ -224,8 +240,14 @@ static inline const struct variable_sync *way_of_piece(const struct plan *p, con
     return sync;
 }
 
-static inline enum dtype expected_dtype(const struct variable *v, const struct variable_sync *sync) {
-    return sync->encoding == ENCODING_f16 ? DTYPE_f16 : sync->encoding == ENCODING_bf16 ? DTYPE_bf16 : v->dtype;
+static inline bool gathers_shards(const struct message *m) {
+    return m->half == HALF_gather && m->other == NO_MESSAGE;
+}
+
+static inline enum dtype expected_dtype(const struct strategy *s, const struct message *m, const struct variable *v,
+                                        const struct variable_sync *sync) {
+    return gathers_shards(m) ? expected_carried(s->groups[sync->group].gathered_as, v->dtype)
+                             : expected_sum(s, v, sync);
 }
 
 /* What blocks of a byte an element and a scale of four bytes make of so many elements. */
@@ -267,8 +289,40 @@ static inline bool has_expected_bytes(const struct plan *p, const struct message
     return m->bytes == bytes && m->second_bytes == second;
 }
 
+static inline uint64_t wider_bytes(enum dtype a, enum dtype b) {
+    return dtype_bytes(a) > dtype_bytes(b) ? dtype_bytes(a) : dtype_bytes(b);
+}
+
+/* The bytes of a message of sharded parameters, and what is converted; of others the bytes. */
+static inline const char *broken_carried(const struct plan *p, const struct strategy *s, const struct message *m,
+                                         const struct variable_sync *sync, uint64_t bytes) {
+    const struct variable *v = &p->model->variables[p->pieces[m->first_piece].variable];
+    const struct group *group = sync->kind == SYNC_ALL_REDUCE ? &s->groups[sync->group] : NULL;
+    const bool sharded = group && group->sharded == SHARDED_parameters, gathers = gathers_shards(m);
+    const bool adds_up = s->micro_batches > 1 && s->synchronize == SYNCHRONIZE_last;
+    const uint64_t elements = bytes / expected_width(s, v, sync);
+    if (message_piece_bytes(m) != bytes || m->bytes != (gathers ? elements * dtype_bytes(m->dtype) : bytes))
+        return "the bytes of a message are those of its pieces";
+    if (!sharded)
+        return m->converted_bytes == 0 ? NULL : "only sharded parameters are in parts of another type";
+    const enum dtype made = expected_carried(adds_up ? group->summed_as : group->gathered_as, v->dtype);
+    const uint64_t encoded = !gathers && made != m->dtype ? elements : 0;
+    if (m->encoded_bytes != encoded * dtype_bytes(m->dtype) ||
+        m->unencoded_bytes != encoded * wider_bytes(made, m->dtype))
+        return "gradients are converted into the type of the sums";
+    const uint64_t parts = m->half == HALF_replicas ? m->stride : m->ranks ? m->ranks : p->cluster->n_devices;
+    const bool converts = m->dtype != v->dtype && m->replicas == 0;
+    const bool later = m->half == HALF_scatter && m->ranks > 0; /* replicas come first */
+    if (m->converted_bytes !=
+        (converts && !later ? (elements + parts - 1) / parts * wider_bytes(m->dtype, v->dtype) : 0))
+        return "each device converts its part";
+    return (m->lossy != LOSSY_none) == (m->dtype != v->dtype && (m->dtype != DTYPE_f32 || v->dtype == DTYPE_f64))
+               ? NULL
+               : "what rounds is lossy";
+}
+
 /* The bytes of an encoded message, which come from those of its pieces. */
-static inline const char *broken_encoder(const struct plan *p, const struct message *m,
+static inline const char *broken_encoder(const struct plan *p, const struct strategy *s, const struct message *m,
                                          const struct variable_sync *sync, uint64_t bytes) {
     const uint64_t elements = bytes / dtype_bytes(m->dtype);
     const bool encoded =
@@ -276,7 +330,7 @@ static inline const char *broken_encoder(const struct plan *p, const struct mess
     if (m->encoder != (encoded ? sync->encoding : ENCODING_none))
         return "a message has the encoder of its variables";
     if (!m->encoder)
-        return m->bytes == bytes ? NULL : "the bytes of a message are those of its pieces";
+        return broken_carried(p, s, m, sync, bytes);
     if (m->figure != sync->figure || m->unencoded_bytes != bytes || m->encoded_bytes != m->bytes)
         return "all of a message is encoded alike";
     return has_expected_bytes(p, m, elements) ? NULL : "an encoded message has these bytes";
@@ -325,7 +379,7 @@ static inline const char *broken_message(const struct plan *p, const struct stra
         uint64_t start;
         const struct variable_sync *other = way_of_piece(p, s, &p->pieces[m->first_piece], &unused);
         const struct variable_sync *sync = way_of_piece(p, s, piece, &start);
-        if (sync->kind != m->kind || m->dtype != expected_dtype(&p->model->variables[piece->variable], sync))
+        if (sync->kind != m->kind || m->dtype != expected_dtype(s, m, &p->model->variables[piece->variable], sync))
             return "the kind and type of a message are those of its variables";
         if (m->kind == SYNC_ALL_REDUCE &&
             (sync->group != other->group || m->algorithm != s->groups[sync->group].algorithm || m->local_reduction))
@@ -336,13 +390,13 @@ static inline const char *broken_message(const struct plan *p, const struct stra
         for (uint32_t j = 0; j < i && i < 64; j++)
             if (p->pieces[m->first_piece + j].variable == piece->variable)
                 return "shards of a variable share no message";
-        if (m->kind == SYNC_ALL_REDUCE &&
-            (piece->bytes % dtype_bytes(m->dtype) || (piece->offset_bytes - start) % dtype_bytes(m->dtype)))
+        const uint64_t width = expected_width(s, &p->model->variables[piece->variable], sync);
+        if (m->kind == SYNC_ALL_REDUCE && (piece->bytes % width || (piece->offset_bytes - start) % width))
             return "no element is cut";
         partition = m->kind == SYNC_ALL_REDUCE ? s->groups[sync->group].partition_bytes : sync->partition_bytes;
         bytes += piece->bytes;
     }
-    const char *broken = broken_encoder(p, m, way_of_piece(p, s, &p->pieces[m->first_piece], &unused), bytes);
+    const char *broken = broken_encoder(p, s, m, way_of_piece(p, s, &p->pieces[m->first_piece], &unused), bytes);
     if (broken)
         return broken;
     if (partition && bytes > partition)

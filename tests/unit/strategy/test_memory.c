@@ -241,6 +241,21 @@ static void sharded_parameters_are_gathered_and_freed(void **state) {
     release(&l);
 }
 
+/* The same, gathered as 16 bits and summed as 32: gradients have 16 bits until they are packed, which converts them.
+ * Before the update both sums may be on their way, and the gradient of a is just converted. Shards and states are as
+ * they were. Summed as 16 bits too, y.grad needs most: gathered are all variables, b and c out
+ * of their buffer. */
+static void types_of_their_own_have_sharded_parameters_and_their_sums(void **state) {
+    (void)state;
+#define CARRIED(gathered, summed) ",'sharded':'parameters','gathered_as':'" gathered "','summed_as':'" summed "'"
+    assert_lowered(ADAM, GROUPS("", CARRIED("bf16", "f32")), (const uint64_t[]){2000, 2000, 4000, 0, 2000, 8000, 0},
+                   "the update");
+    assert_lowered(ADAM, GROUPS("", CARRIED("bf16", "bf16")), (const uint64_t[]){2000, 2000, 4000, 4000, 2000, 0, 150},
+                   "backward step 1 of 2, y.grad");
+    assert_lowered(ADAM, GROUPS("", CARRIED("f32", "bf16")), (const uint64_t[]){2000, 4000, 4000, 8000, 4000, 0, 150},
+                   "backward step 1 of 2, y.grad");
+}
+
 /* b and c are sharded on four devices, and stay gathered; a, of the last backward step, is served. Before the update
  * the first device of a node takes in what the other one sends of a, 4000 bytes, while the sum of b and c may still be
  * on its way, in 4000 bytes, with a quarter that comes in, and stays. */
@@ -375,6 +390,7 @@ int main(void) {
         cmocka_unit_test(the_first_device_of_a_node_adds_up),
         cmocka_unit_test(a_server_has_its_sums_and_the_pushes),
         cmocka_unit_test(sharded_parameters_are_gathered_and_freed),
+        cmocka_unit_test(types_of_their_own_have_sharded_parameters_and_their_sums),
         cmocka_unit_test(before_the_update_all_that_is_left_may_be_on_its_way),
         cmocka_unit_test(between_two_steps_a_sum_and_a_gather_may_meet),
         cmocka_unit_test(what_is_computed_again_lies_there_from_then_on),

@@ -116,6 +116,12 @@ static const struct {
      "group 0 has \"reshard_after_forward\" 4, and 2 devices share the shards: it must divide them"},
     {SHARDED_AS("'policy':'fifo'", "'sharded':'gradients','reshard_after_forward':2"),
      "/groups/0/reshard_after_forward: it says when gathered parameters are freed; \"sharded\" is gradients"},
+    {SHARDED_AS("'policy':'fifo'", "'sharded':'parameters','gathered_as':'int8'"), "/groups/0/gathered_as"},
+    {SHARDED_AS("'policy':'fifo'", "'sharded':'parameters','summed_as':16"), "/groups/0/summed_as"},
+    {SHARDED_AS("'policy':'fifo'", "'sharded':'gradients','summed_as':'bf16'"),
+     "/groups/0: group 0 has \"summed_as\", which is of \"sharded\" parameters, but \"sharded\" gradients"},
+    {SHARDED_AS("'policy':'fifo'", "'gathered_as':'f32'"),
+     "group 0 has \"gathered_as\", which is of \"sharded\" parameters, but \"sharded\" none"},
     {SHARDED_AS("'policy':'fifo','shard_ranks':3", "'sharded':'parameters'"),
      "\"shard_ranks\" is 3, and cluster \"c\" has 4 devices: it must divide them and be at least 2"},
     {SHARDED_AS("'policy':'fifo','shard_ranks':8", "'sharded':'parameters'"),
@@ -408,6 +414,11 @@ static void sharded_parameters_are_read_in_their_one_form(void **state) {
     assert_same_id(w, plain, SHARDED_AS("'policy':'fifo'", "'sharded':'parameters','reshard_after_forward':2"), false);
     assert_same_id(w, SHARDED_AS("'policy':'fifo'", "'sharded':'parameters','reshard_after_forward':1"),
                    SHARDED_AS("'policy':'fifo'", "'sharded':'parameters','reshard_after_forward':false"), true);
+    assert_same_id(w, plain, SHARDED_AS("'policy':'fifo'", "'sharded':'parameters','gathered_as':'f32'"), true);
+    assert_same_id(w, plain, SHARDED_AS("'policy':'fifo'", "'sharded':'parameters','gathered_as':'bf16'"), false);
+    assert_same_id(w, plain, SHARDED_AS("'policy':'fifo'", "'sharded':'parameters','summed_as':'f32'"), true);
+    assert_same_id(w, SHARDED_AS("'policy':'fifo'", "'sharded':'parameters','gathered_as':'bf16'"),
+                   SHARDED_AS("'policy':'fifo'", "'sharded':'parameters','summed_as':'bf16'"), false);
     assert_same_id(w, SHARDED_AS("'policy':'fifo','forward_prefetch':0", "'sharded':'gradients'"),
                    SHARDED_AS("'policy':'fifo'", "'sharded':'gradients'"), true);
 }

@@ -232,6 +232,38 @@ static void encoding_rounds_as_the_processor_does(void **state) {
     assert_int_equal(convert_bf16_of(1 + 0x3p-8f), 0x3f82);
 }
 
+/* Through f32, which holds all types of 16 bits; f64 is rounded to f32 first. */
+static void any_type_of_floats_becomes_any_other(void **state) {
+    (void)state;
+    static const enum dtype types[] = {DTYPE_f32, DTYPE_f16, DTYPE_bf16, DTYPE_f64};
+    enum { N = 37 }; /* some by eight, some one by one */
+    struct rng rng;
+    rng_seed(&rng, test_seed());
+    for (int pair = 0; pair < 16; pair++) {
+        const enum dtype from = types[pair / 4], to = types[pair % 4];
+        double before[N], after[N], wanted[N];
+        _Alignas(double) char source[8 * N], target[8 * N];
+        for (int i = 0; i < N; i++)
+            before[i] = (rng_uniform(&rng) - 0.5) * 100;
+        for (int i = 0; i < N; i++) {
+            const float wide = (float)before[i];
+            const float value = from == DTYPE_f16    ? convert_value_of_f16(convert_f16_of(wide))
+                                : from == DTYPE_bf16 ? convert_value_of_bf16(convert_bf16_of(wide))
+                                                     : wide;
+            before[i] = from == DTYPE_f64 ? before[i] : (double)value;
+            const float narrow = (float)before[i];
+            wanted[i] = to == DTYPE_f16    ? (double)convert_value_of_f16(convert_f16_of(narrow))
+                        : to == DTYPE_bf16 ? (double)convert_value_of_bf16(convert_bf16_of(narrow))
+                        : to == DTYPE_f32  ? (double)narrow
+                                           : before[i];
+        }
+        convert_elements(source, from, before, DTYPE_f64, N);
+        convert_elements(target, to, source, from, N);
+        convert_elements(after, DTYPE_f64, target, to, N);
+        assert_memory_equal(after, wanted, sizeof after);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(sums_are_exact_for_any_number_of_devices),
@@ -245,6 +277,7 @@ int main(void) {
         cmocka_unit_test(bf16_sums_go_element_by_element),
         cmocka_unit_test(what_fits_into_16_bits_survives_encoding),
         cmocka_unit_test(encoding_rounds_as_the_processor_does),
+        cmocka_unit_test(any_type_of_floats_becomes_any_other),
     };
     return cmocka_run_group_tests_name("kernel_bodies", tests, NULL, NULL);
 }

@@ -90,10 +90,10 @@ static enum status check_message(const struct plan *plan, uint32_t i, uint64_t m
     if (i > max_tag)
         return error_set(err, ST_INFEASIBLE, "%u messages need more tags than this MPI's %llu", plan->n_messages,
                          (unsigned long long)max_tag + 1);
-    if (message_piece_bytes(message) % dtype_bytes(message->dtype) != 0)
+    if ((message->encoder ? message->unencoded_bytes : message->bytes) % dtype_bytes(message->dtype) != 0)
         return error_set(err, ST_INFEASIBLE, "message %u of %llu bytes is not whole %s elements", i,
                          (unsigned long long)message->bytes, dtype_name(message->dtype));
-    if (message_piece_bytes(message) / dtype_bytes(message->dtype) > INT_MAX)
+    if (message_elements(message) > INT_MAX)
         return error_set(err, ST_INFEASIBLE, "message %u of %llu bytes has more elements than one MPI call takes", i,
                          (unsigned long long)message->bytes);
     return ST_OK;

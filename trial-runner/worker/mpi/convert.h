@@ -5,6 +5,7 @@
 #ifndef TRIAL_RUNNER_WORKER_MPI_CONVERT_H
 #define TRIAL_RUNNER_WORKER_MPI_CONVERT_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
@@ -137,6 +138,31 @@ static inline void convert_decode(void *to, enum dtype to_type, const uint16_t *
     else
         for (; i < n; i++)
             f64[i] = (double)convert_value_of_bf16(from[i]);
+}
+
+/* n elements of one type of 16 bits to the other. */
+static inline void convert_between_halves(uint16_t *to, enum dtype to_type, const uint16_t *from, size_t n) {
+    for (size_t i = 0; i < n; i++)
+        to[i] = to_type == DTYPE_f16 ? convert_f16_of(convert_value_of_bf16(from[i]))
+                                     : convert_bf16_of(convert_value_of_f16(from[i]));
+}
+
+/* n elements of any type of floats to any other, or of any type to itself. The ranges do not overlap. */
+static inline void convert_elements(void *to, enum dtype to_type, const void *from, enum dtype from_type, size_t n) {
+    const bool narrow = to_type == DTYPE_f16 || to_type == DTYPE_bf16,
+               from_narrow = from_type == DTYPE_f16 || from_type == DTYPE_bf16;
+    if (to_type == from_type)
+        memcpy(to, from, n * dtype_bytes(to_type));
+    else if (narrow && from_narrow)
+        convert_between_halves(to, to_type, from, n);
+    else if (narrow)
+        convert_encode(to, to_type, from, from_type, n);
+    else if (from_narrow)
+        convert_decode(to, to_type, from, from_type, n);
+    else if (to_type == DTYPE_f32)
+        convert_narrow(to, from, n);
+    else
+        convert_widen(to, from, n);
 }
 
 #endif

@@ -31,6 +31,9 @@ void exchange_init(struct exchange *x, const struct plan *plan, const struct wor
     x->closed = report_alloc(plan->n_steps, sizeof *x->closed);
     x->opened_us = report_alloc(plan->n_steps, sizeof *x->opened_us);
     gradients_init(&x->gradients, plan);
+    x->shards = report_alloc(plan->n_messages, sizeof *x->shards);
+    for (uint32_t m = 0; m < plan->n_messages; m++)
+        x->shards[m] = sharded_alloc(plan, m);
     if (plan->ends_in_update)
         gradients_init(&x->variables, plan);
     schedule_init(&x->schedule, plan);
@@ -50,7 +53,7 @@ static enum status check(struct exchange *x, uint32_t m, const char *buffer, str
     const uint32_t iteration = x->transfers[m].iteration;
     if (!message_is_of_shards(message) && !message_is_of_replicas(message))
         return gradients_check(&x->gradients, message_is_second_half(message) ? message->other : m, iteration, err);
-    return sharded_check(place_of(x, message), m, buffer, x->world->device, iteration, err);
+    return sharded_check(place_of(x, message), m, buffer, x->shards[m], x->world->device, iteration, err);
 }
 
 static void begin_replicas(struct exchange *x, uint32_t m, char *buffer, bool copied);
@@ -68,6 +71,8 @@ static void finish(struct exchange *x, uint32_t m) {
     struct error err;
     if (copied && !is_scattered(message))
         gradients_scatter(place, m, transfer->buffer);
+    if (x->shards[m] && is_scattered(message))
+        sharded_keep(x->plan, m, transfer->buffer, x->world->device, x->shards[m]);
     if (x->verify && check(x, m, transfer->buffer, &err))
         report_abort(err.status, "%s, device %u", ERROR_TEXT(&err), x->world->device);
     if (message->replicas > 0)
@@ -176,13 +181,12 @@ static void node_summed(struct exchange *x, uint32_t m) {
 static void prepare(struct exchange *x, uint32_t m) {
     struct transfer *transfer = &x->transfers[m];
     const struct gradients *place = place_of(x, &x->plan->messages[m]);
-    transfer->buffer = gradients_in_place(place, m);
-    if (transfer->buffer)
-        return;
-    transfer->buffer = pool_take(&x->pool, gradients_gathered_bytes(&x->plan->messages[m]));
+    const bool in_place = (transfer->buffer = gradients_in_place(place, m));
+    if (!in_place)
+        transfer->buffer = pool_take(&x->pool, gradients_gathered_bytes(&x->plan->messages[m]));
     if (place == &x->variables)
-        sharded_pack(place, m, x->world->device, transfer->buffer);
-    else
+        sharded_pack(place, m, x->world->device, x->shards[m], transfer->buffer);
+    else if (!in_place)
         gradients_gather(place, m, transfer->buffer);
 }
 
@@ -406,7 +410,7 @@ static void produce(struct exchange *x, uint32_t m, uint32_t iteration) {
     const struct plan *plan = x->plan;
     const struct message *message = &plan->messages[m];
     if (place_of(x, message) == &x->variables)
-        sharded_produce(&x->variables, m, x->world->device, iteration);
+        sharded_produce(&x->variables, m, x->world->device, iteration, x->shards[m]);
     else if (adds_up(plan, message))
         gradients_accumulate(&x->gradients, m, x->world->device, iteration, plan->micro_batches - 1);
     else
@@ -526,9 +530,12 @@ void exchange_release(struct exchange *x) {
     gradients_release(&x->gradients);
     if (x->plan->ends_in_update)
         gradients_release(&x->variables);
-    for (uint32_t m = 0; m < x->plan->n_messages; m++)
+    for (uint32_t m = 0; m < x->plan->n_messages; m++) {
         pool_give(&x->pool, x->residuals[m]);
+        free(x->shards[m]);
+    }
     free(x->residuals);
+    free(x->shards);
     pool_release(&x->pool);
     free(x->opened_us);
     free(x->closed);

@@ -68,7 +68,7 @@ static struct kernel_devices all_devices(const struct gradients *gradients) {
     return (struct kernel_devices){0, 1, gradients->plan->cluster->n_devices};
 }
 
-static void store(void *place, enum dtype dtype, uint32_t value) {
+void gradients_store(void *place, enum dtype dtype, uint32_t value) {
     const uint64_t bits = kernel_bits(dtype, value); /* little endian: its first bytes are the narrower types */
     memcpy(place, &bits, dtype_bytes(dtype));
 }
@@ -76,7 +76,7 @@ static void store(void *place, enum dtype dtype, uint32_t value) {
 /* True when the element is `value`, modulo its range where it is a narrow integer. */
 bool gradients_is(const void *place, enum dtype dtype, uint32_t value) {
     char wanted[8];
-    store(wanted, dtype, value);
+    gradients_store(wanted, dtype, value);
     return memcmp(place, wanted, dtype_bytes(dtype)) == 0;
 }
 
@@ -85,7 +85,7 @@ bool gradients_sample_is(const struct gradients *gradients, uint32_t m, uint32_t
 }
 
 void gradients_write_sample(struct gradients *gradients, uint32_t m, uint32_t k, uint32_t value) {
-    store(gradients->data + samples_of(gradients, m)[k], sample_type(gradients, m, k), value);
+    gradients_store(gradients->data + samples_of(gradients, m)[k], sample_type(gradients, m, k), value);
 }
 
 /* Where the row of one sample of a message crosses the column of another, if they are of one matrix. */
@@ -142,7 +142,7 @@ void gradients_produce(struct gradients *gradients, uint32_t m, uint32_t device,
 static void add_to_sample(struct gradients *gradients, uint32_t m, uint32_t k, uint32_t value) {
     const enum dtype dtype = sample_type(gradients, m, k);
     char more[8];
-    store(more, dtype, value);
+    gradients_store(more, dtype, value);
     MPI_Reduce_local(more, gradients->data + samples_of(gradients, m)[k], 1, collective_type(dtype),
                      collective_sum(dtype));
 }
@@ -170,7 +170,7 @@ static enum dtype gathered_type(const struct message *message) {
 }
 
 static uint64_t gathered_bytes(const struct message *message, uint64_t piece_bytes) {
-    return piece_bytes / dtype_bytes(message->dtype) * dtype_bytes(gathered_type(message));
+    return piece_bytes / message_piece_width(message) * dtype_bytes(gathered_type(message));
 }
 
 uint64_t gradients_gathered_bytes(const struct message *message) {
@@ -183,42 +183,27 @@ void *gradients_in_place(const struct gradients *gradients, uint32_t message) {
     return m->n_pieces == 1 && as_is ? gradients_piece(gradients, pieces_of(gradients, message)) : NULL;
 }
 
-static enum dtype own_type(const struct gradients *gradients, const struct piece *piece) {
-    return gradients->plan->model->variables[piece->variable].dtype;
+/* The type in which this device has what is in the piece. */
+static enum dtype type_in_use(const struct gradients *gradients, const struct message *m, const struct piece *piece) {
+    return message_dtype_in_use(m, &gradients->plan->model->variables[piece->variable]);
 }
 
 void gradients_gather(const struct gradients *gradients, uint32_t message, void *buffer) {
     const struct piece *piece = pieces_of(gradients, message);
     const struct message *m = &gradients->plan->messages[message];
     char *to = buffer;
-    for (uint32_t i = 0; i < m->n_pieces; to += gathered_bytes(m, piece[i++].bytes)) {
-        const enum dtype own = own_type(gradients, &piece[i]);
-        if (own == gathered_type(m))
-            memcpy(to, gradients_piece(gradients, &piece[i]), piece[i].bytes);
-        else if (m->encoder)
-            convert_narrow((float *)(void *)to, (const double *)(const void *)gradients_piece(gradients, &piece[i]),
-                           piece[i].bytes / sizeof(double));
-        else
-            convert_encode((uint16_t *)(void *)to, m->dtype, gradients_piece(gradients, &piece[i]), own,
-                           piece[i].bytes / sizeof(uint16_t));
-    }
+    for (uint32_t i = 0; i < m->n_pieces; to += gathered_bytes(m, piece[i++].bytes))
+        convert_elements(to, gathered_type(m), gradients_piece(gradients, &piece[i]),
+                         type_in_use(gradients, m, &piece[i]), piece[i].bytes / message_piece_width(m));
 }
 
 void gradients_scatter(struct gradients *gradients, uint32_t message, const void *buffer) {
     const struct piece *piece = pieces_of(gradients, message);
     const struct message *m = &gradients->plan->messages[message];
     const char *from = buffer;
-    for (uint32_t i = 0; i < m->n_pieces; from += gathered_bytes(m, piece[i++].bytes)) {
-        const enum dtype own = own_type(gradients, &piece[i]);
-        if (own == gathered_type(m))
-            memcpy(gradients_piece(gradients, &piece[i]), from, piece[i].bytes);
-        else if (m->encoder)
-            convert_widen((double *)(void *)gradients_piece(gradients, &piece[i]), (const float *)(const void *)from,
-                          piece[i].bytes / sizeof(double));
-        else
-            convert_decode(gradients_piece(gradients, &piece[i]), own, (const uint16_t *)(const void *)from, m->dtype,
-                           piece[i].bytes / sizeof(uint16_t));
-    }
+    for (uint32_t i = 0; i < m->n_pieces; from += gathered_bytes(m, piece[i++].bytes))
+        convert_elements(gradients_piece(gradients, &piece[i]), type_in_use(gradients, m, &piece[i]), from,
+                         gathered_type(m), piece[i].bytes / message_piece_width(m));
 }
 
 static bool holds_float(const char *place, enum dtype dtype, float value) {

@@ -1,7 +1,8 @@
 /* One device's gradients: the bytes that messages move, and the proof that they were summed.
  *
- * Gradients lie in the element type of the model. What is cast is converted as it is gathered, and back as it is
- * scattered. What an encoder is to encode (mpi/encoded.h) is gathered as f32.
+ * Gradients lie in the element type of the model, or in that in which sharded parameters are gathered. What is cast is
+ * converted as it is gathered, and back as it is scattered. What an encoder is to encode (mpi/encoded.h) is gathered as
+ * f32.
  *
  * All bytes are zero except at the layout's samples, where each device writes a small integer that only it, the
  * iteration, the message and the position determine. After the message the sum over all devices must be there: exact
@@ -57,6 +58,7 @@ uint32_t gradients_value(const struct gradients *gradients, uint32_t device, uin
 uint32_t gradients_sum(const struct gradients *gradients, struct kernel_devices devices, uint32_t iteration,
                        uint32_t message, uint32_t k);
 bool gradients_is(const void *place, enum dtype dtype, uint32_t value);
+void gradients_store(void *place, enum dtype dtype, uint32_t value);
 bool gradients_sample_is(const struct gradients *gradients, uint32_t message, uint32_t k, uint32_t value);
 void gradients_write_sample(struct gradients *gradients, uint32_t message, uint32_t k, uint32_t value);
 char *gradients_piece(const struct gradients *gradients, const struct piece *piece);

@@ -47,6 +47,11 @@ static enum status check_message(const struct plan *plan, uint32_t i, struct err
         return error_set(err, ST_INFEASIBLE,
                          "message %u is encoded as %s, which no all-reduce adds; the MPI worker does", i,
                          encoding_name(message->encoder));
+    if (message->in_use || message->converted_bytes > 0)
+        return error_set(err, ST_INFEASIBLE,
+                         "message %u is of parameters that are \"gathered_as\" or \"summed_as\" another type than the "
+                         "model's; the MPI worker does that",
+                         i);
     if (message->ranks > 0)
         return error_set(err, ST_INFEASIBLE, "message %u moves within groups of %u devices; the MPI worker does that",
                          i, message->ranks);
