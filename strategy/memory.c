@@ -194,7 +194,8 @@ static void share_out(struct ledger *l, const struct message *m) {
 /* The place where the message no longer needs the gradients in it. Those of which devices keep parts go as they are
  * packed, which is after the step: what was gathered for it is free by then, as in FSDP2. */
 static uint32_t gradients_end(const struct ledger *l, const struct message *m) {
-    return message_is_of_shards(m) && is_fused(m) ? after(m->ready) + 1 : end_of(l, m);
+    const bool in_parts = message_is_of_shards(m) || m->shards_gradients;
+    return in_parts && is_fused(m) ? after(m->ready) + 1 : end_of(l, m);
 }
 
 /* Of the first of several micro-batches that are summed each. The others but the last are like it. */

@@ -11,9 +11,10 @@
  *   parameters   the variables; of sharded ones the device's part
  *   gradients    of a variable from the step that makes it until all of its messages have ended: frameworks free it
  *                with the update (torch: zero_grad(set_to_none=True)). Of a sparse one that moves rows these rows.
- *                Where parameters are sharded the gradient goes as its message is packed, after the step that makes the
- *                last gradient of the group, when what was gathered for the group is free again (so does FSDP2). The
- *                device's part of the sum stays from the message's gate through the update.
+ *                Where gradients or parameters are sharded a gradient goes as its message is packed, after the step
+ *                that makes the last gradient of the group, when what was gathered for the group is free again (so do
+ *                DeepSpeed and FSDP2). The device's part of the sum of sharded parameters stays from the message's gate
+ *                through the update; of sharded gradients it lies in the buffer, which the second half has too.
  *                With several micro-batches ("accumulation") from the first that makes it, and one that is added to
  *                it takes nothing. Where gradients are summed in each, and devices keep parts of the sums, it is as
  *                above in each micro-batch, and the part lies there from the gate of the first reduce-scatter on

@@ -342,7 +342,8 @@ static void stream_group(struct lowering *low, uint32_t g, enum half half) {
                            .half = half,
                            .other = half == HALF_none || low->times ? NO_MESSAGE : SECOND_TO_COME,
                            .ranks = low->times ? low->times->ranks : 0,
-                           .stride = low->times && low->times->ranks > 0};
+                           .stride = low->times && low->times->ranks > 0,
+                           .shards_gradients = s->groups[g].sharded == SHARDED_gradients};
     uint32_t last = UINT32_MAX; /* variable in the stream */
     set_partition(low, s->groups[g].partition_bytes);
     for (uint32_t i = low->first[g]; i < low->first[g + 1]; i++) {

@@ -125,6 +125,7 @@ struct message {
     uint32_t ranks, stride;
     uint32_t server;       /* SYNC_PARAMETER_SERVER: node */
     bool local_reduction;  /* SYNC_PARAMETER_SERVER: one push a node instead of one a device */
+    bool shards_gradients; /* of halves: nobody needs a gradient that is in it (ZeRO-2) */
     enum dtype dtype;      /* of its elements on the wire; with an encoder of those that are encoded */
     enum encoding encoder; /* of all that is in it (strategy/encoder.h); ENCODING_none: it has none */
     double figure;         /* of the encoder */

@@ -212,9 +212,18 @@ static bool is_of_parameters(const struct instance *i, const struct message *m, 
     return m->half == half && i->strategy.groups[group_of(i, m)].sharded == SHARDED_parameters;
 }
 
-/* A reduce-scatter after which nothing waits but the next sum or the update: it takes gradients as it is packed. */
+/* A reduce-scatter whose gradients nobody else needs, or after which nothing waits but the next sum or the update: it
+ * takes gradients as it is packed. */
 static bool takes_gradients(const struct instance *i, const struct message *m) {
-    return is_of_parameters(i, m, HALF_scatter) || (m->half == HALF_scatter && pass_of(i, m) < last_pass(i));
+    return m->half == HALF_scatter &&
+           (i->strategy.groups[group_of(i, m)].sharded >= SHARDED_gradients || pass_of(i, m) < last_pass(i));
+}
+
+/* What was packed for the first half is the second's. */
+static bool has_no_gradients(const struct instance *i, const struct message *m) {
+    const enum sharded sharded = i->strategy.groups[group_of(i, m)].sharded;
+    return m->half == HALF_replicas || (m->half == HALF_gather && (sharded == SHARDED_parameters ||
+                                                                   (sharded == SHARDED_gradients && is_copied(m))));
 }
 
 static bool has_variable(const struct instance *i, const struct message *m, uint32_t v) {
@@ -306,10 +315,10 @@ static uint32_t places_of(const struct instance *i) {
 
 /* Whether the message still needs what step `made` makes. */
 static bool needs(const struct instance *i, const struct message *m, uint32_t made, uint32_t place) {
-    if (is_of_parameters(i, m, HALF_gather) || m->half == HALF_replicas)
+    if (has_no_gradients(i, m))
         return false;
     const bool goes_as_packed = takes_gradients(i, m) && is_copied(m);
-    return !over(2 * made, place, goes_as_packed ? 2 * m->ready + 2 : 2 * m->gate, places_of(i));
+    return !over(2 * made, place, goes_as_packed ? (2 * m->ready + 2) % places_of(i) : 2 * m->gate, places_of(i));
 }
 
 /* Whether the gradient that is there since micro-batch `pass` is needed by a message of micro-batch `travels`. */
@@ -625,8 +634,7 @@ static double needed_until_us(const struct run *run, uint32_t v, uint32_t travel
     double until_us = 0;
     for (uint32_t m = 0; m < i->plan.n_messages; m++) {
         const struct message *message = &i->plan.messages[m];
-        if (!has_variable(i, message, v) || is_of_parameters(i, message, HALF_gather) ||
-            message->half == HALF_replicas || pass_of(i, message) != travels)
+        if (!has_variable(i, message, v) || has_no_gradients(i, message) || pass_of(i, message) != travels)
             continue;
         const bool goes_as_packed = takes_gradients(i, message) && is_copied(message);
         if (n >= (goes_as_packed ? run->n_step[message->ready] : run->n_ended[m]))

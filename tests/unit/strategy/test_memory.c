@@ -99,6 +99,14 @@ static void halves_share_the_optimizer_out(void **state) {
                    "the update");
 }
 
+/* The same with the sums shared out too: the gradients of b and c went as these were packed, after y.grad. a's message
+ * is where its gradient lies. */
+static void gradients_that_are_shared_out_go_as_they_are_packed(void **state) {
+    (void)state;
+    assert_lowered(ADAM, GROUPS("", ",'sharded':'gradients'"), (const uint64_t[]){8000, 4000, 4000, 0, 6000, 0, 0},
+                   "the update");
+}
+
 /* One message with all of it is ready after the last step, when the activations are gone. Encoded in halves of the
  * bytes. With a credit two messages of 2000 bytes go one after the other. */
 static void buffers_of_encoded_messages_are_told_apart(void **state) {
@@ -383,6 +391,7 @@ int main(void) {
         cmocka_unit_test(all_reduces_need_their_gradients_and_buffers),
         cmocka_unit_test(what_a_model_does_not_say_is_not_counted),
         cmocka_unit_test(halves_share_the_optimizer_out),
+        cmocka_unit_test(gradients_that_are_shared_out_go_as_they_are_packed),
         cmocka_unit_test(buffers_of_encoded_messages_are_told_apart),
         cmocka_unit_test(an_encoder_needs_what_it_makes_and_what_comes_in),
         cmocka_unit_test(thin_matrices_need_what_stays_on_the_device_too),
