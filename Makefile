@@ -25,12 +25,13 @@ LIBS.base         := -lcjson -lcrypto -lm
 # Linked only into programs that use it, so that workers run on machines without libyaml.
 LIBS.interop      := -Wl,--push-state,--as-needed -lyaml -Wl,--pop-state
 LIBS.simulator    := -lopenblas -lxgboost
-LIBS.dataset      := -lsqlite3
+LIBS.dataset      := -lsqlite3 $(shell pkg-config --libs libpq)
 LIBS.tuner        := -llapacke -lnlopt -lopenblas -pthread
 LIBS.service      := -lmicrohttpd -lgnutls -pthread
 LIBS.cli          := -lcurl -pthread
 # Programs of trial-runner/worker/ are linked by mpicc and never by the tuner.
 
+PQ_INCLUDE    := $(patsubst -I%,-isystem %,$(shell pkg-config --cflags-only-I libpq))
 WARN          := -std=c17 -D_GNU_SOURCE -Wall -Wextra -Wshadow -Wconversion -Wvla -Wmissing-prototypes -Wstrict-prototypes
 FLAGS.release := -O2 -g -DNDEBUG
 FLAGS.debug   := -O0 -g
@@ -38,7 +39,7 @@ FLAGS.asan    := -O1 -g -fno-omit-frame-pointer -fsanitize=address,undefined -fn
 FLAGS.tsan    := -O1 -g -fsanitize=thread
 FLAGS.coverage := -O0 -g --coverage
 FLAGS.fuzz    := -O1 -g -fsanitize=fuzzer-no-link,address,undefined -fno-sanitize-recover=undefined
-CFLAGS_ALL    := $(WARN) $(FLAGS.$(MODE)) -ffunction-sections -I. $(if $(WERROR),-Werror) $(CFLAGS)
+CFLAGS_ALL    := $(WARN) $(FLAGS.$(MODE)) -ffunction-sections -I. $(PQ_INCLUDE) $(if $(WERROR),-Werror) $(CFLAGS)
 LDFLAGS_ALL   := $(FLAGS.$(MODE)) -Wl,--gc-sections $(LDFLAGS)
 
 Q := $(if $(V),,@)

@@ -67,7 +67,8 @@ enum status cmd_collect(int argc, char **argv, struct error *err) {
          "draw strategies too that keep only a part of this, and of what stands before it, on each device"},
         {"trial-time", OPTION_TIME, &o.trial_us, "T",
          "measure for about T in each trial (default 1.5s), 8 to 30 iterations"},
-        {"dataset", OPTION_TEXT, &dataset, "FILE", "where measurements are kept (default " DEFAULT_DATASET ")"},
+        {"dataset", OPTION_TEXT, &dataset, "FILE",
+         "where measurements are kept, also postgresql://... (default " DEFAULT_DATASET ")"},
         {0}};
     const struct command_line line = {
         .usage = "collect MODEL CLUSTER [options]",

@@ -37,7 +37,8 @@ struct filter {
 };
 
 #define FILTER_OPTIONS(f)                                                                                              \
-    {"dataset", OPTION_ONE_OF, &(f).dataset, "FILE", "the dataset (default: " DEFAULT_DATASET ")"},                    \
+    {"dataset", OPTION_ONE_OF, &(f).dataset, "FILE",                                                                   \
+     "the dataset, or postgresql://... (default: " DEFAULT_DATASET ")"},                                               \
         {"model", OPTION_TEXT, &(f).query.model, "MODEL", "only this model: a name or the beginning of an id"},        \
         {"cluster", OPTION_TEXT, &(f).query.cluster, "CLUSTER", "only this cluster"},                                  \
         {"strategy", OPTION_TEXT, &(f).query.strategy, "STRATEGY",                                                     \
@@ -540,6 +541,8 @@ enum status cmd_dataset(int argc, char **argv, struct error *err) {
         {"backup", dataset_backup, "make a consistent copy"},
         {"prune", dataset_prune, "forget old events, audit entries and answers"},
         {0}};
-    return commands_run(rows, "dataset", "Every model, cluster, strategy, session and trial, in one SQLite file.", argc,
-                        argv, err);
+    return commands_run(
+        rows, "dataset",
+        "Every model, cluster, strategy, session and trial, in one SQLite file or a PostgreSQL database.", argc, argv,
+        err);
 }

@@ -10,6 +10,7 @@
 #include "cli/paths.h"
 #include "cli/remote.h"
 #include "cli/remote_merge.h"
+#include "dataset/store.h"
 
 static void print_conflict(void *context, const struct merge_conflict *conflict) {
     (void)context;
@@ -73,7 +74,7 @@ static enum status send_file(const char *other, const struct remote_options *rem
 
 /* OTHER may be a service: *other is then NULL, and remote->server is the one to merge from. `typed`: --server was. */
 static enum status find_service(const char **other, bool typed, struct remote_options *remote, struct error *err) {
-    if (!*other || !strstr(*other, "://"))
+    if (!*other || !strstr(*other, "://") || store_is_database(*other))
         return ST_OK;
     const bool two = remote->server && strcmp(remote->server, *other) != 0;
     if (two && typed)
@@ -96,9 +97,10 @@ enum status dataset_merge(int argc, char **argv, struct error *err) {
         .usage = "dataset merge [OTHER] [options]",
         .about =
             "Add what another dataset has and this one lacks; merging twice adds nothing. Commands of merged sessions\n"
-            "do not run by themselves; tune --resume shows them. OTHER is a file, or the URL of a service, which\n"
-            "gives what the token may see. If the service goes away meanwhile, what was fetched is kept for the next\n"
-            "try. With --server, the file OTHER goes into the service's dataset; this needs an administrator's\n"
+            "do not run by themselves; tune --resume shows them. OTHER is a file, the address of a database\n"
+            "(postgresql://...), or the URL of a service, which gives what the token may see. If the service goes\n"
+            "away meanwhile, what was fetched is kept for the next try. With --server, the file OTHER goes into the "
+            "service's dataset; this needs an administrator's\n"
             "token. --server without OTHER merges from that service.",
         .examples = "  syncopate dataset merge colleague.db\n"
                     "  syncopate dataset merge https://tuner.example:8642 --token-file ~/.syncopate-token\n"

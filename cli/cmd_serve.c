@@ -19,6 +19,7 @@
 #include "cli/paths.h"
 #include "cli/serve_launchers.h"
 #include "cli/table.h"
+#include "dataset/store.h"
 #include "service/http/http.h"
 #include "service/service.h"
 
@@ -149,7 +150,8 @@ static enum status serve_command(int argc, char **argv, struct error *err) {
     const struct option options[] = {
         {"listen", OPTION_TEXT, &s.listen, "ADDRESS:PORT",
          "where to listen (default: " DEFAULT_LISTEN "; port 0: any free one)"},
-        {"dataset", OPTION_TEXT, &s.service.access.dataset, "FILE", "the dataset (default: " DEFAULT_DATASET ")"},
+        {"dataset", OPTION_TEXT, &s.service.access.dataset, "FILE",
+         "the dataset, or postgresql://... (default: " DEFAULT_DATASET ")"},
         {"open", OPTION_FLAG, &s.service.open, NULL, "from this machine no token is needed, and everything is allowed"},
         {"launchers", OPTION_TEXT, &s.launchers, "FILE",
          "on which clusters the service runs trials itself, and how, as JSON (see examples/launchers.json); a cluster "
@@ -209,14 +211,8 @@ static enum status serve_command(int argc, char **argv, struct error *err) {
 
 /* Tokens. */
 
-static enum status beside(const char *dataset, const char *suffix, char *out, size_t n, struct error *err) {
-    if ((size_t)snprintf(out, n, "%s.%s", dataset, suffix) >= n)
-        return error_set(err, ST_USAGE, "%.200s...: the path is too long", dataset);
-    return ST_OK;
-}
-
 static enum status tokens_path(const char *dataset, char *out, size_t n, struct error *err) {
-    return beside(dataset, "tokens", out, n, err);
+    return store_beside(dataset, "tokens", out, n, err);
 }
 
 struct create_options {
@@ -330,7 +326,7 @@ static enum status list_command(int argc, char **argv, struct error *err) {
     if (!st)
         st = tokens_read(path, &arena, &n, &tokens, err);
     if (!st)
-        st = beside(dataset, "usage", path, sizeof path, err);
+        st = store_beside(dataset, "usage", path, sizeof path, err);
     if (!st)
         st = quota_open(path, &quota, err);
     table_init(&table, (const char *const[]){"ID", "NAME", "TEAM", "ROLE", "CREATED", "EXPIRES", "TRIALS TODAY", NULL});

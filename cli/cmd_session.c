@@ -58,10 +58,10 @@ static enum status open_here(const struct inputs *inputs, struct open_options *w
     words->options.limits = setup.limits.n ? &setup.limits : NULL;
     words->options.mode = STORED_SESSION_ASK;
     kept->earlier = words->cold ? 0 : kept->earlier;
-    if (!st && access(words->dataset, F_OK))
-        st = store_open(words->dataset, STORE_READ_WRITE, &store, err);
-    else if (!st)
+    if (!st)
         st = asking_open(words->dataset, TURN_US, interrupt_flag(), &store, err);
+    if (st == ST_NOT_FOUND && !store)
+        st = store_open(words->dataset, STORE_READ_WRITE, &store, err);
     if (!st)
         st = record_session(inputs, words, store, id, err);
     store_close(store);
@@ -132,7 +132,8 @@ static enum status session_open(int argc, char **argv, struct error *err) {
         {"seed", OPTION_INTEGER, &o->seed, "K", "where every random choice comes from (default 1)"},
         {"rounds", OPTION_INTEGER, &o->kept.final_rounds, "N", "how often each finalist runs again (default 3)"},
         {"trial-time", OPTION_TIME, &o->kept.trial_us, "T", "measure for about T in each trial (default 4s)"},
-        {"dataset", OPTION_TEXT, &words.dataset, "FILE", "where measurements are kept (default " DEFAULT_DATASET ")"},
+        {"dataset", OPTION_TEXT, &words.dataset, "FILE",
+         "where measurements are kept, also postgresql://... (default " DEFAULT_DATASET ")"},
         {"json", OPTION_FLAG, &words.json, NULL, "print one JSON object"},
         {0}};
     const struct command_line line = {

@@ -247,7 +247,7 @@ static enum status train(const struct request *r, enum ranker_kind kind, struct 
     struct store *store;
     struct stored_ranker from = {.ranker = NULL};
     struct ranker_fit_options options = {training_options(r, kind, !r->no_residual), NULL, r->held_out};
-    if (access(r->dataset, F_OK))
+    if (!store_may_be_there(r->dataset))
         return error_at(err, ST_NOT_FOUND, r->dataset,
                         "no such dataset; --dataset names one with trials (tune, collect and \"trial --dataset\" "
                         "record them)");

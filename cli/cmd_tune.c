@@ -335,7 +335,7 @@ static enum status check_options(struct tune_command_options *words, const struc
         return error_set(err, ST_USAGE, "--command and --runner: give one of them, not both");
     if (words->resume && n_arguments)
         return error_set(err, ST_USAGE, "a resumed session knows its model and cluster: give --resume alone");
-    if (words->resume && words->dataset && access(words->dataset, F_OK))
+    if (words->resume && words->dataset && !store_may_be_there(words->dataset))
         return error_at(err, ST_NOT_FOUND, words->dataset,
                         "no such dataset; --dataset names the one that the session is in");
     if (!words->resume && n_arguments != 2)
@@ -464,7 +464,8 @@ enum status cmd_tune(int argc, char **argv, struct error *err) {
         {"rounds", OPTION_INTEGER, &o->kept.final_rounds, "N", "how often each finalist runs again (default 3)"},
         {"trial-time", OPTION_TIME, &o->kept.trial_us, "T",
          "measure for about T in each trial (default 4s; with --weather three changes of rates)"},
-        {"dataset", OPTION_ONE_OF, &words.dataset, "FILE", "where measurements are kept (default " DEFAULT_DATASET ")"},
+        {"dataset", OPTION_ONE_OF, &words.dataset, "FILE",
+         "where measurements are kept, also postgresql://... (default " DEFAULT_DATASET ")"},
         {"resume", OPTION_TEXT, &words.resume, "ID",
          "go on with a session that was interrupted, with the budget that it began with"},
         {"out", OPTION_TEXT, &words.out, "FILE", "write the best strategy there"},

@@ -12,6 +12,7 @@
 #include "cli/remote.h"
 #include "cli/remote_merge.h"
 #include "cli/remote_records.h"
+#include "dataset/store.h"
 
 enum { PAGE_SIZE = 1000 };
 static const char records[] = "/api/v1/records?format=jsonl&references=true&iterations=true"
@@ -142,10 +143,14 @@ static enum status name_stage(struct fetch *f, const char *path, struct error *e
     enum status st = id_of(url, strlen(url), &id, err);
     if (st)
         return st;
-    if (asprintf(&f->stage, "%s.from-%.8s", path, id.hex) < 0) {
-        f->stage = NULL;
+    char ending[24], stage[4096];
+    snprintf(ending, sizeof ending, "from-%.8s", id.hex);
+    st = store_beside(path, ending, stage, sizeof stage, err);
+    if (st)
+        return st;
+    f->stage = strdup(stage);
+    if (!f->stage)
         return error_no_memory(err);
-    }
     if (asprintf(&f->place, "%s.page", f->stage) < 0) {
         f->place = NULL;
         return error_no_memory(err);

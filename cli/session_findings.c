@@ -14,7 +14,7 @@
 enum status session_findings_here(const char *dataset, const char *session, enum findings_depth depth,
                                   struct findings *out, struct error *err) {
     struct store *store;
-    if (access(dataset, F_OK))
+    if (!store_may_be_there(dataset))
         return error_at(err, ST_NOT_FOUND, dataset, "no such dataset; --dataset names the one that the session is in");
     enum status st = store_open(dataset, STORE_READ_ONLY, &store, err);
     if (st)

@@ -49,10 +49,11 @@ static uint64_t key_of(size_t k, int64_t object, size_t place) {
     return ((uint64_t)object * 3 + k) * AUDIENCES + place;
 }
 
-static const char add_to_count[] = "INSERT INTO audiences (kind, audience, object, reasons, own)"
-                                   " VALUES (?, ?, ?, ?, ?)"
-                                   " ON CONFLICT DO UPDATE"
-                                   " SET reasons = reasons + excluded.reasons, own = own + excluded.own";
+static const char add_to_count[] =
+    "INSERT INTO audiences (kind, audience, object, reasons, own)"
+    " VALUES (?, ?, ?, ?, ?)"
+    " ON CONFLICT (kind, audience, object) DO UPDATE"
+    " SET reasons = audiences.reasons + excluded.reasons, own = audiences.own + excluded.own";
 
 static enum status write_count(struct store *store, struct count *c, struct error *err) {
     const char *audience = store->remembered->audiences[c->key % AUDIENCES];
@@ -106,9 +107,9 @@ static enum status count(struct store *store, size_t k, int64_t object, size_t p
 
 static const char note_trials[] = "INSERT INTO audiences (kind, audience, object, reasons, own, trials)"
                                   " VALUES ('strategy', ?, ?, 1, ?, 1)"
-                                  " ON CONFLICT DO UPDATE"
-                                  " SET reasons = reasons + 1, own = own + excluded.own, trials = 1"
-                                  " WHERE NOT trials";
+                                  " ON CONFLICT (kind, audience, object) DO UPDATE"
+                                  " SET reasons = audiences.reasons + 1, own = audiences.own + excluded.own, trials = 1"
+                                  " WHERE audiences.trials = 0";
 
 /* A strategy's trials are a reason for the audience at `place`. Rows of strategies count from 1, so that up to NOTED of
  * them have places of their own for one audience. */
@@ -253,7 +254,7 @@ static const struct sharing of_session = {
               " WHERE session = ?1 AND shared <> ?2",
     .hide = "UPDATE audiences"
             " SET reasons = reasons - 1, trials = 0"
-            " WHERE kind = 'strategy' AND audience = '*' AND trials"
+            " WHERE kind = 'strategy' AND audience = '*' AND trials <> 0"
             "   AND object IN (SELECT strategy FROM trials WHERE session = ?1)"
             "   AND NOT EXISTS (SELECT 1 FROM trials t WHERE t.strategy = audiences.object AND t.shared = '*')",
 };
@@ -272,7 +273,7 @@ static const struct sharing of_trial = {
               " WHERE uid = ?1",
     .hide = "UPDATE audiences"
             " SET reasons = reasons - 1, trials = 0"
-            " WHERE kind = 'strategy' AND audience = '*' AND trials"
+            " WHERE kind = 'strategy' AND audience = '*' AND trials <> 0"
             "   AND object IN (SELECT strategy FROM trials WHERE uid = ?1)"
             "   AND NOT EXISTS (SELECT 1 FROM trials t WHERE t.strategy = audiences.object AND t.shared = '*')",
 };

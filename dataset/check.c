@@ -12,8 +12,8 @@
 #include "base/json.h"
 #include "base/statistics.h"
 #include "base/text.h"
+#include "dataset/engine_internal.h"
 #include "dataset/query.h"
-#include "dataset/schema_internal.h"
 #include "dataset/store_internal.h"
 #include "dataset/validate_internal.h"
 
@@ -211,7 +211,7 @@ static const char *const rules[] = {
 
     "SELECT 'trial ' || id || ': a time that is not positive'"
     " FROM trials"
-    " WHERE min(coalesce(predicted_us, 1), coalesce(mean_us, 1), coalesce(median_us, 1)) <= 0",
+    " WHERE predicted_us <= 0 OR mean_us <= 0 OR median_us <= 0",
 
     "SELECT 'trial ' || id || ': complete, but has no iterations'"
     " FROM trials t"
@@ -363,16 +363,19 @@ static enum status check_audiences(struct check *check, struct error *err) {
         return ST_OK;
     snprintf(sql, sizeof sql,
              "WITH kept AS (SELECT * FROM audiences WHERE reasons <> 0), due AS (%s)"
-             " SELECT count(*) FROM (SELECT * FROM (SELECT * FROM kept EXCEPT SELECT * FROM due)"
-             " UNION ALL SELECT * FROM (SELECT * FROM due EXCEPT SELECT * FROM kept))",
-             schema_audiences);
+             " SELECT count(*) FROM (SELECT * FROM (SELECT * FROM kept EXCEPT SELECT * FROM due) a"
+             " UNION ALL SELECT * FROM (SELECT * FROM due EXCEPT SELECT * FROM kept) b) c",
+             check->store->engine->audiences);
     return each_row(check, sql, look_at_audiences, err);
 }
 
 static enum status check_all(struct check *check, struct error *err) {
-    enum status status = each_row(check, "PRAGMA integrity_check", look_at_integrity, err);
-    if (!status)
-        status = each_row(check, "PRAGMA foreign_key_check", look_at_reference, err);
+    const struct engine *engine = check->store->engine;
+    enum status status = ST_OK;
+    if (engine->check_pages)
+        status = each_row(check, engine->check_pages, look_at_integrity, err);
+    if (!status && engine->check_references)
+        status = each_row(check, engine->check_references, look_at_reference, err);
     if (!status)
         status = check_objects(check, err);
     if (!status)
@@ -381,7 +384,8 @@ static enum status check_all(struct check *check, struct error *err) {
         status = query_run(check->store, &(struct query){.iterations = true}, look_at_trial, check, err);
     if (!status)
         status = each_row(check,
-                          "SELECT i.trial, count(*) FROM iterations i JOIN trials t ON t.id = i.trial GROUP BY i.trial"
+                          "SELECT i.trial, count(*) FROM iterations i JOIN trials t ON t.id = i.trial GROUP BY "
+                          "i.trial, t.n_iterations"
                           " HAVING min(i.number) <> 0 OR max(i.number) <> count(*) - 1"
                           " OR count(*) <> coalesce(t.n_iterations, count(*))",
                           look_at_gap, err);

@@ -12,6 +12,16 @@ struct sql_statement {
 };
 
 struct engine {
+    const char *begin_writing, *begin_reading;  /* a transaction */
+    const char *check_pages, *check_references; /* list what is damaged (check.c); NULL: nothing to ask */
+    /* All iterations of a trial: ?1 the trial, ?2 the times with a space between two. NULL: one at a time is fast. */
+    const char *add_iterations;
+    const char *audiences; /* see schema_audiences */
+    bool merges_medians;   /* no index has all medians in order, so that fastest.c merges those of the pairs */
+
+    /* How many bytes this dataset takes (usage.c); only differences count. */
+    enum status (*size)(struct store *store, int64_t *bytes, struct error *err);
+
     /* Texts without results, one or several; *changed: how many rows the last of them changed. */
     enum status (*exec)(struct store *store, const char *sql, int64_t *changed, struct error *err);
 
@@ -42,6 +52,6 @@ struct engine {
     void (*hurry)(struct store *store, const double *deadline_us);
 };
 
-extern const struct engine sqlite_engine;
+extern const struct engine sqlite_engine, postgres_engine;
 
 #endif

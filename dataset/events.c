@@ -10,9 +10,9 @@
 static const char charge_team[] = "INSERT INTO usage (team, rows, bytes)"
                                   " SELECT team, 1, 100 + length(?2)"
                                   " FROM sessions"
-                                  " WHERE id = ?1 AND team NOT NULL"
-                                  " ON CONFLICT DO UPDATE"
-                                  " SET rows = rows + 1, bytes = bytes + excluded.bytes";
+                                  " WHERE id = ?1 AND team IS NOT NULL"
+                                  " ON CONFLICT (team) DO UPDATE"
+                                  " SET rows = usage.rows + 1, bytes = usage.bytes + excluded.bytes";
 
 /* An event is charged to the team of its session, whoever caused it, because pruning knows only that team and credits
  * it. */
@@ -109,7 +109,7 @@ static const char note_pruned[] = "INSERT INTO pruned_events (session, last)"
                                   " FROM events"
                                   " WHERE id IN (" OLD_EVENTS ") AND session IS NOT NULL"
                                   " GROUP BY session"
-                                  " ON CONFLICT DO UPDATE"
+                                  " ON CONFLICT (session) DO UPDATE"
                                   " SET last = excluded.last";
 
 static const char credit_teams[] = "UPDATE usage"

@@ -251,8 +251,8 @@ static enum status put_rows(struct store *store, const struct query *query, cons
 #define OPTIONS "options"
 #define SHARED_OPTIONS                                                                                                 \
     "CASE WHEN json_valid(options)"                                                                                    \
-    " AND coalesce(json_extract(options, '$.job.command'), json_extract(options, '$.launch.launch_options')) NOT NULL" \
-    " THEN json_remove(options, '$.job.command', '$.launch.launch_options') ELSE options END"
+    " AND coalesce(json_extract(options, '$.job.command'), json_extract(options, '$.launch.launch_options'))"          \
+    " IS NOT NULL THEN json_remove(options, '$.job.command', '$.launch.launch_options') ELSE options END"
 #define SESSIONS(options)                                                                                              \
     "SELECT id, model, cluster, printf('%llu', seed) AS \"*seed\", budget AS \"*budget\", " options                    \
     " AS \"*options\", state, reason, started, ended, team, shared AS \"|shared\", mode FROM sessions WHERE id"
@@ -262,7 +262,7 @@ static enum status put_rows(struct store *store, const struct query *query, cons
     "SELECT o.id, " name " AS name, " created " AS created, o.content AS \"*content\" FROM " table " o" join           \
     " WHERE o.row"
 #define TOLD_OBJECTS(table, kind)                                                                                      \
-    OBJECTS(TOLD_NAME("'" kind "'"), TOLD_CREATED("'" kind "'"), table, JOIN_NAMER("'" kind "'", "@", "0", "NULL"))
+    OBJECTS(TOLD_NAME("'" kind "'"), TOLD_CREATED("'" kind "'"), table, JOIN_NAMER("'" kind "'", "@", "false", "NULL"))
 #define ALL_OBJECTS(table) OBJECTS("o.name", "o.created", table, "")
 
 static enum status put_references(struct store *store, const struct query *query, bool shared, FILE *out,

@@ -267,7 +267,7 @@ static void add_plain(struct parser *p, const char *sql, enum token sign, struct
     const bool wrapped = negated && !equality;
     select_add(p->select, wrapped ? "((" : "");
     select_add(p->select, sql);
-    select_add(p->select, equality && unequal ? " IS NOT " : equality ? " = " : operators[sign]);
+    select_add(p->select, equality && unequal ? " IS DISTINCT FROM " : equality ? " = " : operators[sign]);
     select_bind(p->select, value);
     select_add(p->select, wrapped ? ") IS NOT TRUE)" : "");
 }

@@ -13,15 +13,17 @@
 
 /* Parameters of every statement here: ?1 an id or a word, ?2 the asker's team, ?3 whether everything is seen, ?4 in
  * searches the team whose things are looked at. */
-#define IS_SEEN(kind, row) "(?3 OR " HAS_REASON("'" kind "'", row, "?2") ")"
+#define IS_SEEN(kind, row) "(?3 <> 0 OR " HAS_REASON("'" kind "'", row, "?2") ")"
 #define IS_OWN(kind, row)                                                                                              \
     "EXISTS (SELECT 1 FROM audiences a WHERE a.kind = '" kind "' AND a.audience = ?4 AND a.object = " row              \
     " AND a.own > 0)"
 
 /* A team that names_internal.h gives a name for the object may see it. */
 #define SHOWN(table, kind, more)                                                                                       \
-    "SELECT o.id, " TOLD_NAME("'" kind "'") more " FROM " table " o" JOIN_NAMER(                                       \
-        "'" kind "'", "?2", "?3", "NULL") " WHERE o.id = ?1 AND (n.team NOT NULL OR " IS_SEEN(kind, "o.row") ")"
+    "SELECT o.id, " TOLD_NAME("'" kind "'") more                                                                       \
+        " FROM " table                                                                                                 \
+        " o" JOIN_NAMER("'" kind "'", "?2", "?3 <> 0",                                                                 \
+                        "NULL") " WHERE o.id = ?1 AND (n.team IS NOT NULL OR " IS_SEEN(kind, "o.row") ")"
 
 static const char *const gets[] = {
 #define X(constant, table, word) SHOWN(#table, #word, ", " TOLD_CREATED("'" #word "'") ", o.content"),
@@ -53,11 +55,11 @@ static const char insert_holding[] = "INSERT INTO holdings (kind, object, team, 
                                      " VALUES (?1, ?2, ?3, ?4, ?5, ?6)"
                                      " ON CONFLICT DO NOTHING";
 
-static const char share_holding[] =
-    "UPDATE holdings"
-    " SET shared = ?4, name = iif(shared = '', ?5, name), created = iif(shared = '', ?6, created)"
-    " WHERE kind = ?1 AND object = ?2 AND team = ?3"
-    "   AND (shared <> ?4 OR (shared = '' AND name <> ?5))";
+static const char share_holding[] = "UPDATE holdings"
+                                    " SET shared = ?4, name = CASE shared WHEN '' THEN ?5 ELSE name END,"
+                                    "     created = CASE shared WHEN '' THEN ?6 ELSE created END"
+                                    " WHERE kind = ?1 AND object = ?2 AND team = ?3"
+                                    "   AND (shared <> ?4 OR (shared = '' AND name <> ?5))";
 
 enum status holding_put_at(struct store *store, enum store_kind kind, const char *id, const char *team,
                            const char *name, const char *shared, const char *created, struct error *err) {
@@ -197,7 +199,8 @@ static enum status take_first(struct search *s, struct sql_statement *stmt, stru
     "SELECT o.id FROM holdings h JOIN " table " o ON o.row = h.object WHERE h.kind = '" kind                           \
     "' AND h.name = ?1 AND " which " ORDER BY h.created DESC, o.row DESC LIMIT 1"
 #define UNHELD(table, kind)                                                                                            \
-    "SELECT o.id FROM " table " o WHERE o.name = ?1 AND (?3 OR NOT " IS_HELD("'" kind "'", "o.row") ") AND " OF_OWNER( \
+    "SELECT o.id FROM " table                                                                                          \
+    " o WHERE o.name = ?1 AND (?3 <> 0 OR NOT " IS_HELD("'" kind "'", "o.row") ") AND " OF_OWNER(                      \
         kind, "o.row") " AND " IS_SEEN(kind, "o.row") " ORDER BY o.row DESC LIMIT 1"
 
 static const char *const searches[SEARCH_COUNT][STORE_KIND_COUNT] = {
@@ -207,7 +210,7 @@ static const char *const searches[SEARCH_COUNT][STORE_KIND_COUNT] = {
 #define X(constant, table, word) [constant] = HELD(#table, #word, "h.team = ?4 AND " IS_SEEN(#word, "o.row")),
     [SEARCH_HELD] = {STORE_KIND_TABLE(X)},
 #undef X
-#define X(constant, table, word) [constant] = HELD(#table, #word, IS_TOLD("h", "?2", "?3")),
+#define X(constant, table, word) [constant] = HELD(#table, #word, IS_TOLD("h", "?2", "?3 <> 0")),
     [SEARCH_SHARED] = {STORE_KIND_TABLE(X)},
 #undef X
 #define X(constant, table, word) [constant] = UNHELD(#table, #word),

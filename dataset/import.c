@@ -508,7 +508,7 @@ static const char hold_strategies_for_all[] =
 static const char hold_strategies_of_trials[] = "INSERT INTO holdings (kind, object, team, name, shared, created)"
                                                 " SELECT DISTINCT 'strategy', s.row, t.team, s.name, '', s.created"
                                                 " FROM trials t JOIN strategies s ON s.row = t.strategy"
-                                                " WHERE t.team NOT NULL AND t.id > ?1 AND s.row > ?2"
+                                                " WHERE t.team IS NOT NULL AND t.id > ?1 AND s.row > ?2"
                                                 " ON CONFLICT DO NOTHING";
 
 /* A strategy that came without a trial belongs to no team, and all see it, as with other objects. A strategy that came

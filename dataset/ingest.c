@@ -163,25 +163,26 @@ static enum status refuse_hidden(struct batch *batch, const char *uid, struct er
 }
 
 /* The first column in which the trial of uid ?2 is not as the values of import_trial say. */
-static const char trial_difference[] = "SELECT CASE WHEN session IS NOT ?3 THEN 'session'"
-                                       "             WHEN ?4 > 0 AND number IS NOT ?4 THEN 'number'"
-                                       "             WHEN round <> ?5 THEN 'round'"
-                                       "             WHEN seed <> ?6 THEN 'seed'"
-                                       "             WHEN model <> ?7 THEN 'model'"
-                                       "             WHEN cluster <> ?8 THEN 'cluster'"
-                                       "             WHEN strategy <> ?9 THEN 'strategy'"
-                                       "             WHEN proposer <> ?10 THEN 'proposer'"
-                                       "             WHEN runner <> ?11 THEN 'runner'"
-                                       "             WHEN state <> ?12 THEN 'state'"
-                                       "             WHEN reason_kept(reason) IS NOT reason_kept(?13) THEN 'reason'"
-                                       "             WHEN predicted_us IS NOT ?17 THEN 'predicted_us'"
-                                       "             WHEN mean_us IS NOT ?18 THEN 'mean_us'"
-                                       "             WHEN median_us IS NOT ?19 THEN 'median_us'"
-                                       "             WHEN low_us IS NOT ?20 THEN 'low_us'"
-                                       "             WHEN high_us IS NOT ?21 THEN 'high_us'"
-                                       "             WHEN environment IS NOT ?22 THEN 'environment' END"
-                                       " FROM trials"
-                                       " WHERE uid = ?2";
+static const char trial_difference[] =
+    "SELECT CASE WHEN session IS DISTINCT FROM ?3 THEN 'session'"
+    "             WHEN ?4 > 0 AND number IS DISTINCT FROM ?4 THEN 'number'"
+    "             WHEN round <> ?5 THEN 'round'"
+    "             WHEN seed <> ?6 THEN 'seed'"
+    "             WHEN model <> ?7 THEN 'model'"
+    "             WHEN cluster <> ?8 THEN 'cluster'"
+    "             WHEN strategy <> ?9 THEN 'strategy'"
+    "             WHEN proposer <> ?10 THEN 'proposer'"
+    "             WHEN runner <> ?11 THEN 'runner'"
+    "             WHEN state <> ?12 THEN 'state'"
+    "             WHEN reason_kept(reason) IS DISTINCT FROM reason_kept(?13) THEN 'reason'"
+    "             WHEN predicted_us IS DISTINCT FROM ?17 THEN 'predicted_us'"
+    "             WHEN mean_us IS DISTINCT FROM ?18 THEN 'mean_us'"
+    "             WHEN median_us IS DISTINCT FROM ?19 THEN 'median_us'"
+    "             WHEN low_us IS DISTINCT FROM ?20 THEN 'low_us'"
+    "             WHEN high_us IS DISTINCT FROM ?21 THEN 'high_us'"
+    "             WHEN environment IS DISTINCT FROM ?22 THEN 'environment' END"
+    " FROM trials"
+    " WHERE uid = ?2";
 
 /* The uid was there. */
 static enum status look_at_duplicate(struct batch *batch, size_t n, const struct sql_value *values, struct error *err) {
@@ -265,12 +266,12 @@ static enum status insert(struct batch *batch, const struct record *r, const cha
                                        sql_real(r->median_us),
                                        sql_real(r->low_us),
                                        sql_real(r->high_us),
-                                       complete ? sql_integer(batch->environment) : sql_text(NULL),
+                                       complete ? sql_integer(batch->environment) : sql_no_integer(),
                                        sql_text(team),
                                        sql_text(shared),
                                        sql_integer(r->attempt ? (int64_t)r->attempt : 1),
                                        sql_text(r->client),
-                                       complete ? sql_integer((int64_t)r->n_iterations) : sql_text(NULL)};
+                                       complete ? sql_integer((int64_t)r->n_iterations) : sql_no_integer()};
     enum { N = sizeof values / sizeof *values };
     status = sql_run(batch->store, import_trial, N, values, err);
     if (status)

@@ -1,15 +1,15 @@
-/* The source is attached read-only and SQL does the rest: what is content-addressed is inserted or ignored, what has an
- * identity of its own (session id, trial uid) is inserted where that is new. Trials still waiting or running stay out,
- * so that a trial, once merged, never changes. Cost: O(n log n) in the source. */
+/* The source is attached read-only (attach.c) and SQL does the rest: what is content-addressed is inserted or ignored,
+ * what has an identity of its own (session id, trial uid) is inserted where that is new. Trials still waiting or
+ * running stay out, so that a trial, once merged, never changes. Cost: O(n log n) in the source. */
 #include "dataset/merge.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "dataset/attach_internal.h"
 #include "dataset/audiences_internal.h"
 #include "dataset/check.h"
-#include "dataset/sqlite_internal.h"
 #include "dataset/store_internal.h"
 
 #define TRIAL_COLUMNS                                                                                                  \
@@ -43,13 +43,14 @@ static const char *const clashes[] = {
     "       'trial ' || b.id || ' (' || b.state || coalesce(', median ' || b.median_us, '') || ')'"
     " FROM source.trials b JOIN main.trials a ON a.uid = b.uid"
     " WHERE b.ended IS NOT NULL"
-    "   AND (a.session IS NOT b.session OR a.number IS NOT b.number"
-    "     OR a.model IS NOT " ROW_HERE("models", "b.model")
-    "     OR a.cluster IS NOT " ROW_HERE("clusters", "b.cluster")
-    "     OR a.strategy IS NOT " ROW_HERE("strategies", "b.strategy")
+    "   AND (a.session IS DISTINCT FROM b.session OR a.number IS DISTINCT FROM b.number"
+    "     OR a.model IS DISTINCT FROM " ROW_HERE("models", "b.model")
+    "     OR a.cluster IS DISTINCT FROM " ROW_HERE("clusters", "b.cluster")
+    "     OR a.strategy IS DISTINCT FROM " ROW_HERE("strategies", "b.strategy")
     "     OR a.round <> b.round OR a.seed <> b.seed"
     "     OR (a.ended IS NOT NULL"
-    "       AND (a.state <> b.state OR a.median_us IS NOT b.median_us OR a.mean_us IS NOT b.mean_us)))"
+    "       AND (a.state <> b.state OR a.median_us IS DISTINCT FROM b.median_us"
+    "         OR a.mean_us IS DISTINCT FROM b.mean_us)))"
     " ORDER BY b.id",
 };
 
@@ -120,36 +121,15 @@ static enum status inspect(struct store *store, const char *path, struct store *
     return status;
 }
 
-static enum status attach_uri(struct store *store, const char *uri, struct error *err) {
-    struct sql_statement *stmt;
-    bool row;
-    enum status status = sql_prepare(store, "ATTACH ? AS source", &stmt, err);
+static enum status open_source(struct store *store, const char *path, struct attached *out, struct error *err) {
+    struct store *source;
+    enum status status = inspect(store, path, &source, err);
     if (status)
         return status;
-    status = sql_bind(store, stmt, SQL_VALUES(sql_text(uri)), err);
-    if (!status)
-        status = sql_next(store, stmt, &row, err);
-    sql_finalize(stmt);
-    return status;
-}
-
-/* The source stays open meanwhile: closing it deletes the copy that is read in place of an older file. */
-static enum status attach(struct store *store, const char *path, struct store **source, struct error *err) {
-    enum status status = inspect(store, path, source, err);
+    status = attach(store, source, out, err);
     if (status)
-        return status;
-    const struct store *s = *source;
-    char *uri = sqlite_uri(s->copy ? s->copy : s->file, !s->copy && s->immutable);
-    status = uri ? attach_uri(store, uri, err) : error_no_memory(err);
-    free(uri);
-    if (status)
-        store_close(*source);
+        store_close(source);
     return status;
-}
-
-static void detach(struct store *store, struct store *source) {
-    sql_exec(store, "DETACH source", NULL);
-    store_close(source);
 }
 
 struct finding {
@@ -266,17 +246,17 @@ static enum status add_all(struct store *store, struct merge_report *report, str
 }
 
 enum status merge_run(struct store *store, const char *path, struct merge_report *out, struct error *err) {
-    struct store *source;
+    struct attached source;
     struct merge_report report = {0};
     if (store->read_only)
         return error_at(err, ST_CONFLICT, store->path, "opened for reading only");
-    enum status status = attach(store, path, &source, err);
+    enum status status = open_source(store, path, &source, err);
     if (status)
         return status;
     status = store_begin(store, err);
     if (!status)
         status = store_end(store, add_all(store, &report, err), err);
-    detach(store, source);
+    detach(store, &source);
     if (!status)
         *out = report;
     return status;
@@ -284,17 +264,17 @@ enum status merge_run(struct store *store, const char *path, struct merge_report
 
 enum status merge_conflicts(struct store *store, const char *path, merge_visit *visit, void *context, uint64_t *n,
                             struct error *err) {
-    struct store *source;
+    struct attached source;
     bool began;
     struct finding finding = {.visit = visit, .context = context};
-    enum status status = attach(store, path, &source, err);
+    enum status status = open_source(store, path, &source, err);
     if (status)
         return status;
     status = store_begin_read(store, &began, err);
     if (!status)
         status = find_all_clashes(store, &finding, err);
     store_end_read(store, began);
-    detach(store, source);
+    detach(store, &source);
     if (!status)
         *n = finding.n;
     return status;

@@ -13,6 +13,7 @@
 
 #include "dataset/audiences_internal.h"
 #include "dataset/engine_internal.h"
+#include "dataset/postgres_open_internal.h"
 #include "dataset/schema_internal.h"
 #include "dataset/sqlite_internal.h"
 #include "dataset/store.h"
@@ -226,6 +227,33 @@ static enum status open_locked(struct store *store, struct error *err) {
     return status;
 }
 
+static enum status open_file(struct store *store, struct error *err) {
+    enum status status = resolve(store->path, &store->file, err);
+    if (!status && store->read_only && !exists(store->file))
+        status = error_at(err, ST_NOT_FOUND, store->path, "no such dataset");
+    if (!status)
+        status = store->read_only ? open_for_reading(store, err) : open_locked(store, err);
+    return status;
+}
+
+enum status store_beside(const char *path, const char *ending, char *out, size_t n, struct error *err) {
+    char base[32] = "";
+    struct id id;
+    if (store_is_database(path)) {
+        enum status status = id_of(path, strlen(path), &id, err);
+        if (status)
+            return status;
+        snprintf(base, sizeof base, "syncopate-%.8s", id.hex);
+    }
+    if ((size_t)snprintf(out, n, "%s.%s", *base ? base : path, ending) >= n)
+        return error_set(err, ST_USAGE, "%.200s...: the path is too long", path);
+    return ST_OK;
+}
+
+bool store_may_be_there(const char *path) {
+    return store_is_database(path) || exists(path);
+}
+
 enum status store_open(const char *path, enum store_mode mode, struct store **out, struct error *err) {
     struct store *store = calloc(1, sizeof *store);
     if (!store)
@@ -234,11 +262,9 @@ enum status store_open(const char *path, enum store_mode mode, struct store **ou
     store->engine = &sqlite_engine;
     store->read_only = mode == STORE_READ_ONLY;
     store->path = strdup(path);
-    enum status status = store->path ? resolve(path, &store->file, err) : error_no_memory(err);
-    if (!status && store->read_only && !exists(store->file))
-        status = error_at(err, ST_NOT_FOUND, path, "no such dataset");
+    enum status status = store->path ? ST_OK : error_no_memory(err);
     if (!status)
-        status = store->read_only ? open_for_reading(store, err) : open_locked(store, err);
+        status = store_is_database(path) ? postgres_open(store, err) : open_file(store, err);
     if (status) {
         store_close(store);
         return status;
@@ -251,6 +277,7 @@ void store_close(struct store *store) {
     if (!store)
         return;
     const bool looked = store->db && store->read_only && !store->immutable && !store->copy;
+    postgres_close(store);
     close_database(store);
     if (looked)
         remove_empty_log(store->file);
@@ -262,5 +289,5 @@ const char *store_path(const struct store *store) {
 }
 
 enum status store_backup(struct store *store, const char *path, struct error *err) {
-    return backup_write(store, path, err);
+    return store->postgres ? postgres_refuse_backup(store, err) : backup_write(store, path, err);
 }

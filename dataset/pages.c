@@ -88,7 +88,7 @@ static void add_order(struct select *select, const char *column, bool descending
 /* Parts of the statements for a viewer: ?1 is the kind, ?2 the team, ?3 the name. */
 #define TO_ALL  "SELECT object AS row FROM audiences WHERE kind = ?1 AND audience = '*' AND reasons > 0"
 #define TO_TEAM "SELECT object FROM audiences WHERE kind = ?1 AND audience = ?2 AND reasons > 0"
-#define TOLD_SO IS_TOLD("h", "?2", "0")
+#define TOLD_SO IS_TOLD("h", "?2", "false")
 #define HELD_SO "SELECT h.object AS row FROM holdings h WHERE h.kind = ?1 AND h.name = ?3 AND " TOLD_SO
 
 #define JOIN_NAME(all) JOIN_NAMER("?1", "?2", all, "NULL")
@@ -128,7 +128,7 @@ static void add_shown_objects(struct select *select, const struct object_list *l
     add_order(select, "1", list->descending, limit);
     select_add(select, ") s JOIN ");
     select_add(select, object_table(list->kind));
-    select_add(select, " o ON o.row = s.row" JOIN_NAME("0") " ORDER BY s.row");
+    select_add(select, " o ON o.row = s.row" JOIN_NAME("false") " ORDER BY s.row");
     select_add(select, list->descending ? " DESC" : "");
 }
 
@@ -141,7 +141,7 @@ static void add_all_objects(struct select *select, const struct object_list *lis
                                     : "SELECT o.id, " TOLD_NAME("?1") ", " TOLD_CREATED("?1"));
     select_add(select, ", o.row FROM ");
     select_add(select, object_table(list->kind));
-    select_add(select, list->asker ? " o" JOIN_NAME("1") " WHERE true" : " o WHERE true");
+    select_add(select, list->asker ? " o" JOIN_NAME("true") " WHERE true" : " o WHERE true");
     if (list->name && list->asker) {
         select_add(select, " AND " CALLED_SO);
     } else if (list->name) {

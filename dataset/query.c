@@ -12,6 +12,7 @@
 #include "base/clock.h"
 #include "base/grow.h"
 #include "base/work.h"
+#include "dataset/engine_internal.h"
 #include "dataset/names_internal.h"
 #include "dataset/select_internal.h"
 #include "dataset/store_internal.h"
@@ -349,7 +350,7 @@ static const char strategy_name[] =
     "                (SELECT n.name"
     "                 FROM holdings n"
     "                 WHERE n.kind = 'strategy' AND n.object = ?1"
-    "                   AND n.team = " NAMER("'strategy'", "?1", "?2", "0", "?3") "))"
+    "                   AND n.team = " NAMER("'strategy'", "?1", "?2", "false", "?3") "))"
     " WHERE " IS_HELD("'strategy'", "?1");
 /* clang-format on */
 
@@ -530,7 +531,7 @@ static enum status walk_part(struct walk *walk, const struct cursor *cursor, boo
     enum status status = by_median ? query_conditions(walk->store, &select, walk->query, err) : ST_OK;
     if (!status && select.no_memory)
         status = error_no_memory(err);
-    const bool merged = by_median && !is_narrow(&select.pins),
+    const bool merged = by_median && walk->store->engine->merges_medians && !is_narrow(&select.pins),
                none = by_median && is_empty(&select, QUERY_BY_measured, false);
     select_release(&select);
     if (status || none)

@@ -72,7 +72,7 @@ static const char trim_responses[] =
     "                              row_number() OVER (ORDER BY rowid DESC) AS n,"
     "                              sum(length(body) + 200) OVER (ORDER BY rowid DESC) AS size"
     "                       FROM idempotency"
-    "                       WHERE token = ?1)"
+    "                       WHERE token = ?1) x"
     "                 WHERE n > ?2 OR size > ?3"
     "                 ORDER BY rowid DESC"
     "                 LIMIT 1)";

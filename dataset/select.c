@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/grow.h"
+#include "base/utf8.h"
 #include "dataset/names_internal.h"
 #include "dataset/select_internal.h"
 #include "dataset/store_internal.h"
@@ -77,13 +78,48 @@ bool object_is_prefix(const char *word) {
     return n >= OBJECT_PREFIX_MIN && n <= ID_LENGTH && strspn(word, "0123456789abcdef") == n;
 }
 
+/* Write the character that comes after the one of n bytes at `c`, and a 0; false where that is the last of all. */
+static bool next_character(const char *c, size_t n, char out[5]) {
+    uint32_t x = (unsigned char)c[0] & (n == 1 ? 0x7fu : 0xffu >> (n + 1));
+    for (size_t i = 1; i < n; i++)
+        x = x << 6 | ((unsigned char)c[i] & 0x3f);
+    x = x == 0xd7ff ? 0xe000 : x + 1; /* between the two are surrogates */
+    const size_t more = x < 0x80 ? 0 : x < 0x800 ? 1 : x < 0x10000 ? 2 : 3;
+    for (size_t i = more; i > 0; i--, x >>= 6)
+        out[i] = (char)(0x80 | (x & 0x3f));
+    out[0] = (char)(more ? (0xff00u >> (more + 1) & 0xff) | x : x);
+    out[more + 1] = '\0';
+    return more < 3 || (unsigned char)out[0] < 0xf4 || (unsigned char)out[1] < 0x90;
+}
+
+/* Where the last character begins; `text` is not empty. What is no UTF-8 counts as characters of one byte. */
+static size_t last_character(const char *text, size_t n, bool *valid) {
+    size_t at = 0, length;
+    *valid = true;
+    for (;; at += length) {
+        length = utf8_length(text + at, n - at);
+        *valid = *valid && length;
+        length = length ? length : 1;
+        if (at + length >= n)
+            return at;
+    }
+}
+
+/* PostgreSQL takes only valid texts, so that whole characters are counted up, as bytes order like characters. */
 const char *select_prefix_end(struct select *select, const char *text) {
     const size_t n = strlen(text);
-    char *end = n ? arena_strdup(&select->texts, text) : NULL;
-    if (end)
-        end[n - 1] = (char)((unsigned char)end[n - 1] + 1); /* no byte of UTF-8 is 255 */
-    else if (n)
-        select->no_memory = true;
+    char next[5];
+    bool valid;
+    if (!n)
+        return NULL;
+    const size_t at = last_character(text, n, &valid);
+    const char *before = arena_copy(&select->texts, text, at), *end;
+    if (before && valid && !next_character(text + at, n - at, next) && at)
+        return select_prefix_end(select, before);
+    if (!valid)
+        snprintf(next, sizeof next, "%c", (unsigned char)text[at] + 1); /* no byte of UTF-8 is 255 */
+    end = before ? arena_printf(&select->texts, "%s%s", before, next) : NULL;
+    select->no_memory = select->no_memory || !end;
     return end;
 }
 
@@ -105,7 +141,7 @@ static void add_told(struct select *select, const char *word, const char *end) {
     select_add(select, " UNION SELECT h.object FROM holdings h WHERE h.kind = 'strategy' AND ");
     add_text_is(select, "h.name", word, end);
     if (select->viewer)
-        select_add_with(select, " AND " IS_TOLD("h", "@", "0"), sql_text(select->viewer));
+        select_add_with(select, " AND " IS_TOLD("h", "@", "false"), sql_text(select->viewer));
 }
 
 /* "(SELECT o.row FROM models o WHERE o.name = ?1 UNION SELECT row FROM models WHERE id >= ?2 AND id < ?3)". The names
@@ -142,7 +178,7 @@ static enum status look_up(struct store *store, const char *viewer, enum store_k
     bool row = true;
     select_add(&rows, "SELECT * FROM ");
     add_rows(&rows, kind, word, NULL);
-    select_add(&rows, " LIMIT 2");
+    select_add(&rows, " r LIMIT 2");
     enum status status = select_prepare(store, &rows, &stmt, err);
     for (*n = 0; !status; ++*n) {
         status = sql_next(store, stmt, &row, err);

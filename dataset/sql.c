@@ -176,8 +176,6 @@ enum status sql_first_integer(struct store *store, const char *sql, size_t n, co
 
 /* ---- transactions ---- */
 
-static const char begin_writing[] = "BEGIN IMMEDIATE";
-static const char begin_reading[] = "BEGIN";
 static const char commit[] = "COMMIT";
 static const char rollback[] = "ROLLBACK";
 static const char save[] = "SAVEPOINT step";
@@ -202,7 +200,7 @@ static enum status undone(const struct store *store, struct error *err) {
 static enum status begin_outer(struct store *store, struct error *err) {
     store->bare = 0;
     store->written = sql_total_changes(store);
-    return begin(store, begin_writing, err);
+    return begin(store, store->engine->begin_writing, err);
 }
 
 /* A savepoint makes SQLite copy every page that changes after it, which for a batch is most pages. The first inner step
@@ -241,7 +239,8 @@ static enum status end_inner(struct store *store, enum status status, struct err
     store->bare -= bare;
     if (!store->engine->in_transaction(store))
         return !status ? undone(store, err) : status;
-    if (bare && status && !sql_run(store, rollback, 0, NULL, NULL) && !sql_run(store, begin_writing, 0, NULL, NULL))
+    if (bare && status && !sql_run(store, rollback, 0, NULL, NULL) &&
+        !sql_run(store, store->engine->begin_writing, 0, NULL, NULL))
         store->written = sql_total_changes(store);
     if (bare)
         return status;
@@ -267,8 +266,8 @@ enum status store_end(struct store *store, enum status status, struct error *err
     return status;
 }
 
-enum status sql_step(struct store *store, const char *sql, size_t n_values, const struct sql_value *values, uint64_t *n,
-                     struct error *err) {
+static enum status step_once(struct store *store, const char *sql, size_t n_values, const struct sql_value *values,
+                             uint64_t *n, struct error *err) {
     uint64_t changed = 0;
     enum status status = store_begin(store, err);
     if (status)
@@ -282,11 +281,24 @@ enum status sql_step(struct store *store, const char *sql, size_t n_values, cons
     return status;
 }
 
+/* As part of a larger step it is that step that is to be tried again. */
+enum status sql_step(struct store *store, const char *sql, size_t n_values, const struct sql_value *values, uint64_t *n,
+                     struct error *err) {
+    enum status status = ST_OK;
+    for (int i = 0; i <= STEP_TRIES; i++) {
+        store->again = store->depth > 0 && store->again;
+        status = step_once(store, sql, n_values, values, n, err);
+        if (!status || !store->again || store->depth > 0)
+            break;
+    }
+    return status;
+}
+
 enum status store_begin_read(struct store *store, bool *began, struct error *err) {
     *began = false;
     if (store->reading || store->depth > 0)
         return ST_OK;
-    enum status status = begin(store, begin_reading, err);
+    enum status status = begin(store, store->engine->begin_reading, err);
     *began = store->reading = !status;
     return status;
 }

@@ -20,13 +20,16 @@ struct store;
 
 /* A value to bind. */
 struct sql_value {
-    enum { SQL_INTEGER, SQL_REAL, SQL_TEXT, SQL_BLOB } type;
+    enum { SQL_INTEGER, SQL_NO_INTEGER, SQL_REAL, SQL_TEXT, SQL_BLOB } type;
     int64_t integer; /* of a blob: its length */
     double real;
     const char *text;
 };
 static inline struct sql_value sql_integer(int64_t x) {
     return (struct sql_value){.type = SQL_INTEGER, .integer = x};
+}
+static inline struct sql_value sql_no_integer(void) { /* NULL in a column of integers */
+    return (struct sql_value){.type = SQL_NO_INTEGER};
 }
 static inline struct sql_value sql_real(double x) { /* NaN is NULL */
     return (struct sql_value){.type = SQL_REAL, .real = x};

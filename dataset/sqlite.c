@@ -7,6 +7,7 @@
 #include "base/clock.h"
 #include "base/work.h"
 #include "dataset/engine_internal.h"
+#include "dataset/schema_internal.h"
 #include "dataset/sharing.h"
 #include "dataset/sqlite_internal.h"
 #include "dataset/store_internal.h"
@@ -100,6 +101,8 @@ static int bind_one(sqlite3_stmt *stmt, int i, const struct sql_value *value) {
     switch (value->type) {
     case SQL_INTEGER:
         return sqlite3_bind_int64(stmt, i, value->integer);
+    case SQL_NO_INTEGER:
+        return sqlite3_bind_null(stmt, i);
     case SQL_REAL:
         return sqlite3_bind_double(stmt, i, value->real); /* which binds NaN as NULL */
     case SQL_BLOB:
@@ -179,7 +182,32 @@ static void hurry(struct store *store, const double *deadline_us) {
                              (void *)(uintptr_t)deadline_us);
 }
 
+static const char count_pages[] = "PRAGMA page_count";
+
+static const char count_free_pages[] = "PRAGMA freelist_count";
+
+static const char page_size[] = "PRAGMA page_size";
+
+static enum status size_of(struct store *store, int64_t *bytes, struct error *err) {
+    int64_t pages = 0, unused = 0, size = 0;
+    enum status status = sql_first_integer(store, count_pages, 0, NULL, &pages, err);
+    if (!status)
+        status = sql_first_integer(store, count_free_pages, 0, NULL, &unused, err);
+    if (!status)
+        status = sql_first_integer(store, page_size, 0, NULL, &size, err);
+    if (!status)
+        *bytes = (pages - unused) * size;
+    return status;
+}
+
 const struct engine sqlite_engine = {
+    .begin_writing = "BEGIN IMMEDIATE",
+    .begin_reading = "BEGIN",
+    .check_pages = "PRAGMA integrity_check",
+    .check_references = "PRAGMA foreign_key_check",
+    .audiences = schema_audiences,
+    .merges_medians = true,
+    .size = size_of,
     .exec = run_texts,
     .prepare = prepare,
     .bind = bind,

@@ -1,4 +1,6 @@
-/* The dataset: every model, cluster, strategy, session and trial, in one SQLite file that teams share.
+/* The dataset: every model, cluster, strategy, session and trial, in one SQLite file that teams share, or in a schema
+ * of a PostgreSQL database. Where a path of a file is asked for, the address "postgresql://user@host/database" may
+ * stand.
  *
  * A function that writes returns ST_OK only after its transaction is on the disk (write-ahead log, synchronous=FULL):
  * what was acknowledged survives SIGKILL and power loss. One process writes a file at a time, any number read it.
@@ -34,14 +36,24 @@ enum store_mode { STORE_READ_ONLY, STORE_READ_WRITE };
  * goes away with the store [O(file)]. STORE_READ_WRITE creates it when it is not there, brings an older schema up to
  * date (after a copy to PATH.vN.backup), and holds PATH.lock while open. A failed open leaves the file as it was, and
  * none where none was. Fails: ST_CONFLICT (another process, which is named, has it open for writing), ST_NOT_FOUND,
- * ST_ENVIRONMENT, ST_INVALID (no SQLite file, another program's, of a newer schema). */
+ * ST_ENVIRONMENT, ST_INVALID (no SQLite file, another program's, of a newer schema).
+ * In PostgreSQL the same holds of the schema that the address names; an advisory lock stands for PATH.lock. Fails also:
+ * ST_USAGE (no address, or one with a password). */
 enum status store_open(const char *path, enum store_mode mode, struct store **out, struct error *err);
+/* Whether `path` is the address of a database: "postgresql://...". */
+bool store_is_database(const char *path);
+/* Whether `path` is a file that is there, or the address of a database, which only store_open can ask. */
+bool store_may_be_there(const char *path);
+/* The name of a file that goes with a dataset: "PATH.tokens" for the ending "tokens". A database has no folder, so that
+ * the file is in the working folder, and eight digits stand for the address: "syncopate-1a2b3c4d.tokens". Fails:
+ * ST_USAGE when n bytes do not hold it. */
+enum status store_beside(const char *path, const char *ending, char *out, size_t n, struct error *err);
 /* NULL is allowed. When the last store of a file closes, the files PATH-wal and PATH-shm go. */
 void store_close(struct store *store);
 const char *store_path(const struct store *store);
 
 /* A consistent copy to `path`, one file without side files, whole or not at all. Fails: ST_CONFLICT when `path` is
- * there already. */
+ * there already, ST_USAGE in PostgreSQL, with the command that makes one. */
 enum status store_backup(struct store *store, const char *path, struct error *err);
 
 /* A transaction around several of the functions below: all of them are committed, or none. store_end commits when

@@ -14,7 +14,8 @@ struct remembered;
 
 struct store {
     const struct engine *engine;
-    struct sqlite3 *db;
+    struct sqlite3 *db; /* one of these two */
+    struct postgres *postgres;
     int64_t changes; /* how many rows the last statement changed */
     char *path;      /* as the caller wrote it, for messages */
     char *file;      /* absolute, without symbolic links */
@@ -25,12 +26,16 @@ struct store {
     int64_t written;  /* rows changed on this connection when the transaction began; -1: unknown */
     int64_t inserted; /* rows of things that stay, less those deleted, on this connection (usage.c) */
     int64_t apart_rows, apart_bytes; /* of these, events: charged to the session's team when they were added */
-    bool reading;                    /* between store_begin_read and store_end_read, outside a write step */
-    struct lock lock;                /* held when not read_only */
-    struct remembered *remembered;   /* of audiences (audiences.c); NULL until it is needed */
-    struct kept_statement *kept;     /* statements that are prepared (sql.c) */
+    bool again;   /* a statement of this step failed because of another program: tried again, the step may succeed */
+    bool reading; /* between store_begin_read and store_end_read, outside a write step */
+    struct lock lock;              /* held when not read_only */
+    struct remembered *remembered; /* of audiences (audiences.c); NULL until it is needed */
+    struct kept_statement *kept;   /* statements that are prepared (sql.c) */
     size_t n_kept, kept_room;
 };
+
+/* How often a step is tried again that failed because of another program. */
+enum { STEP_TRIES = 3 };
 
 /* Whether a team and whom something is shared with can be kept; each may be NULL. Fails: ST_INVALID. */
 enum status check_team(const char *team, const char *shared, struct error *err);

@@ -4,6 +4,7 @@
  * waiting when a lease runs out (leases.c). */
 #include <errno.h>
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
@@ -11,6 +12,7 @@
 
 #include "base/clock.h"
 #include "dataset/audiences_internal.h"
+#include "dataset/engine_internal.h"
 #include "dataset/store_internal.h"
 #include "dataset/validate_internal.h"
 
@@ -75,7 +77,7 @@ static const char insert_trial[] =
 static const char hold_strategy[] = "INSERT INTO holdings (kind, object, team, name, shared, created)"
                                     " SELECT 'strategy', strategy, team, ?2, '', ?3"
                                     " FROM trials"
-                                    " WHERE id = ?1 AND team NOT NULL"
+                                    " WHERE id = ?1 AND team IS NOT NULL"
                                     " ON CONFLICT DO NOTHING";
 
 static enum status insert(struct store *store, const struct new_trial *r, const char *uid, const char *now,
@@ -179,8 +181,24 @@ static enum status check_result(const struct finished_trial *result, struct erro
 static const char insert_iteration[] = "INSERT INTO iterations (trial, number, time_us)"
                                        " VALUES (?, ?, ?)";
 
+static enum status insert_together(struct store *store, int64_t trial, size_t n, const double *times_us,
+                                   struct error *err) {
+    enum { ROOM = 26 };
+    char *text = malloc(n * ROOM + 1), *end = text;
+    if (!text)
+        return error_no_memory(err);
+    for (size_t i = 0; i < n; i++)
+        end += snprintf(end, ROOM, i ? " %.17g" : "%.17g", times_us[i]);
+    enum status status =
+        sql_run(store, store->engine->add_iterations, SQL_VALUES(sql_integer(trial), sql_text(text)), err);
+    free(text);
+    return status;
+}
+
 enum status insert_iterations(struct store *store, int64_t trial, size_t n, const double *times_us, struct error *err) {
     enum status status = ST_OK;
+    if (n && store->engine->add_iterations)
+        return insert_together(store, trial, n, times_us, err);
     for (size_t i = 0; i < n && !status; i++)
         status = sql_run(store, insert_iteration,
                          SQL_VALUES(sql_integer(trial), sql_integer((int64_t)i), sql_real(times_us[i])), err);

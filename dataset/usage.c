@@ -1,27 +1,17 @@
-/* Bytes are pages in use, so that a team pays for what its rows took and not for what others freed. A page is
- * charged to the team that began it, which is fair on the average. Cost: two look-ups of the file's header, and one
- * row, a step.
- */
+/* Bytes of a file are pages in use, so that a team pays for what its rows took and not for what others freed. A page is
+ * charged to the team that began it, which is fair on the average. In PostgreSQL, bytes are the values that were
+ * written. Cost: one look-up, and one row, a step. */
 #include "dataset/usage.h"
 
+#include "dataset/engine_internal.h"
 #include "dataset/store_internal.h"
 
-static const char count_pages[] = "PRAGMA page_count";
-
-static const char count_free_pages[] = "PRAGMA freelist_count";
-
-static const char page_size[] = "PRAGMA page_size";
-
 enum status usage_mark(struct store *store, struct usage_mark *out, struct error *err) {
-    int64_t pages = 0, unused = 0, size = 0;
-    enum status status = sql_first_integer(store, count_pages, 0, NULL, &pages, err);
-    if (!status)
-        status = sql_first_integer(store, count_free_pages, 0, NULL, &unused, err);
-    if (!status)
-        status = sql_first_integer(store, page_size, 0, NULL, &size, err);
+    int64_t bytes = 0;
+    enum status status = store->engine->size(store, &bytes, err);
     if (!status)
         *out = (struct usage_mark){sql_total_changes(store), store->inserted - store->apart_rows,
-                                   (pages - unused) * size - store->apart_bytes};
+                                   bytes - store->apart_bytes};
     return status;
 }
 
@@ -31,8 +21,8 @@ bool usage_changed(struct store *store, const struct usage_mark *since) {
 
 static const char add_usage[] = "INSERT INTO usage (team, rows, bytes)"
                                 " VALUES (?1, max(0, ?2), ?3)"
-                                " ON CONFLICT DO UPDATE"
-                                " SET rows = max(0, rows + ?2), bytes = bytes + ?3";
+                                " ON CONFLICT (team) DO UPDATE"
+                                " SET rows = max(0, usage.rows + ?2), bytes = usage.bytes + ?3";
 
 enum status usage_add(struct store *store, const struct usage_mark *since, const char *team, struct error *err) {
     struct usage_mark now = *since;

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 
 #include "base/work.h"
+#include "dataset/store_internal.h"
 
 struct queued_step {
     struct queued_step *next;
@@ -48,11 +49,16 @@ void writer_free(struct writer *writer) {
 
 /* Run the step in a transaction of its own, or in a savepoint if a transaction is open. */
 static void run_one(struct writer *writer, struct queued_step *queued) {
-    queued->err = (struct error){0};
-    queued->status = store_begin(writer->store, &queued->err);
-    if (!queued->status)
-        queued->status =
-            store_end(writer->store, queued->step(queued->context, writer->store, &queued->err), &queued->err);
+    struct store *store = writer->store;
+    for (int i = 0; i <= STEP_TRIES; i++) {
+        queued->err = (struct error){0};
+        store->again = false;
+        queued->status = store_begin(store, &queued->err);
+        if (!queued->status)
+            queued->status = store_end(store, queued->step(queued->context, store, &queued->err), &queued->err);
+        if (!queued->status || !store->again)
+            return;
+    }
 }
 
 static void run_all(struct writer *writer, struct queued_step *queue) {

@@ -9,16 +9,11 @@
 
 #include "base/clock.h"
 #include "base/json.h"
+#include "dataset/store.h"
 
 #define SCHEMA "syncopate.launchers/1"
 
 enum { MOST_PINS = 100000, PATH = 4096 };
-
-static enum status pins_path(const char *dataset, char out[PATH], struct error *err) {
-    if (snprintf(out, PATH, "%s.launchers", dataset) >= PATH)
-        return error_set(err, ST_USAGE, "%.200s...: the path is too long", dataset);
-    return ST_OK;
-}
 
 /* Read the JSON of the file, or make an empty list of pins where there is no file. */
 static enum status read_pins(const char *path, cJSON **out, struct error *err) {
@@ -76,7 +71,7 @@ static enum status search(const cJSON *json, const char *path, const char *name,
 
 /* Read the pins of a dataset, and give the path of their file. */
 static enum status open_pins(const char *dataset, char path[PATH], cJSON **json, struct error *err) {
-    enum status st = pins_path(dataset, path, err);
+    enum status st = store_beside(dataset, "launchers", path, PATH, err);
     return st ? st : read_pins(path, json, err);
 }
 

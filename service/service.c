@@ -4,18 +4,14 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "dataset/store.h"
+
 enum { DOMAINS_KEPT = 32 };
 static const double SIGN_IN_IDLE_US = 12 * 3600e6, SIGN_IN_WHOLE_US = 7 * 86400e6;
 
-static enum status path_beside(const char *dataset, const char *ending, char out[4096], struct error *err) {
-    if (snprintf(out, 4096, "%s.%s", dataset, ending) >= 4096)
-        return error_set(err, ST_USAGE, "%.200s...: the path is too long", dataset);
-    return ST_OK;
-}
-
 static enum status open_tokens(struct service *s, const char *dataset, struct error *err) {
     char path[4096];
-    enum status st = path_beside(dataset, "tokens", path, err);
+    enum status st = store_beside(dataset, "tokens", path, sizeof path, err);
     if (!st)
         st = tokens_open(path, &s->tokens, err);
     if (!st && !s->open && !tokens_count(s->tokens))
@@ -29,7 +25,7 @@ static enum status open_tokens(struct service *s, const char *dataset, struct er
 
 static enum status open_quota(struct service *s, const char *dataset, struct error *err) {
     char path[4096];
-    enum status st = path_beside(dataset, "usage", path, err);
+    enum status st = store_beside(dataset, "usage", path, sizeof path, err);
     return st ? st : quota_open(path, &s->quota, err);
 }
 

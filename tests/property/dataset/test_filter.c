@@ -127,6 +127,13 @@ struct node {
 static struct node nodes[NODES];
 static int n_nodes;
 
+/* PostgreSQL refuses a text that ends within a character. */
+static void cut(char *text, size_t n) {
+    while (test_database() && ((unsigned char)text[n] & 0xc0) == 0x80)
+        n--;
+    text[n] = '\0';
+}
+
 static void random_word(const struct node *node, char out[128]) {
     const struct record *r = &records[rng_below(&rng, n_records)];
     switch (types[node->column]) {
@@ -139,7 +146,7 @@ static void random_word(const struct node *node, char out[128]) {
     case 'T':
         snprintf(out, 128, "%s", chance(0.1) ? "s" : chance(0.2) ? "red" : name());
         if (!strcmp(node->sign, "~"))
-            out[rng_below(&rng, strlen(out) + 1)] = '\0';
+            cut(out, rng_below(&rng, strlen(out) + 1));
         break;
     case 'S':
         snprintf(out, 128, "%s", record_state_word((enum record_state)rng_below(&rng, RECORD_STATE_COUNT)));

@@ -1,6 +1,5 @@
 /* What a service keeps beside the trials: leases, events, answers, operations, the audit; and transactions around
  * several of these. */
-#include <sqlite3.h>
 
 #include "base/rng.h"
 #include "dataset/check.h"
@@ -166,7 +165,7 @@ static void an_effect_its_event_and_its_answer_stand_or_fall_together(void **sta
         const enum status end = round ? ST_OK : ST_CANCELLED;
         assert_int_equal(store_end(store, end, &err), end);
         assert_ok(event_last(store, NULL, &after, &err));
-        assert_int_equal(after, before + round);
+        assert_true(round ? after > before : after == before);
         assert_ok(response_find(store, "t1", "key", "f", &arena, &match, &answer, &err));
         assert_int_equal(match, round ? RESPONSE_SAME : RESPONSE_NEW);
         assert_int_equal(get_trial(trial, &arena).state, round ? RECORD_RUNNING : RECORD_WAITING);
@@ -338,28 +337,28 @@ static void operations_end_once(void **state) {
     arena_release(&arena);
 }
 
-static int copy_value(void *out, int n, char **values, char **names) {
-    (void)n, (void)names;
-    snprintf(out, 200, "%s", values[0]);
-    return 0;
-}
-
 static void the_audit_says_who_changed_what(void **state) {
     (void)state;
     struct error err = {0};
     uint64_t pruned;
-    char kept[200];
+    char kept[200] = "";
     for (int i = 0; i < 3; i++) {
         const struct audit_entry entry = {
             .token = i ? "ab12" : NULL, .team = "red", .method = "POST", .path = "/api/v1/models", .status = 200 + i};
         assert_ok(audit_add(store, &entry, &err));
     }
-    assert_int_equal(sqlite3_exec(store->db,
-                                  "SELECT group_concat(coalesce(token, 'nobody') || ' ' || team || ' ' || method || ' "
-                                  "' || path || ' ' || status)"
-                                  " FROM (SELECT * FROM audit ORDER BY id)",
-                                  copy_value, kept, NULL),
-                     SQLITE_OK);
+    struct sql_statement *stmt;
+    bool row = true;
+    assert_ok(sql_prepare(store,
+                          "SELECT coalesce(token, 'nobody') || ' ' || team || ' ' || method || ' ' || path || ' '"
+                          " || status FROM audit ORDER BY id",
+                          &stmt, &err));
+    for (size_t n = 0; row; n = strlen(kept)) {
+        assert_ok(sql_next(store, stmt, &row, &err));
+        if (row)
+            snprintf(kept + n, sizeof kept - n, "%s%s", n ? "," : "", sql_column_text(stmt, 0));
+    }
+    sql_finalize(stmt);
     assert_string_equal(kept, "nobody red POST /api/v1/models 200,ab12 red POST /api/v1/models 201,"
                               "ab12 red POST /api/v1/models 202");
     assert_ok(audit_prune(store, "9999", &pruned, &err));

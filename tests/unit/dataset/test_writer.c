@@ -79,7 +79,8 @@ static void threads_write_and_read_at_once(void **state) {
     snprintf(path, sizeof path, "%s", dataset_path("threads.db"));
     struct store *store = must_open(path, STORE_READ_WRITE);
     f = put_fixture(store);
-    sqlite3_commit_hook(store->db, count_commit, &transactions);
+    if (!test_database())
+        sqlite3_commit_hook(store->db, count_commit, &transactions);
     assert_ok(writer_new(store, &writer, &err));
     for (size_t i = 0; i < WRITERS + READERS; i++)
         assert_int_equal(pthread_create(&threads[i], NULL, i < WRITERS ? write_steps : read_pairs, &wrong[i]), 0);
@@ -88,7 +89,8 @@ static void threads_write_and_read_at_once(void **state) {
         assert_int_equal(wrong[i], 0);
     }
     print_message("# %d steps of %d threads in %d transactions\n", WRITERS * STEPS, WRITERS, transactions);
-    assert_in_range(transactions, 1, WRITERS * STEPS);
+    if (!test_database())
+        assert_in_range(transactions, 1, WRITERS * STEPS);
     writer_free(writer);
     assert_int_equal(count_trials(store), WRITERS * STEPS * 3 / 4);
     assert_ok(check_run(store, NULL, NULL, &report, &err));
