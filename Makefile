@@ -25,13 +25,13 @@ LIBS.base         := -lcjson -lcrypto -lm
 # Linked only into programs that use it, so that workers run on machines without libyaml.
 LIBS.interop      := -Wl,--push-state,--as-needed -lyaml -Wl,--pop-state
 LIBS.simulator    := -lopenblas -lxgboost
-LIBS.dataset      := -lsqlite3 $(shell pkg-config --libs libpq)
+LIBS.dataset      := -lsqlite3 $(shell pkg-config --libs libpq 2>/dev/null)
 LIBS.tuner        := -llapacke -lnlopt -lopenblas -pthread
 LIBS.service      := -lmicrohttpd -lgnutls -pthread
 LIBS.cli          := -lcurl -pthread
 # Programs of trial-runner/worker/ are linked by mpicc and never by the tuner.
 
-PQ_INCLUDE    := $(patsubst -I%,-isystem %,$(shell pkg-config --cflags-only-I libpq))
+PQ_INCLUDE    := $(patsubst -I%,-isystem %,$(shell pkg-config --cflags-only-I libpq 2>/dev/null))
 WARN          := -std=c17 -D_GNU_SOURCE -Wall -Wextra -Wshadow -Wconversion -Wvla -Wmissing-prototypes -Wstrict-prototypes
 FLAGS.release := -O2 -g -DNDEBUG
 FLAGS.debug   := -O0 -g
