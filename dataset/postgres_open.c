@@ -11,6 +11,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "dataset/audiences_internal.h"
 #include "dataset/engine_internal.h"
 #include "dataset/postgres_internal.h"
@@ -134,6 +135,9 @@ static enum status find_schema(struct store *store, struct error *err) {
 /* Locks are named by two numbers: "sYnc", and one that stands for the schema. They are of one database. */
 #define LOCK "1937337955, hashtext(current_schema())"
 
+enum { LOCK_TRIES = 20 };
+static const double LOCK_PAUSE_US = 50e3;
+
 static const char take[] = "SELECT pg_try_advisory_lock(" LOCK ")";
 
 static const char holder[] =
@@ -158,14 +162,32 @@ static enum status refuse(struct store *store, struct error *err) {
     return status;
 }
 
-static enum status take_lock(struct store *store, struct error *err) {
+static enum status try_lock(struct store *store, bool *taken, struct error *err) {
     PGresult *result;
     enum status status = postgres_query(store, take, &result, err);
     if (status)
         return status;
-    const bool taken = *PQgetvalue(result, 0, 0) == 't';
+    *taken = *PQgetvalue(result, 0, 0) == 't';
     PQclear(result);
-    return taken ? ST_OK : refuse(store, err);
+    return ST_OK;
+}
+
+/* The server takes a moment to notice that a writer was killed. */
+static enum status take_lock(struct store *store, struct error *err) {
+    bool taken = false;
+    enum status status = try_lock(store, &taken, err);
+    for (int i = 0; i < LOCK_TRIES && !taken && !status; i++) {
+        clock_sleep_us(LOCK_PAUSE_US);
+        status = try_lock(store, &taken, err);
+    }
+    return status || taken ? status : refuse(store, err);
+}
+
+/* The next who opens it shall not meet a lock that the server has yet to give up. */
+static void give_up_lock(struct store *store) {
+    PGconn *connection = store->postgres->connection;
+    if (!store->read_only && PQstatus(connection) == CONNECTION_OK)
+        PQclear(PQexec(connection, "SELECT pg_advisory_unlock_all()"));
 }
 
 /* ---- opening ---- */
@@ -237,6 +259,7 @@ void postgres_close(struct store *store) {
     if (!store->postgres)
         return;
     sql_forget(store);
+    give_up_lock(store);
     PQfinish(store->postgres->connection);
     free(store->postgres->schema);
     free(store->postgres);

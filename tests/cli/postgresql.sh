@@ -16,6 +16,7 @@ export SYNCOPATE_TEST_POSTGRESQL=$postgres_url
 for test in "$root/$OUT"/tests/{unit,property}/dataset/test_*; do
     [[ -x $test && $test != *.* && $test != *_torture ]] && echo "$test"
 done >programs
+: >ended
 # shellcheck disable=SC2016
 (cd "$root" && xargs -P 2 -I{} sh -c '"$1" >"$0/$(basename "$1").log" 2>&1; echo "$(basename "$1") $?" >>"$0/ended"' "$dir" {}) <programs
 while read -r name status; do
