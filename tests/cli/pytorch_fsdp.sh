@@ -1,7 +1,7 @@
 #!/bin/bash
 # Training by fully_shard as a strategy says (syncopate_torch.fsdp) against plain training, with gloo on the loopback.
 # Once: it is torch's time; what it calls of ours has tests of its own.
-# Plan: 66
+# Plan: 69
 set -u
 cd "$(dirname "$0")/../.." || exit 2
 source tests/cli/check.bash
@@ -26,8 +26,12 @@ old=/usr/bin/python3
 if $old -c 'import torch; assert torch.__version__.startswith("1.")' 2>/dev/null; then
     check torch_1_13_is_told_that_it_has_no_fully_shard 1 \
         "sharded parameters need fully_shard of PyTorch 2.13, and this is PyTorch 1.13" timeout 100 $old old.py
+    timeout 100 $old -m syncopate_torch.bench --sharded --out none.json 2>err
+    [ $? = 2 ] && grep -q 'error: --sharded needs PyTorch 2' err
+    verdict nor_does_its_bench_measure_halves $? "$(tail -n 1 err)"
 else
     echo "skip torch_1_13_is_told_that_it_has_no_fully_shard: needs Debian's python3-torch"
+    echo "skip nor_does_its_bench_measure_halves: needs Debian's python3-torch"
 fi
 
 # ---- the strategies of the tests, and random ones ----
@@ -89,3 +93,16 @@ mkdir page
 (cd page && python3 -c 'import guide
 guide.BLOCK_SECONDS = 300
 guide.main(["docs/fsdp.md"])')
+
+# ---- what the bench writes of halves: of each operation the same sizes ----
+timeout 300 "$python" "$root/tests/cli/pytorch.py" "$root/interop/pytorch" bench --max-bytes 16384 --sharded --out halves.json 2>bench.err ||
+    echo "not ok bench_ends_well: $(tail -n 1 bench.err)"
+check it_can_be_used 0 "fsdp-per-block" "$syncopate" simulate cnn-small halves.json --baseline fsdp-per-block
+check halves_are_measured_as_all_reduces_are 0 "" "$python" -c '
+import json
+times = {}
+for m in json.load(open("halves.json"))["measurements"]:
+    times.setdefault(m["operation"], {})[m["bytes"]] = m["time_us"]
+assert sorted(times) == ["all_gather", "all_reduce", "reduce_scatter"], sorted(times)
+assert all(sorted(t) == [4**k for k in range(5, 8)] for t in times.values()), times
+assert all(t > 0 for curve in times.values() for t in curve.values()), times'

@@ -6,6 +6,7 @@ on every rank, as the job is started: with the same backend, network settings an
 what the job will use. CLUSTER.json describes nodes and NICs, by default as the ranks find them (hosts.py); its transport
 becomes the backend, and its measurements, interference and runtime are replaced by
   - all_reduce: the median time of one all-reduce, alone and with nothing computed, by bytes, in the faster of two passes
+  - with --sharded reduce_scatter and all_gather: its halves, likewise
   - interference: how much computing and messages slow each other (interference.py)
 and by what a job does while it computes, so it is measured under load:
   - message_us: what a small one adds when many are started at once
@@ -37,6 +38,7 @@ from .pushes import RoundTrip
 
 LEAST, MOST, ENOUGH_S = 3, 25, 0.5  # repetitions, and the time after which LEAST suffice
 MANY, COPIES = 32, 50  # messages at once; copies in one measurement
+HAS_HALVES = int(torch.__version__.split(".")[0]) >= 2
 CALLS = 4  # one after the other in one measurement, so that ranks that leave the barrier late cost less
 LONG_S = 0.1  # one call that takes so long is measured alone
 
@@ -56,25 +58,60 @@ def timed(action, device):
     return median(seconds)
 
 
-def all_reduces(most_bytes, device):
-    """Measurements of schema syncopate.cluster/1. Sizes are powers of 4 from 1 KiB, and the largest. All are timed in two
-    passes, and the faster one counts: what disturbs for some seconds only makes messages slower."""
+def sizes_to(most_bytes):
+    """Powers of 4 from 1 KiB, and the largest, in bytes."""
     sizes = [1024]
     while sizes[-1] * 4 < most_bytes:
         sizes.append(sizes[-1] * 4)
-    sizes.append(most_bytes // 4 * 4)
-    passes = []
-    for _ in range(2):
-        passes.append([])
-        for size in sizes:
-            tensor = torch.zeros(size // 4, device=device)
-            passes[-1].append(timed(lambda: dist.all_reduce(tensor), device) * 1e6)
+    return [*sizes, most_bytes // 4 * 4]
+
+
+def curve(of, call, most_bytes, device):
+    """Measurements of schema syncopate.cluster/1; `of` says of what, and call(elements) makes what is timed. All sizes are
+    timed in two passes, and the faster one counts: what disturbs for some seconds only makes messages slower."""
+    sizes, ranks = sizes_to(most_bytes), dist.get_world_size()
+    passes = [[timed(call(size // 4), device) * 1e6 for size in sizes] for _ in range(2)]
     out = []
     for size, us in zip(sizes, map(min, *passes)):
-        measured = {"operation": "all_reduce", "algorithm": "ring", "devices": dist.get_world_size(), "bytes": size}
-        out.append({**measured, "time_us": round(us, 1)})
-        say(f"  all-reduce of {size} bytes: {us:.0f} us")
+        out.append({**of, "devices": ranks, "bytes": size, "time_us": round(us, 1)})
+        say(f"  {of['operation'].replace('_', '-')} of {size} bytes: {us:.0f} us")
     return out
+
+
+def all_reduces(most_bytes, device):
+    def call(elements):
+        tensor = torch.zeros(elements, device=device)
+        return lambda: dist.all_reduce(tensor)
+
+    return curve({"operation": "all_reduce", "algorithm": "ring"}, call, most_bytes, device)
+
+
+def halves(most_bytes, device):
+    """Sums of which each rank keeps a part, and parts that all ranks get, as fully_shard sends them: over gloo by the
+    reduce-scatter of scatter.py, which is that of hook.py too. Bytes are those of all parts together."""
+
+    def scatter(elements):
+        part = torch.zeros(-(-elements // dist.get_world_size()), device=device)
+        whole = part.repeat(dist.get_world_size())
+        if dist.get_backend() == "nccl":
+            return lambda: dist.reduce_scatter_tensor(part, whole)
+        return lambda: scatter_sum(whole, part)
+
+    def gather(elements):
+        part = torch.zeros(-(-elements // dist.get_world_size()), device=device)
+        whole = part.repeat(dist.get_world_size())
+        return lambda: dist.all_gather_into_tensor(whole, part)
+
+    return [
+        *curve({"operation": "reduce_scatter"}, scatter, most_bytes, device),
+        *curve({"operation": "all_gather"}, gather, most_bytes, device),
+    ]
+
+
+def scatter_sum(whole, part):
+    received = torch.empty_like(whole)
+    dist.all_to_all_single(received, whole)
+    torch.sum(received.view(dist.get_world_size(), -1), 0, out=part)
 
 
 def message_us(lanes, device):
@@ -138,8 +175,8 @@ def interference_said(load, most_bytes, lanes, device):
     return shares
 
 
-def measure(description, most_bytes, device, idle):
-    """The description with what was measured; `idle`: while nothing is computed."""
+def measure(description, most_bytes, device, idle, sharded):
+    """The description with what was measured; `idle`: while nothing is computed; `sharded`: halves of all-reduces too."""
     load, lanes = contextlib.nullcontext() if idle else Load(device), lanes_of(dist.group.WORLD, cross=True)
     runtime = dict(description.get("runtime", {}))
     with load:
@@ -162,7 +199,8 @@ def measure(description, most_bytes, device, idle):
         out["interference"] = shares
     if dist.get_backend() in ("nccl", "gloo", "mpi"):
         out["transport"] = dist.get_backend()  # what is not measured is typical of it
-    out = {**out, "runtime": runtime, "measurements": all_reduces(most_bytes, device)}
+    sums = all_reduces(most_bytes, device)
+    out = {**out, "runtime": runtime, "measurements": sums + (halves(most_bytes, device) if sharded else [])}
     if any("nic_gbit_per_s" not in node for node in out["nodes"]):
         say(f"  rates: {fill_rates(out, out['measurements']):.3g} GB/s, as the largest all-reduce reached")
     return out
@@ -194,7 +232,7 @@ a push to a server costs, and how much computing and messages slow each other.
 
 Run it on every rank, one rank a device, as your job is started: by the same launcher, with the same backend,
 network settings (NCCL_*, GLOO_SOCKET_IFNAME) and OMP_NUM_THREADS. Nothing else may run meanwhile. It takes about
-half a minute and 30 times as long as one all-reduce of --max-bytes."""
+half a minute and 30 times as long as one all-reduce of --max-bytes, with --sharded twice as long."""
 AFTER = """Where is it started from?
   one node with 8 GPUs     torchrun --nproc_per_node 8 -m syncopate_torch.bench --out measured.json
   several, by torchrun     torchrun --nnodes 4 --nproc_per_node 8 --rdzv_backend c10d --rdzv_endpoint HOST:29500 \\
@@ -227,9 +265,14 @@ def options_of_command():
     idle = """compute nothing meanwhile, and leave out how computing and messages slow each other: for a job whose
     computing leaves the processors alone that move its messages"""
     parser.add_argument("--idle", action="store_true", help=idle)
+    sharded = """measure reduce-scatters and all-gathers too, each as often as all-reduces: for FSDP, and for a hook that
+    updates parameters in parts. Without it each is taken to be half of an all-reduce"""
+    parser.add_argument("--sharded", action="store_true", help=sharded)
     options = parser.parse_args()
     if options.max_bytes < 4096:
         parser.error("--max-bytes must be at least 4096")
+    if options.sharded and options.backend != "nccl" and not HAS_HALVES:
+        parser.error("--sharded needs PyTorch 2: this one cannot gather into a tensor over gloo")
     return options
 
 
@@ -273,7 +316,7 @@ def main():
     if devices and dist.get_world_size() != devices:
         refuse(f"{options.cluster} has {devices} devices, and these are {dist.get_world_size()} ranks", dist.get_rank())
     with own_stream(device):
-        out = measure(description or described(device), options.max_bytes, device, options.idle)
+        out = measure(description or described(device), options.max_bytes, device, options.idle, options.sharded)
     if dist.get_rank() == 0:
         try:
             write(options.out, out)
