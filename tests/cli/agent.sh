@@ -44,9 +44,7 @@ runs() { trials "$id" | grep -q running; }
 ended() { ! kill -0 "$1" 2>/dev/null; }
 
 # ---- a service that is not up yet, and then does not know the cluster ----
-start 127.0.0.1:0 --open
-port=${url##*:}
-stop
+port=$(quiet_port)
 agent --server "http://127.0.0.1:$port" --cluster lab-4x1g --runner $runner --once 2>early.err &
 early=$!
 until_true 20 grep -q 'trying again' early.err

