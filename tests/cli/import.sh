@@ -2,6 +2,7 @@
 # syncopate import from outside: what it says, that nothing is half-written, every real file that it claims to read, and
 # the PyTorch module where PyTorch is installed. Needs OUT; prints ok, not ok and skip lines (tests/README.md).
 # Computes: it waits for nothing and times nothing.
+# Once: its importers have tests of their own under sanitizers, and fuzzers.
 # Plan: 140
 set -u
 cd "$(dirname "$0")/../.."

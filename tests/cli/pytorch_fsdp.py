@@ -167,7 +167,7 @@ def apart(strategy, dtype=torch.float64, micro=1, **options):
 def strategies_train_alike(said, rng, files):
     ranks = dist.get_world_size()
     for name, wrapping in WRAPPINGS.items():
-        for reshard in (True, False, *([2] if ranks == 4 else [])):
+        for reshard in (True, False) if ranks == 3 else (2,):
             said[f"{name}_reshard_{reshard}"] = apart({"groups": groups(wrapping, reshard_after_forward=reshard)})
     for i in range(RANDOM_STRATEGIES):
         strategy, dtype = random_strategy(rng, ranks), rng.choice([torch.float32, torch.float64])

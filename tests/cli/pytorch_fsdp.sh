@@ -1,7 +1,7 @@
 #!/bin/bash
 # Training by fully_shard as a strategy says (syncopate_torch.fsdp) against plain training, with gloo on the loopback.
 # Once: it is torch's time; what it calls of ours has tests of its own.
-# Plan: 69
+# Plan: 61
 set -u
 cd "$(dirname "$0")/../.." || exit 2
 source tests/cli/check.bash
