@@ -1,6 +1,7 @@
 #!/bin/bash
 # A dataset in PostgreSQL: the tests of dataset/ on a server of their own, and the commands that a user types. Needs OUT;
 # prints ok, not ok and skip lines (tests/README.md).
+# Once: it is the server's time; what is common to both engines runs under sanitizers over SQLite.
 # Plan: 42
 set -u
 cd "$(dirname "$0")/../.."
