@@ -438,7 +438,8 @@ static void pulls_by_priority_go_one_by_one_first_needed_first(void **state) {
     trial_result_release(&result);
 }
 
-/* Builds that are not for release, as those under sanitizers, take so long for its rates that little is left for points. */
+/* Builds that are not for release, as those under sanitizers, take so long for its rates that little is left for
+ * points. */
 #ifdef NDEBUG
 enum { BENCH_S = 20 };
 #else
