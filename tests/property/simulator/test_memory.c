@@ -19,7 +19,7 @@
 #ifdef NDEBUG
 enum { INSTANCES = 1000, RUNS = 300 };
 #else
-enum { INSTANCES = 200, RUNS = 60 };
+enum { INSTANCES = 30, RUNS = 20 };
 #endif
 enum { MOST_TRANSFERS = 400, PASSES = 3 };
 #define ROUNDING_US 1e-6
