@@ -304,8 +304,8 @@ static enum status wait_for_cluster(struct agent *a, struct waiting *w, struct e
     return is_over(w->idle_us, a->words->idle_us) ? err->status : wait_for_work(a, w, err);
 }
 
-/* Ask for a session that needs an agent, and wait for a service that is not up yet, or does not know the cluster yet. A
- * wrong certificate, or a server that is no syncopate service, is an error. */
+/* Look up the session or cluster. The agent waits for a service that is not up, and for a cluster that the service does
+ * not know. A wrong certificate is an error, and so is a server that is no syncopate service. */
 static enum status find_work(struct agent *a, struct error *err) {
     struct waiting waiting = {0};
     for (;;) {

@@ -60,14 +60,10 @@ static enum status check_encoding(const struct variable *v, const struct variabl
     return ST_OK;
 }
 
-static bool is_float(enum dtype dtype) {
-    return dtype == DTYPE_f32 || dtype == DTYPE_f64 || dtype == DTYPE_f16 || dtype == DTYPE_bf16;
-}
-
 static enum status check_carried(const struct strategy *strategy, const struct variable *v,
                                  const struct variable_sync *sync, struct error *err) {
     const struct group *group = sync->group < strategy->n_groups ? &strategy->groups[sync->group] : NULL;
-    if (!group || (!group->gathered_as && !group->summed_as) || is_float(v->dtype))
+    if (!group || (!group->gathered_as && !group->summed_as) || dtype_is_float(v->dtype))
         return ST_OK;
     return error_set(err, ST_INVALID, "variable \"%s\" is %s, but group %lu has \"%s\", which is of floats", v->name,
                      dtype_name(v->dtype), (unsigned long)group->id, group->gathered_as ? "gathered_as" : "summed_as");

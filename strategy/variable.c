@@ -17,3 +17,7 @@ uint64_t dtype_bytes(enum dtype dtype) {
 #undef X
     return sizes[dtype];
 }
+
+bool dtype_is_float(enum dtype dtype) {
+    return dtype == DTYPE_f32 || dtype == DTYPE_f64 || dtype == DTYPE_f16 || dtype == DTYPE_bf16;
+}

@@ -2,6 +2,7 @@
 #ifndef STRATEGY_VARIABLE_H
 #define STRATEGY_VARIABLE_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 /* X(name, bytes an element) */
@@ -17,6 +18,7 @@ enum dtype {
 extern const char *const dtype_words[]; /* their names in the order of the enum, and NULL */
 const char *dtype_name(enum dtype dtype);
 uint64_t dtype_bytes(enum dtype dtype);
+bool dtype_is_float(enum dtype dtype);
 
 struct variable {
     const char *name;

@@ -203,16 +203,12 @@ static void settle_sums(struct strategy *s) {
                 s->synchronize = SYNCHRONIZE_last;
 }
 
-static bool is_float(const struct variable *variable) {
-    return variable->dtype <= DTYPE_f64;
-}
-
 static bool may_be(const struct space_options *options, enum carried carried, const struct variable *variable) {
     if (!carried_rounds(carried, variable->dtype))
-        return !carried || is_float(variable);
-    return is_float(variable) && (carried == CARRIED_f16    ? options->encodings >> ENCODING_f16 & 1
-                                  : carried == CARRIED_bf16 ? options->encodings >> ENCODING_bf16 & 1
-                                                            : options->encodings != 1u << ENCODING_none);
+        return !carried || dtype_is_float(variable->dtype);
+    return dtype_is_float(variable->dtype) && (carried == CARRIED_f16    ? options->encodings >> ENCODING_f16 & 1
+                                               : carried == CARRIED_bf16 ? options->encodings >> ENCODING_bf16 & 1
+                                                                         : options->encodings != 1u << ENCODING_none);
 }
 
 bool space_may_carry(const struct space_options *options, const struct group *group, const struct variable *variable) {
@@ -225,7 +221,8 @@ static void settle_carried(const struct space *space, struct strategy *s) {
         if (s->groups[g].sharded != SHARDED_parameters)
             s->groups[g].gathered_as = s->groups[g].summed_as = CARRIED_own;
     for (uint32_t v = 0; v < s->n_variables; v++)
-        for (uint32_t k = 0; k < sync_parts(&s->variables[v]) && !is_float(&space->model->variables[v]); k++) {
+        for (uint32_t k = 0; k < sync_parts(&s->variables[v]) && !dtype_is_float(space->model->variables[v].dtype);
+             k++) {
             const struct variable_sync *part = sync_part(&s->variables[v], k);
             if (part->kind == SYNC_ALL_REDUCE)
                 s->groups[part->group].gathered_as = s->groups[part->group].summed_as = CARRIED_own;

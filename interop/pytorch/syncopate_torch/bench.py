@@ -90,16 +90,18 @@ def halves(most_bytes, device):
     """Sums of which each rank keeps a part, and parts that all ranks get, as fully_shard sends them: over gloo by the
     reduce-scatter of scatter.py, which is that of hook.py too. Bytes are those of all parts together."""
 
-    def scatter(elements):
+    def shares(elements):
         part = torch.zeros(-(-elements // dist.get_world_size()), device=device)
-        whole = part.repeat(dist.get_world_size())
+        return part, part.repeat(dist.get_world_size())
+
+    def scatter(elements):
+        part, whole = shares(elements)
         if dist.get_backend() == "nccl":
             return lambda: dist.reduce_scatter_tensor(part, whole)
         return lambda: scatter_sum(whole, part)
 
     def gather(elements):
-        part = torch.zeros(-(-elements // dist.get_world_size()), device=device)
-        whole = part.repeat(dist.get_world_size())
+        part, whole = shares(elements)
         return lambda: dist.all_gather_into_tensor(whole, part)
 
     return [
