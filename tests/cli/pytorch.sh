@@ -30,6 +30,7 @@ JSON
 timeout 300 $python "$root/tests/cli/pytorch.py" "$module" bench cluster.json --max-bytes 65536 --out measured.json 2>bench.err
 ended=$?
 
+# ---- bad input, for which one version of PyTorch is enough ----
 # one_line NAME LINE COMMAND...: it ends with status 2 and says LINE and nothing else. PyTorch's own warnings, such as that
 # it has no NumPy, do not count.
 export PYTHONWARNINGS=ignore::UserWarning
@@ -41,41 +42,46 @@ one_line() {
     [ $got = 2 ] && [ "$(cat said)" = "$line" ]
     verdict "$name" $? "status $got, $(head -c 400 said)"
 }
-bench=syncopate_torch.bench
-echo '{' >cut.json
-echo '{"groups": [{}]}' >other.json
-echo '{"nodes": 3}' >nodes.json
-ranks_bench=("$python" "$root/tests/cli/pytorch.py" "$module" bench)
-for file in missing . cut nodes; do
-    case $file in
-    missing) path=missing.json why="missing.json: No such file or directory" ;;
-    .) path=. why=".: Is a directory" ;;
-    *) path=$file.json why="$file.json: is no cluster file; \`syncopate import cluster\` makes one" ;;
-    esac
-    one_line "bench_of_${file/./a_folder}_says_one_line" "$bench: error: $why" "${ranks_bench[@]}" $path --out none.json
-done
-one_line bench_into_a_missing_folder_says_one_line "$bench: error: none/m.json: cannot write into none: No such file or directory" \
-    "${ranks_bench[@]}" cluster.json --out none/m.json
-one_line bench_into_a_folder_says_one_line "$bench: error: .: is a directory; name a file in it" \
-    "${ranks_bench[@]}" cluster.json --out .
-timeout 100 "$python" -m $bench cluster.json --out none.json >said 2>&1 </dev/null
-[ $? = 2 ] && [ "$(wc -l <said)" = 1 ] && grep -qF "RANK expected" said && grep -qF "by torchrun, srun or mpirun" said
-verdict bench_without_ranks_says_one_line $? "$(head -c 400 said)"
-train=$root/examples/pytorch/train.py
-one_line training_by_a_missing_strategy_says_one_line "train.py: error: missing.json: No such file or directory" \
-    "$python" "$train" --strategy missing.json
-one_line training_by_a_cut_strategy_says_one_line \
-    "train.py: error: cut.json: Expecting property name enclosed in double quotes: line 2 column 1 (char 2)" \
-    "$python" "$train" --strategy cut.json
-one_line training_by_another_file_says_one_line \
-    "train.py: error: other.json: no groups of variables; syncopate strategy export --to pytorch-hook writes them" \
-    "$python" "$train" --strategy other.json
-one_line a_profile_into_a_missing_folder_says_one_line \
-    "train.py: error: none/m.json: cannot write into none: No such file or directory" "$python" "$train" --profile none/m.json
-check a_table_of_a_missing_folder_says_one_line 1 "" "$python" "$root/examples/pytorch/table.py" none what 1
-[ "$(cat err)" = "table.py: error: none/model.json: No such file or directory" ]
-verdict and_which_file_that_is $? "$(head -c 400 err)"
+bad_input() {
+    bench=syncopate_torch.bench
+    echo '{' >cut.json
+    echo '{"groups": [{}]}' >other.json
+    echo '{"nodes": 3}' >nodes.json
+    ranks_bench=("$python" "$root/tests/cli/pytorch.py" "$module" bench)
+    for file in missing . cut nodes; do
+        case $file in
+        missing) path=missing.json why="missing.json: No such file or directory" ;;
+        .) path=. why=".: Is a directory" ;;
+        *) path=$file.json why="$file.json: is no cluster file; \`syncopate import cluster\` makes one" ;;
+        esac
+        one_line "bench_of_${file/./a_folder}_says_one_line" "$bench: error: $why" "${ranks_bench[@]}" $path --out none.json
+    done
+    one_line bench_into_a_missing_folder_says_one_line "$bench: error: none/m.json: cannot write into none: No such file or directory" \
+        "${ranks_bench[@]}" cluster.json --out none/m.json
+    one_line bench_into_a_folder_says_one_line "$bench: error: .: is a directory; name a file in it" \
+        "${ranks_bench[@]}" cluster.json --out .
+    timeout 100 "$python" -m $bench cluster.json --out none.json >said 2>&1 </dev/null
+    [ $? = 2 ] && [ "$(wc -l <said)" = 1 ] && grep -qF "RANK expected" said && grep -qF "by torchrun, srun or mpirun" said
+    verdict bench_without_ranks_says_one_line $? "$(head -c 400 said)"
+    train=$root/examples/pytorch/train.py
+    one_line training_by_a_missing_strategy_says_one_line "train.py: error: missing.json: No such file or directory" \
+        "$python" "$train" --strategy missing.json
+    one_line training_by_a_cut_strategy_says_one_line \
+        "train.py: error: cut.json: Expecting property name enclosed in double quotes: line 2 column 1 (char 2)" \
+        "$python" "$train" --strategy cut.json
+    one_line training_by_another_file_says_one_line \
+        "train.py: error: other.json: no groups of variables; syncopate strategy export --to pytorch-hook writes them" \
+        "$python" "$train" --strategy other.json
+    one_line a_profile_into_a_missing_folder_says_one_line \
+        "train.py: error: none/m.json: cannot write into none: No such file or directory" "$python" "$train" --profile none/m.json
+    check a_table_of_a_missing_folder_says_one_line 1 "" "$python" "$root/examples/pytorch/table.py" none what 1
+    [ "$(cat err)" = "table.py: error: none/model.json: No such file or directory" ]
+    verdict and_which_file_that_is $? "$(head -c 400 err)"
+}
+[ -n "${GOOD_INPUT_ONLY-}" ] || bad_input
 unset PYTHONWARNINGS
+
+# ---- what the bench has measured ----
 check bench_of_torch_distributed_ends_well 0 "" test "$ended" = 0
 check bench_measures_all_reduces 0 "4" grep -c '"time_us"' measured.json
 check bench_measures_encoding 0 "1" grep -c '"encode_gbyte_per_s": [0-9.]*[1-9]' measured.json

@@ -8,6 +8,7 @@ training on the data of all ranks. Called by pytorch_fsdp.sh as
 
 Prints ok and not ok lines. SYNCOPATE_TEST_SEED sets the seed of the random strategies."""
 
+import functools
 import json
 import os
 import random
@@ -114,6 +115,7 @@ def optimizer_of(model):
     return torch.optim.Adam(model.parameters(), lr=0.01, eps=1e-3)  # what is zero but for rounding stays so
 
 
+@functools.cache
 def train_plainly(dtype, ranks, micro=1):
     """One process with the data of all: losses and parameters."""
     model, losses = network(dtype), []

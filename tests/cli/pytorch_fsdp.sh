@@ -5,6 +5,7 @@
 set -u
 cd "$(dirname "$0")/../.." || exit 2
 source tests/cli/check.bash
+source tests/cli/torchrun.bash
 root=$PWD
 syncopate=$PWD/${OUT:-build/release}/bin/syncopate
 dir=$(mktemp -d)
@@ -88,14 +89,15 @@ else
 fi
 
 # ---- docs/fsdp.md, typed as it stands ----
-export ROOT=$root OUT=${OUT:-build/release} PATH=$root/build/venv/bin:$PATH PYTHONPATH=$root/interop/pytorch:$root/tests/http
+torchrun_of "$python" "$dir/programs"
+export ROOT=$root OUT=${OUT:-build/release} PATH=$dir/programs:$root/build/venv/bin:$PATH PYTHONPATH=$root/interop/pytorch:$root/tests/http
 mkdir page
 (cd page && python3 -c 'import guide
 guide.BLOCK_SECONDS = 300
 guide.main(["docs/fsdp.md"])')
 
 # ---- what the bench writes of halves: of each operation the same sizes ----
-timeout 300 "$python" "$root/tests/cli/pytorch.py" "$root/interop/pytorch" bench --max-bytes 16384 --sharded --out halves.json 2>bench.err ||
+timeout 300 "$python" "$root/tests/cli/pytorch.py" "$root/interop/pytorch" bench --max-bytes 16384 --idle --sharded --out halves.json 2>bench.err ||
     echo "not ok bench_ends_well: $(tail -n 1 bench.err)"
 check it_can_be_used 0 "fsdp-per-block" "$syncopate" simulate cnn-small halves.json --baseline fsdp-per-block
 check halves_are_measured_as_all_reduces_are 0 "" "$python" -c '

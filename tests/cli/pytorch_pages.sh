@@ -7,6 +7,7 @@
 set -u
 cd "$(dirname "$0")/../.." || exit 2
 source tests/cli/check.bash
+source tests/cli/torchrun.bash
 export ROOT=$PWD OUT=${OUT:-build/release} PYTHONDONTWRITEBYTECODE=1 OMP_NUM_THREADS=1 PYTHONWARNINGS=ignore
 dir=$(mktemp -d)
 trap 'rm -rf "$dir"' EXIT
@@ -16,16 +17,7 @@ if [ $python = none ]; then
     echo "skip pytorch_pages: needs PyTorch with gloo (Debian: python3-torch)"
     exit 0
 fi
-# Debian's torchrun, 1.13 under Python 3.11, knows no Std.NONE and ends before it starts a rank; here it knows it.
-mkdir "$dir/programs"
-cat >"$dir/programs/torchrun" <<END
-#!$(command -v $python)
-from torch.distributed.elastic.multiprocessing.api import Std
-from torch.distributed.run import main
-Std.from_str = staticmethod(lambda text: Std(int(text)))
-main()
-END
-chmod +x "$dir/programs/torchrun"
+torchrun_of "$(command -v $python)" "$dir/programs"
 export PATH=$dir/programs:$PATH PYTHONPATH=$ROOT/interop/pytorch:$ROOT/tests/http
 cd "$dir" || exit 2
 cat >train.py <<'END'
