@@ -195,6 +195,10 @@ static void keep(struct search *s, uint32_t end, const struct label *label) {
     front->labels[front->n++] = *label;
 }
 
+static bool may_be_best(const struct search *s, double us) {
+    return !s->found || us < s->best_us * PROOF;
+}
+
 /* Add the group of units begin .. end - 1 to a label that ends where it begins, or to nothing (NULL). */
 static void extend(struct search *s, const struct label *from, uint32_t index, const struct group_us *g, bool keeps,
                    uint32_t begin, uint32_t end) {
@@ -205,7 +209,7 @@ static void extend(struct search *s, const struct label *from, uint32_t index, c
     label.before = index;
     if (end < s->chain->n) {
         label.least_us = least_us(s, &label, end);
-        if (!s->found || label.least_us < s->best_us * PROOF)
+        if (may_be_best(s, label.least_us))
             keep(s, end, &label);
         return;
     }
@@ -225,18 +229,34 @@ static void extend_both(struct search *s, const struct label *from, uint32_t ind
         extend(s, from, index, g, false, begin, end);
 }
 
+/* No cut that begins as the label (NULL: with nothing) and goes on with a group as long as g, or longer, is faster:
+ * both passes compute all units from `begin` on after the group's first gather, and before its sum. */
+static double least_with(const struct search *s, const struct label *from, const struct group_us *g, uint32_t begin) {
+    const uint32_t n = s->chain->n;
+    const double gathered = g->gather + g->unpack;
+    const double before = from ? fmax(from->e, from->r + gathered) : fmax(s->chain->head_us, gathered);
+    const double after = from ? fmax(from->c, from->p + g->sum) : fmax(g->sum, s->chain->tail_us);
+    return before + s->forward_us[n] - s->forward_us[begin] + s->backward_us[n] - s->backward_us[begin] + after;
+}
+
 static void extend_all(struct search *s, uint32_t begin) {
     const struct front *front = &s->fronts[begin];
-    for (uint32_t end = begin + 1; end <= s->chain->n && !s->no_memory; end++) {
+    bool goes_on = true;
+    for (uint32_t end = begin + 1; end <= s->chain->n && goes_on && !s->no_memory; end++) {
         const struct group_us g = group_of(s, begin, end);
         if (s->chain->budget != UINT64_MAX && 2 * g.bytes > s->chain->budget)
             return;
-        if (begin == 0)
+        goes_on = false;
+        if (begin == 0 && may_be_best(s, least_with(s, NULL, &g, begin))) {
             extend_both(s, NULL, 0, &g, begin, end);
+            goes_on = true;
+        }
         for (size_t i = 0; i < front->n; i++) {
             const struct label *from = &front->labels[i];
-            if (!s->found || from->least_us < s->best_us * PROOF)
+            if (may_be_best(s, from->least_us) && may_be_best(s, least_with(s, from, &g, begin))) {
                 extend_both(s, from, (uint32_t)i, &g, begin, end);
+                goes_on = true;
+            }
         }
     }
 }
@@ -380,9 +400,15 @@ static void close(struct search *s) {
     free(s->fronts);
 }
 
+/* Whether no label that was dropped could have become a better cut. */
+static bool is_proved(const struct search *s) {
+    return s->found && s->dropped_us >= s->best_us * PROOF;
+}
+
+/* Each round keeps more labels, and fewer are kept the better the cut that the round before has found. */
 enum status wrapping_best(const struct wrapping_chain *chain, const struct wrapping_cost *cost, uint32_t labels,
                           struct arena *arena, struct wrapping *out, struct error *err) {
-    struct search s = {.chain = chain, .cost = cost};
+    struct search s = {.chain = chain, .cost = cost, .dropped_us = -INFINITY};
     struct wrapping best = {0};
     const uint64_t least = wrapping_least_peak(chain, cost);
     if (least > chain->budget)
@@ -391,10 +417,10 @@ enum status wrapping_best(const struct wrapping_chain *chain, const struct wrapp
     enum status st = open(&s, arena, err);
     if (!st)
         st = try_equal_cuts(&s, arena, &best, err);
-    if (!st)
-        st = run(&s, labels < WRAPPING_FEW_LABELS ? labels : WRAPPING_FEW_LABELS, arena, &best, err);
-    if (!st && isfinite(s.dropped_us) && labels > WRAPPING_FEW_LABELS)
-        st = run(&s, labels, arena, &best, err);
+    const uint32_t rounds[] = {1, WRAPPING_FEW_LABELS, labels};
+    for (size_t i = 0; i < sizeof rounds / sizeof *rounds && !st && !is_proved(&s); i++)
+        if (i == 0 || rounds[i] > rounds[i - 1])
+            st = run(&s, rounds[i] < labels ? rounds[i] : labels, arena, &best, err);
     if (!st && !s.found) /* the labels that were dropped were those that fit the budget */
         st = error_set(err, ST_INFEASIBLE, "no cut was found among those that were kept");
     if (!st) {
