@@ -428,6 +428,7 @@ def every_empty_table_says_why():
 report([a_session_is_run_though_answers_are_lost, a_trial_told_twice_counts_once,
         a_refusal_is_an_error_with_the_services_line, a_busy_service_is_asked_again_when_it_says,
         pages_are_followed_and_batches_made, sessions_take_all_that_the_service_does,
-        tokens_are_sent_and_their_loss_is_told, its_page_runs_as_it_stands, its_types_are_right, a_program_drives_a_session_by_llms_txt,
-        what_llms_txt_says_besides_is_true, every_empty_list_says_why, every_empty_table_says_why])
+        tokens_are_sent_and_their_loss_is_told, its_page_runs_as_it_stands, its_types_are_right,
+        a_program_drives_a_session_by_llms_txt, what_llms_txt_says_besides_is_true, every_empty_list_says_why,
+        every_empty_table_says_why])
 SITE.stop()
