@@ -348,6 +348,7 @@ install: all man $(COMPLETION)/bash $(COMPLETION)/zsh  ## install into PREFIX (/
 	$(Q)install -m 644 examples/clusters/*.json $(SHARE)/clusters/
 	$(Q)install -m 644 examples/launchers.json $(SHARE)/
 	$(Q)install -m 644 interop/pytorch/syncopate_torch/*.py $(SHARE)/python/syncopate_torch/
+	$(Q)install -m 644 interop/client/*.py $(SHARE)/python/
 	$(Q)install -m 644 $(MAN)/*.1 $(TO)/share/man/man1/
 	$(Q)install -m 644 $(COMPLETION)/bash $(TO)/share/bash-completion/completions/syncopate
 	$(Q)install -m 644 $(COMPLETION)/zsh $(TO)/share/zsh/site-functions/_syncopate

@@ -103,6 +103,14 @@ static void init_table(struct table *table) {
                                             ">MEASURED", "STATE", NULL});
 }
 
+/* No trial was shown: say why. */
+static void tell_none(const char *where, bool any) {
+    if (any)
+        log_info("no trial of %.200s fits: leave out a condition (it has others)", where);
+    else
+        log_info("%.200s has no trials yet that you may see; to record some: syncopate tune MODEL CLUSTER", where);
+}
+
 /* ---- a service's trials ---- */
 
 static enum status show_item(void *context, const cJSON *item, bool *done, struct error *err) {
@@ -116,21 +124,40 @@ static enum status show_item(void *context, const cJSON *item, bool *done, struc
     return st;
 }
 
+static enum status see_item(void *context, const cJSON *item, bool *done, struct error *err) {
+    (void)item;
+    (void)err;
+    *(bool *)context = *done = true;
+    return ST_OK;
+}
+
+static enum status tell_none_there(const struct filter *f, struct client *client, struct error *err) {
+    bool any = false;
+    const enum status st = remote_query_run(client, &(struct query){.limit = 1}, see_item, &any, err);
+    if (!st)
+        tell_none(f->remote.server, any);
+    return st;
+}
+
 static enum status query_remotely(const struct filter *f, bool json, struct error *err) {
     struct client *client;
     struct table table;
+    uint64_t n = 0;
     enum status st = remote_open(&f->remote, REMOTE_TRIES, NULL, &client, err);
     if (st)
         return st;
     if (json) {
-        st = remote_query_export(client, &f->query, EXPORT_JSON_LINES, false, stdout, NULL, err);
+        st = remote_query_export(client, &f->query, EXPORT_JSON_LINES, false, stdout, &n, err);
     } else {
         init_table(&table);
         st = remote_query_run(client, &f->query, show_item, &table, err);
+        n = table.n_rows;
         if (!st)
             table_print(&table, stdout);
         table_release(&table);
     }
+    if (!st && !n)
+        st = tell_none_there(f, client, err);
     client_close(client);
     return st;
 }
@@ -149,11 +176,21 @@ static enum status export_remotely(const struct filter *f, enum export_format fo
         st = remote_query_export(client, &f->query, format, references, out, n, err);
     if (out != stdout)
         st = stream_save(out, st, &text, &size, path, err);
+    if (!st && !*n)
+        st = tell_none_there(f, client, err);
     client_close(client);
     return st;
 }
 
 /* ---- trials here ---- */
+
+static enum status tell_none_here(struct store *store, struct error *err) {
+    uint64_t all;
+    const enum status st = query_count(store, &(struct query){0}, &all, err);
+    if (!st)
+        tell_none("the dataset", all > 0);
+    return st;
+}
 
 static enum status dataset_query(int argc, char **argv, struct error *err) {
     struct filter f = {0};
@@ -167,6 +204,7 @@ static enum status dataset_query(int argc, char **argv, struct error *err) {
         .options = options};
     struct arguments arguments;
     struct store *store;
+    uint64_t n = 0;
     enum status st = options_parse(&line, argc, argv, &arguments, err);
     if (!st)
         st = finish_filter(&f, err);
@@ -177,15 +215,18 @@ static enum status dataset_query(int argc, char **argv, struct error *err) {
     if (st)
         return st;
     if (json) {
-        st = export_run(store, &f.query, EXPORT_JSON_LINES, stdout, NULL, err);
+        st = export_run(store, &f.query, EXPORT_JSON_LINES, stdout, &n, err);
     } else {
         struct table table;
         init_table(&table);
         st = query_run(store, &f.query, show_record, &table, err);
+        n = table.n_rows;
         if (!st)
             table_print(&table, stdout);
         table_release(&table);
     }
+    if (!st && !n)
+        st = tell_none_here(store, err);
     store_close(store);
     return st;
 }
@@ -252,6 +293,8 @@ static enum status dataset_export(int argc, char **argv, struct error *err) {
         st = export_remotely(&f, csv ? EXPORT_CSV : EXPORT_JSON_LINES, references, out, &n, err);
     } else {
         st = export_to(store, &f.query, csv ? EXPORT_CSV : EXPORT_JSON_LINES, references, out, &n, err);
+        if (!st && !n)
+            st = tell_none_here(store, err);
         store_close(store);
     }
     if (!st && strcmp(out, "-"))
@@ -396,6 +439,8 @@ static enum status show_sessions(struct store *store, struct error *err) {
             table_cell(&table, "%s", sessions[i].reason ? sessions[i].reason : "");
         }
         table_print(&table, stdout);
+        if (!n)
+            log_info("the dataset has no sessions yet; to run one: syncopate tune MODEL CLUSTER");
         table_release(&table);
     }
     arena_release(&arena);
@@ -439,6 +484,8 @@ static enum status list_objects(struct store *store, enum store_kind kind, struc
             table_cell(&table, "%.16s", objects[i].created);
         }
         table_print(&table, stdout);
+        if (!n)
+            log_info("the dataset has none yet; commands that record trials, such as syncopate tune, add them");
         table_release(&table);
     }
     arena_release(&arena);

@@ -73,6 +73,8 @@ static enum status lab_status_command(int argc, char **argv, struct error *err) 
             table_cell(&table, "%d", (int)labs[i].pid);
         }
         table_print(&table, stdout);
+        if (!n)
+            log_info("no lab is up; make one: syncopate lab up CLUSTER");
         table_release(&table);
     }
     arena_release(&arena);

@@ -55,7 +55,7 @@ static enum status list_objects(const struct kind *kind, const struct remote_opt
     st = remote_each(client, path, list_item, &listing, err);
     if (!st && !json && listing.n)
         table_print(&listing.table, stdout);
-    if (!st && !json && !listing.n)
+    if (!st && !listing.n)
         log_info("no %s yet; add one: syncopate %s add %s", kind->command, kind->command, kind->example);
     table_release(&listing.table);
     client_close(client);

@@ -337,6 +337,8 @@ static enum status list_command(int argc, char **argv, struct error *err) {
             add_token(&table, &tokens[i], quota);
     if (!st && !json)
         table_print(&table, stdout);
+    if (!st && !n)
+        log_info("there are no tokens yet; make one: syncopate serve token create NAME");
     table_release(&table);
     quota_close(quota);
     arena_release(&arena);

@@ -70,7 +70,7 @@ static enum status list_sessions(const struct remote_options *remote, const char
     st = escaped ? remote_each(client, path, list_session, l, err) : error_no_memory(err);
     if (!st && !l->json && l->n)
         table_print(&l->table, stdout);
-    if (!st && !l->json && !l->n)
+    if (!st && !l->n)
         log_info("no sessions%s; open one: syncopate --server %s tune MODEL CLUSTER", state ? " in this state" : " yet",
                  remote->server);
     table_release(&l->table);

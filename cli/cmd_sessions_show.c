@@ -39,7 +39,8 @@ static void print_head(const struct findings *f) {
 static void print_best(const struct findings *f) {
     char median[32], low[32], high[32], bound[32];
     if (f->outcome.best == SIZE_MAX) {
-        text_print(stdout, "no trial has completed\n");
+        text_print(stdout, "no trial has completed; to see each: syncopate dataset query --session %s\n",
+                   f->outcome.session.id);
         return;
     }
     const struct outcome_row *best = &f->outcome.rows[f->outcome.best];

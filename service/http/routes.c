@@ -26,6 +26,9 @@ static const struct route routes[] = {
     {"GET", "/openapi.json", ROLE_NONE, ROUTE_CONDITIONAL, "", NULL, "OpenApi", NULL, "200", "", "", api_openapi,
      "This description of the service"},
 
+    {"GET", "/llms.txt", ROLE_NONE, ROUTE_CONDITIONAL, "", NULL, NULL, "text/plain; charset=utf-8", "200", "", "",
+     page_llms, "How a program drives a session, in a few requests that it can send as they stand"},
+
     {"GET", "/api/v1/models", ROLE_READ, 0, "name order page_size page_token", NULL, "ObjectList", NULL, "200", "", "",
      api_models_list, "Models, oldest first"},
     {"POST", "/api/v1/models", ROLE_SUBMIT, ROUTE_KEYED | ROUTE_SLOW | ROUTE_BULK, "", "Model", "Object", NULL, CREATED,
@@ -86,7 +89,7 @@ static const struct route routes[] = {
      "The outcome so far: every strategy, the best of them, and what the trials teach"},
     {"GET", "/api/v1/sessions/{session}/export", ROLE_READ, ROUTE_HEAVY, "format strict page_size page_token", NULL,
      "Export", "text/csv; charset=utf-8; header=present|application/jsonl|text/plain; charset=utf-8", "200",
-     "Content-Disposition Next-Page-Token? Not-Expressed?", "not-found conflict invalid infeasible not-expressed",
+     "Content-Disposition Next-Page-Token? Note? Not-Expressed?", "not-found conflict invalid infeasible not-expressed",
      api_sessions_export,
      "The best strategy so far as a file, also for a framework, where the header Not-Expressed lists what its form "
      "cannot say; or the trials, where the header Next-Page-Token has the next page's token"},
@@ -115,7 +118,7 @@ static const struct route routes[] = {
      "", "invalid not-found stale-attempt", api_trials_fail, "The trial went wrong"},
 
     {"GET", "/api/v1/records", ROLE_READ, ROUTE_SLOW, "filter order iterations format references page_size page_token",
-     NULL, "RecordList", "text/csv; charset=utf-8; header=present|application/jsonl", "200", "Next-Page-Token?",
+     NULL, "RecordList", "text/csv; charset=utf-8; header=present|application/jsonl", "200", "Next-Page-Token? Note?",
      "timeout", api_records_list,
      "Everybody's trials that fit a filter; as CSV or JSON Lines the header Next-Page-Token has the token"},
     {"GET", "/api/v1/records/{uid}", ROLE_READ, ROUTE_CONDITIONAL, "", NULL, "Record", NULL, "200", "", "not-found",

@@ -28,6 +28,7 @@ cd "$dir/root/opt/sync" || exit 1
     (cd "$here/$out" && ls lib/*.so 2>/dev/null)
     (cd "$here/examples" && ls models/*.json clusters/*.json launchers.json) | sed 's|^|share/syncopate/|'
     (cd "$here/interop/pytorch" && ls syncopate_torch/*.py) | sed 's|^|share/syncopate/python/|'
+    echo share/syncopate/python/syncopate_client.py
     bin/syncopate --help | sed -n '/^Commands:/,/^$/s/^  \([a-z-]*\) .*/share\/man\/man1\/syncopate-\1.1/p'
     echo share/man/man1/syncopate.1
     echo share/bash-completion/completions/syncopate

@@ -265,9 +265,9 @@ static enum status answer_page(struct request *rq, struct store *store, const ch
                             err);
 }
 
-static enum status answer_trials(struct request *rq, const char *session, enum file_form form, struct response *rs,
-                                 struct error *err) {
-    struct query query = {.session = session,
+static enum status answer_trials(struct request *rq, const struct stored_session *session, enum file_form form,
+                                 struct response *rs, struct error *err) {
+    struct query query = {.session = session->id,
                           .order = QUERY_BY_number,
                           .iterations = true,
                           .after = request_query(rq, "page_token"),
@@ -287,7 +287,9 @@ static enum status answer_trials(struct request *rq, const char *session, enum f
         return st;
     if (*next)
         response_header(rs, HEADER_NEXT_PAGE_TOKEN, next);
-    return answer_page(rq, store, session, form, n, records, rs, err);
+    if (!n)
+        response_header(rs, HEADER_NOTE, list_note(query.after, false, "", session_note(session)));
+    return answer_page(rq, store, session->id, form, n, records, rs, err);
 }
 
 /* Refuse parameters that the form does not use, so that nobody thinks that they had an effect. */
@@ -319,6 +321,5 @@ enum status api_sessions_export(struct request *rq, struct response *rs, struct 
         return st;
     if (form == FORM_FRAMEWORK)
         return answer_framework(rq, stored.id, framework, strict, rs, err);
-    return form == FORM_STRATEGY ? answer_strategy(rq, stored.id, rs, err)
-                                 : answer_trials(rq, stored.id, form, rs, err);
+    return form == FORM_STRATEGY ? answer_strategy(rq, stored.id, rs, err) : answer_trials(rq, &stored, form, rs, err);
 }

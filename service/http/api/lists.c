@@ -13,9 +13,18 @@ cJSON *list_add(struct list_answer *list) {
     return list->whole ? item : NULL;
 }
 
-enum status list_end(struct list_answer *list, const char *next, struct response *response, struct error *err) {
-    const bool whole = list->whole && cJSON_AddStringToObject(list->root, "next_page_token", next);
+enum status list_end(struct list_answer *list, const char *next, const char *note, struct response *response,
+                     struct error *err) {
+    bool whole = list->whole && cJSON_AddStringToObject(list->root, "next_page_token", next);
+    if (whole && !list->items->child)
+        whole = cJSON_AddStringToObject(list->root, "note", note) != NULL;
     return response_json(response, 200, list->root, whole, err);
+}
+
+const char *list_note(const char *page_token, bool filtered, const char *none_fits, const char *none_yet) {
+    return page_token && *page_token ? "the page before was the last one; nothing follows it"
+           : filtered                ? none_fits
+                                     : none_yet;
 }
 
 enum status list_fault(enum status status, const char *page_token, struct error *err) {

@@ -32,6 +32,17 @@ static bool add_object(cJSON *to, enum store_kind kind, const struct stored_obje
 
 /* Lists. */
 
+static const char *empty_note(const struct request *rq, enum store_kind kind) {
+    static const char *const none_yet[] = {
+        [STORE_MODEL] = "there are no models yet; put one: POST /api/v1/models",
+        [STORE_CLUSTER] = "there are no clusters yet; put one: POST /api/v1/clusters",
+        [STORE_STRATEGY] = "there are no strategies yet that you may see; they come from sessions (POST "
+                           "/api/v1/sessions), and from POST /api/v1/strategies",
+        [STORE_RANKER] = "there are no rankers yet that you may see; train one: POST /api/v1/rankers"};
+    return list_note(request_query(rq, "page_token"), request_query(rq, "name") != NULL,
+                     "nothing that you may see has this name; ask without name for all there is", none_yet[kind]);
+}
+
 static enum status list_options(struct request *rq, struct object_list *list, uint64_t *size, struct error *err) {
     const char *order = request_query(rq, "order");
     list->name = request_query(rq, "name");
@@ -64,7 +75,7 @@ static enum status list_objects(struct request *rq, enum store_kind kind, struct
         cJSON *item = list_add(&answer);
         answer.whole = item && add_object(item, kind, &objects[i]);
     }
-    return list_end(&answer, next, rs, err);
+    return list_end(&answer, next, empty_note(rq, kind), rs, err);
 }
 
 /* One. */

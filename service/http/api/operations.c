@@ -87,5 +87,7 @@ enum status api_operations_list(struct request *rq, struct response *rs, struct 
         cJSON *item = list_add(&answer);
         answer.whole = item && add_operation(item, &list[i]);
     }
-    return list_end(&answer, more ? list[n - 1].id : "", rs, err);
+    const char *note =
+        list_note(query.before, false, "", "your team has begun no long work yet; POST /api/v1/rankers begins some");
+    return list_end(&answer, more ? list[n - 1].id : "", note, rs, err);
 }

@@ -34,7 +34,7 @@ enum status request_best(struct request *rq, unsigned parts, struct session_outc
     if (st || out->outcome.best != SIZE_MAX)
         return st;
     session_outcome_release(out);
-    return error_set(err, ST_NOT_FOUND, "no trial of the session has completed");
+    return error_set(err, ST_NOT_FOUND, "no trial of the session has completed; GET its trials to see how each stands");
 }
 
 static bool add_strategy(cJSON *to, const char *key, const struct session_outcome *o, const struct strategy *which) {

@@ -86,7 +86,7 @@ struct page {
     enum format format;
     size_t n;
     const struct record *records;
-    const char *next;
+    const char *next, *note; /* note: said where there are no records */
     struct store *referring; /* whose objects and sessions come before the records that need them; NULL: without */
 };
 
@@ -107,7 +107,11 @@ static enum status write_page(const struct page *page, FILE *to, struct error *e
             putc('\n', to);
     }
     if (page->format == FORMAT_JSON)
-        fprintf(to, "],\"next_page_token\":\"%s\"}", page->next);
+        fprintf(to, "],\"next_page_token\":\"%s\"", page->next);
+    if (page->format == FORMAT_JSON && !page->n)
+        fprintf(to, ",\"note\":\"%s\"", page->note);
+    if (page->format == FORMAT_JSON)
+        putc('}', to);
     return st;
 }
 
@@ -142,6 +146,13 @@ enum status records_page(struct request *rq, struct store *store, struct query *
     return *again ? ST_OK : st;
 }
 
+static const char *empty_note(const struct query *query) {
+    return list_note(query->after, query->filter && *query->filter,
+                     "no trial that you may see fits the filter; ask without filter for all there are",
+                     "there are no trials yet that you may see; they come from sessions (POST /api/v1/sessions), and "
+                     "from POST /api/v1/records:batchCreate");
+}
+
 enum status api_records_list(struct request *rq, struct response *rs, struct error *err) {
     struct query query;
     enum format format;
@@ -166,7 +177,10 @@ enum status api_records_list(struct request *rq, struct response *rs, struct err
         return st;
     if (format != FORMAT_JSON && *next)
         response_header(rs, HEADER_NEXT_PAGE_TOKEN, next);
-    const struct page page = {format, n, records, next, references ? store : NULL};
+    const char *note = empty_note(&query);
+    if (format != FORMAT_JSON && !n)
+        response_header(rs, HEADER_NOTE, note);
+    const struct page page = {format, n, records, next, note, references ? store : NULL};
     return answer(&page, rs, err);
 }
 

@@ -148,6 +148,12 @@
     "{'type':'array','description':'what the form cannot express','items':{'type':'object',"                           \
     "'required':['what','why'],'additionalProperties':false,'properties':{'what':" TEXT ",'why':" TEXT "}}}"
 
+#define LIST(schema)                                                                                                   \
+    "{'type':'object','required':['items','next_page_token'],'additionalProperties':false,'properties':{"              \
+    "'items':{'type':'array','items':{'$ref':'#/components/schemas/" schema "'}},"                                     \
+    "'next_page_token':{'type':'string','description':'empty after the last page'},"                                   \
+    "'note':{'type':'string','minLength':1,'description':'only where items is empty: why, and what to do'}}}"
+
 static const struct schema schemas[] = {
     {"Health", "{'type':'object','required':['status','version'],'additionalProperties':false,"
                "'properties':{'status':{'const':'ok'},'version':" TEXT "}}"},
@@ -162,9 +168,7 @@ static const struct schema schemas[] = {
     {"Object",
      "{'type':'object','required':['id','name','created','href'],'additionalProperties':false,"
      "'properties':{'id':" ID ",'name':" TEXT ",'created':" STAMP ",'href':{'type':'string','pattern':'^/api/v1/'}}}"},
-    {"ObjectList", "{'type':'object','required':['items','next_page_token'],'additionalProperties':false,"
-                   "'properties':{'items':{'type':'array','items':{'$ref':'#/components/schemas/Object'}},"
-                   "'next_page_token':{'type':'string','description':'empty after the last page'}}}"},
+    {"ObjectList", LIST("Object")},
     {"Model",
      "{'type':'object','description':'One training iteration on one device; operators or layers',"
      "'required':['schema','name','variables'],'additionalProperties':false,"
@@ -306,9 +310,7 @@ static const struct schema schemas[] = {
      ",'until_us':" AMOUNT ",'changes':{'type':'array','items':{'type':'object','required':['at_us','node','direction',"
      "'gbit_per_s'],'additionalProperties':false,'properties':{'at_us':" AMOUNT ",'node':{'type':'string'},"
      "'direction':{'enum':['out','in']},'gbit_per_s':" AMOUNT "}}}}}}}"},
-    {"SessionList", "{'type':'object','required':['items','next_page_token'],'additionalProperties':false,"
-                    "'properties':{'items':{'type':'array','items':{'$ref':'#/components/schemas/Session'}},"
-                    "'next_page_token':{'type':'string'}}}"},
+    {"SessionList", LIST("Session")},
     {"Session",
      "{'type':'object','required':['id','href','model','cluster','mode','state','seed','budget','shared','started',"
      "'trials','complete'],'additionalProperties':false,'properties':{'id':" TEXT ",'href':" TEXT ",'model':" NAMED
@@ -348,9 +350,7 @@ static const struct schema schemas[] = {
                                                                                 ",'shared':" SHARED "}}"},
     {"SessionChange", "{'type':'object','minProperties':1,'additionalProperties':false,"
                       "'properties':{'budget':" BUDGET ",'shared':" SHARED "}}"},
-    {"RecordList", "{'type':'object','required':['items','next_page_token'],'additionalProperties':false,"
-                   "'properties':{'items':{'type':'array','items':{'$ref':'#/components/schemas/Record'}},"
-                   "'next_page_token':{'type':'string'}}}"},
+    {"RecordList", LIST("Record")},
     {"Record",
      "{'type':'object','description':'A trial','required':['schema','trial','uid','round','model','cluster','strategy',"
      "'proposer','runner','seed','state','queued','shared','attempt'],'additionalProperties':false,"
@@ -414,9 +414,7 @@ static const struct schema schemas[] = {
      ",'domains':{'type':'array','items':{'type':'object','required':['model','cluster',"
      "'runner','trials','strategies'],'additionalProperties':false,'properties':{'model':" TEXT ",'cluster':" TEXT
      ",'runner':{'type':'string'},'trials':" COUNT ",'strategies':" COUNT "}}}}}"},
-    {"OperationList", "{'type':'object','required':['items','next_page_token'],'additionalProperties':false,"
-                      "'properties':{'items':{'type':'array','items':{'$ref':'#/components/schemas/Operation'}},"
-                      "'next_page_token':{'type':'string'}}}"},
+    {"OperationList", LIST("Operation")},
     {"Operation",
      "{'type':'object','required':['id','href','kind','state','request','created'],'additionalProperties':false,"
      "'properties':{'id':" TEXT ",'href':" TEXT ",'kind':{'enum':['train-ranker']},"

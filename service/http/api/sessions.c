@@ -189,7 +189,11 @@ enum status api_sessions_list(struct request *rq, struct response *rs, struct er
         cJSON *item = list_add(&answer);
         answer.whole = item && add_session(item, rq, store, &sessions[i]);
     }
-    return list_end(&answer, next, rs, err);
+    const char *note =
+        list_note(request_query(rq, "page_token"), list.team || list.state,
+                  "no session that you may see is of this state and team; ask without state and team for all there are",
+                  "there are no sessions yet that you may see; open one: POST /api/v1/sessions");
+    return list_end(&answer, next, note, rs, err);
 }
 
 enum status api_sessions_get(struct request *rq, struct response *rs, struct error *err) {

@@ -22,6 +22,9 @@ enum status request_hub_session(struct request *request, bool steer, struct hub_
  * hub_wake. */
 enum status request_lock(struct request *request, struct hub_session *live, bool *held, struct error *err);
 
+/* Why a session without trials has none, and what to do. */
+const char *session_note(const struct stored_session *session);
+
 /* The member "shared" of `body` ("all", "team", or a list of teams) as the dataset has it; without one, with all. */
 enum status request_shared(struct request *request, const struct json_at *body, const char **out, struct error *err);
 

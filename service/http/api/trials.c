@@ -66,6 +66,14 @@ static bool add_record(cJSON *items, const struct record *record) {
     return raw && cJSON_AddItemToArray(items, raw);
 }
 
+const char *session_note(const struct stored_session *s) {
+    if (s->state != STORED_SESSION_RUNNING)
+        return "the session has no trials, and offers none in this state; GET the session to see its state";
+    return s->mode == STORED_SESSION_OWN
+               ? "the session has no trials yet; the service runs them, so ask again in a while"
+               : "the session has no trials yet; take some: POST /api/v1/sessions/{session}/trials:suggest";
+}
+
 enum status api_trials_list(struct request *rq, struct response *rs, struct error *err) {
     struct stored_session stored;
     struct record *records;
@@ -93,7 +101,7 @@ enum status api_trials_list(struct request *rq, struct response *rs, struct erro
     list_begin(&answer);
     for (size_t i = 0; i < n && answer.whole; i++)
         answer.whole = add_record(answer.items, &records[i]);
-    return list_end(&answer, next, rs, err);
+    return list_end(&answer, next, list_note(query.after, false, "", session_note(&stored)), rs, err);
 }
 
 static enum status trial_number(struct request *rq, uint64_t *out, struct error *err) {

@@ -13,3 +13,4 @@
 ASSET(asset_style, "page.css")
 ASSET(asset_script, "page.js")
 ASSET(asset_icon, "icon.svg")
+ASSET(asset_llms, "llms.txt")

@@ -9,6 +9,6 @@ struct asset {
     size_t n;
 };
 
-struct asset asset_style(void), asset_script(void), asset_icon(void);
+struct asset asset_style(void), asset_script(void), asset_icon(void), asset_llms(void);
 
 #endif

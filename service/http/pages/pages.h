@@ -10,6 +10,7 @@ route_handler page_strategy, page_compare, page_way;
 route_handler page_advice;
 route_handler page_traces, page_traces_explain;
 route_handler page_dataset, page_models, page_clusters;
-route_handler page_sign_in, page_sign_in_send, page_sign_out, page_problem_kind, page_style, page_script, page_icon;
+route_handler page_sign_in, page_sign_in_send, page_sign_out, page_problem_kind, page_style, page_script, page_icon,
+    page_llms;
 
 #endif

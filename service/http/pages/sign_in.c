@@ -95,3 +95,8 @@ enum status page_icon(struct request *rq, struct response *rs, struct error *err
     const struct asset file = asset_icon();
     return answer_asset(rq, "image/svg+xml", file.text, file.n, rs, err);
 }
+
+enum status page_llms(struct request *rq, struct response *rs, struct error *err) {
+    const struct asset file = asset_llms();
+    return answer_asset(rq, rq->route->media, file.text, file.n, rs, err);
+}

@@ -21,6 +21,7 @@
     X(HEADER_LOCATION, "Location", "{'type':'string','pattern':'^/'}", "The path of what was made")                    \
     X(HEADER_NEXT_PAGE_TOKEN, "Next-Page-Token", "{'type':'string','minLength':1}",                                    \
       "page_token of the next page; absent on the last page")                                                          \
+    X(HEADER_NOTE, "Note", "{'type':'string','minLength':1}", "Of CSV or JSON Lines without trials: why, what to do")  \
     X(HEADER_NOT_EXPRESSED, "Not-Expressed", "{'type':'string','minLength':1}",                                        \
       "What the framework's form cannot express, commas between; absent when it expresses all")                        \
     X(HEADER_REFERRER_POLICY, "Referrer-Policy", "{'enum':['no-referrer','same-origin']}",                             \

@@ -36,6 +36,7 @@ static const struct example examples[] = {
     {"GET", "/readyz", NOTHING, .body = NULL},
     {"GET", "/metrics", NOTHING, .body = NULL},
     {"GET", "/openapi.json", NOTHING, .body = NULL},
+    {"GET", "/llms.txt", NOTHING, .body = NULL},
     {"GET", "/api/v1/models", NOTHING, .body = NULL},
     {"POST", "/api/v1/models", NOTHING, .body = SITE_MODEL},
     {"GET", "/api/v1/models/{id}", MODEL, .body = NULL},
