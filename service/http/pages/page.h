@@ -14,7 +14,16 @@
 #include "service/http/transport/request.h"
 #include "service/http/transport/response.h"
 
-enum page_place { PAGE_SESSIONS, PAGE_DATASET, PAGE_MODELS, PAGE_CLUSTERS, PAGE_ADVICE, PAGE_TRACES, PAGE_ELSEWHERE };
+enum page_place {
+    PAGE_SESSIONS,
+    PAGE_DATASET,
+    PAGE_MODELS,
+    PAGE_CLUSTERS,
+    PAGE_WHAT_IF,
+    PAGE_ADVICE,
+    PAGE_TRACES,
+    PAGE_ELSEWHERE
+};
 
 /* The frame up to the content, with the ways to the other pages; `place` is marked as where one is. */
 void page_begin(struct request *request, struct markup *m, const char *title, enum page_place place);
@@ -66,6 +75,10 @@ const char *page_curl(const struct request *request);
 
 /* A stored object's name, or the first digits of its id where there is none; in the request's arena. */
 const char *page_name(struct request *request, struct store *store, enum store_kind kind, const char *id);
+
+/* The query's number, which is finite and at least `least`; `missing` where it is not there. Fails: ST_USAGE. */
+enum status page_query_number(struct request *request, const char *name, double missing, double least, double *out,
+                              struct error *err);
 
 /* A field of the form that was sent, decoded into the arena; NULL: not there, or no text. */
 const char *form_field(struct request *request, const char *name);

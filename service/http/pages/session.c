@@ -167,7 +167,7 @@ static void downloads(struct request *rq, struct markup *m, const struct finding
 
 static void trials(struct request *rq, struct markup *m, const struct findings *f) {
     static const char *const heads[] = {">Trial",        "Strategy", "Proposed by", ">Predicted", ">Measured",
-                                        ">95% interval", "",         "Compare",     NULL};
+                                        ">95% interval", "State",    "Compare",     NULL};
     struct html_table t;
     const size_t first = f->outcome.n_trials > TRIALS_SHOWN ? f->outcome.n_trials - TRIALS_SHOWN : 0;
     html_section(m, "all-trials", first ? "The latest trials" : "All trials");
