@@ -117,6 +117,7 @@ def a_trial_arrives_while_the_page_is_open():
     run_trials(4)
     browser.wait("document.querySelectorAll('#trials tbody tr').length === 5")
     assert browser.run("window.loadedOnce && document.querySelector('#figures details').open")
+    browser.wait("document.getElementById('said').textContent.startsWith('5 trials ended; the best so far takes ')")
     clean()
 
 

@@ -2,7 +2,8 @@
  *
  * A page is a document of report/html.h, whole without a script; assets/page.js only keeps it up to date: an element
  * with the attribute data-live is replaced by the one of the same id of the document at data-from, after each event of
- * the stream at data-events, or every data-every seconds. Texts of users reach a page only through report/markup.h. */
+ * the stream at data-events, or every data-every seconds. Its data-say is what a screen reader hears of the change.
+ * Texts of users reach a page only through report/markup.h. */
 #ifndef SERVICE_HTTP_PAGES_PAGE_H
 #define SERVICE_HTTP_PAGES_PAGE_H
 

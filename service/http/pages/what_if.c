@@ -91,7 +91,7 @@ static void guess_row(void *context, size_t i) {
 
 /* A baseline that cannot run there has no time; all other faults end the request. */
 static bool is_of_the_baseline(enum status st) {
-    return st == ST_OK || st == ST_INFEASIBLE || st == ST_INVALID || st == ST_TOO_LARGE;
+    return !st || st == ST_INFEASIBLE || st == ST_INVALID || st == ST_TOO_LARGE;
 }
 
 /* Those without a time come last. */
@@ -232,8 +232,8 @@ static void time_cell(struct html_table *t, const struct time *time) {
 }
 
 static void guesses_table(struct markup *m, const struct guesses *g) {
-    static const char *const heads[] = {"Baseline",  "Its share of the slowest", ">Predicted",
-                                        ">As it is", "Against as it is",         NULL};
+    static const char *const heads[] = {"Baseline",  "Share of the slowest", ">Predicted",
+                                        ">As it is", "Against as it is",     NULL};
     struct html_table t;
     double most = 0;
     for (size_t i = 0; i < g->n; i++)

@@ -41,7 +41,7 @@ static void world_release(struct world *w) {
 }
 
 #define UNLIKE                                                                                                         \
-    "\"nodes\":[{\"name\":\"a\",\"count\":2,\"devices\":2,\"device_link_gbyte_per_s\":10,\"nic_gbit_per_s\":10},"                                     \
+    "\"nodes\":[{\"name\":\"a\",\"count\":2,\"devices\":2,\"device_link_gbyte_per_s\":10,\"nic_gbit_per_s\":10},"      \
     "{\"name\":\"b\",\"devices\":1,\"nic_gbit_per_s\":1},{\"name\":\"s\",\"devices\":0,\"nic_gbit_per_s\":4}]"
 
 static void figures_as_they_are_change_nothing(void **state) {
@@ -120,10 +120,9 @@ static void figures_out_of_range_are_refused(void **state) {
 /* A curve of all-reduce holds for one number of nodes and one network, whatever the batch. */
 static void measured_curves_are_dropped_where_they_no_longer_hold(void **state) {
     (void)state;
-    struct world w =
-        world_of("\"nodes\":[{\"name\":\"n\",\"count\":2,\"nic_gbit_per_s\":10}],\"measurements\":[{"
-                 "\"operation\":\"all_reduce\",\"algorithm\":\"ring\",\"devices\":2,\"bytes\":1024,"
-                 "\"time_us\":400}]");
+    struct world w = world_of("\"nodes\":[{\"name\":\"n\",\"count\":2,\"nic_gbit_per_s\":10}],\"measurements\":[{"
+                              "\"operation\":\"all_reduce\",\"algorithm\":\"ring\",\"devices\":2,\"bytes\":1024,"
+                              "\"time_us\":400}]");
     const struct what_if kept = {.batch = 16}, nodes = {.nodes = 4}, rate = {.gbit_per_s = 5};
     struct sweep_point p;
     assert_int_equal(w.cluster.n_measurements, 1);
