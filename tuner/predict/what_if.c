@@ -65,12 +65,12 @@ static double devices_of(const struct cluster *cluster, uint64_t nodes) {
 }
 
 static enum status check(const struct what_if *w, struct error *err) {
-    if (w->gbit_per_s && !(w->gbit_per_s >= WHAT_IF_LEAST_RATE && w->gbit_per_s <= WHAT_IF_MOST_RATE))
+    if (w->gbit_per_s != 0 && !(w->gbit_per_s >= WHAT_IF_LEAST_RATE && w->gbit_per_s <= WHAT_IF_MOST_RATE))
         return error_set(err, ST_USAGE, "gbit_per_s: %g is not from %g to %g", w->gbit_per_s, WHAT_IF_LEAST_RATE,
                          WHAT_IF_MOST_RATE);
     if (w->nodes > WHAT_IF_MOST_NODES)
         return error_set(err, ST_USAGE, "nodes: at most %d", WHAT_IF_MOST_NODES);
-    if (w->batch && !(w->batch >= WHAT_IF_LEAST_BATCH && w->batch <= WHAT_IF_MOST_BATCH))
+    if (w->batch != 0 && !(w->batch >= WHAT_IF_LEAST_BATCH && w->batch <= WHAT_IF_MOST_BATCH))
         return error_set(err, ST_USAGE, "batch: %g is not from %g to %g", w->batch, WHAT_IF_LEAST_BATCH,
                          WHAT_IF_MOST_BATCH);
     return ST_OK;
