@@ -126,12 +126,11 @@ static enum status write_run(struct request *rq, struct store *store, struct mar
     enum status st = findings_gather(store, s->id, FINDINGS_FIGURES, &f, err);
     if (st == ST_NO_MEMORY)
         return st;
+    const char *what = arena_printf(&rq->arena, "%s on %s", page_name(rq, store, STORE_MODEL, s->model),
+                                    page_name(rq, store, STORE_CLUSTER, s->cluster));
     markup_begin(m, "li");
     html_begin(m, "div", "what");
-    page_link(m,
-              arena_printf(&rq->arena, "%s on %s", page_name(rq, store, STORE_MODEL, s->model),
-                           page_name(rq, store, STORE_CLUSTER, s->cluster)),
-              "/sessions/%s", page_escape(rq, s->id));
+    page_link(m, what ? what : "", "/sessions/%s", page_escape(rq, s->id));
     html_leaff(m, "span", arena_printf(&rq->arena, "state %s", stored_session_state_word(s->state)), "%s",
                stored_session_state_word(s->state));
     markup_end(m);
