@@ -88,7 +88,7 @@ const char *html_stylesheet(void) {
     return SHEET;
 }
 
-void html_page_begin(struct markup *m, const char *title, const char *sheet) {
+void html_page_open(struct markup *m, const char *title, const char *sheet) {
     markup_doctype(m);
     markup_begin(m, "html");
     markup_attribute(m, "lang", "en");
@@ -111,6 +111,10 @@ void html_page_begin(struct markup *m, const char *title, const char *sheet) {
     }
     markup_end(m);
     markup_begin(m, "body");
+}
+
+void html_page_begin(struct markup *m, const char *title, const char *sheet) {
+    html_page_open(m, title, sheet);
     markup_begin(m, "main");
 }
 

@@ -13,8 +13,10 @@
 const char *html_stylesheet(void);
 
 /* A document with its head, up to and with the start of <main>. Without a `sheet` (the sheet's address) the style sheet
- * stands in the page, which then needs nothing else. To be ended by html_page_end. */
+ * stands in the page, which then needs nothing else. To be ended by html_page_end. html_page_open does the same up to
+ * <body>, for a page that has something before its <main>. */
 void html_page_begin(struct markup *m, const char *title, const char *sheet);
+void html_page_open(struct markup *m, const char *title, const char *sheet);
 void html_page_end(struct markup *m);
 
 /* <section> with its heading; to be ended by markup_end. */

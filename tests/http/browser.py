@@ -13,6 +13,8 @@ from service import report
 ROOT, PICTURES = os.environ["ROOT"], os.environ["PICTURES"]
 PROGRAM = os.path.join(ROOT, os.environ["OUT"], "bin/syncopate")
 MOST_BYTES = 200 * 1024
+AXE = f"{ROOT}/build/axe/node_modules/axe-core/axe.min.js"
+KEYS = {"Tab": 9, "Enter": 13, "ArrowLeft": 37}
 
 
 class Service:
@@ -45,6 +47,13 @@ def example(kind, name):
 service = Service("--open", "--dataset", "browser.db")
 browser = devtools.Browser()
 session = {}
+
+
+def press(key):
+    text = {"text": "\r"} if key == "Enter" else {}
+    for kind in ("keyDown", "keyUp"):
+        browser.call("Input.dispatchKeyEvent", type=kind, key=key, code=key, windowsVirtualKeyCode=KEYS[key],
+                     **(text if kind == "keyDown" else {}))
 
 
 def go(path):
@@ -108,6 +117,7 @@ def a_trial_arrives_while_the_page_is_open():
     run_trials(4)
     browser.wait("document.querySelectorAll('#trials tbody tr').length === 5")
     assert browser.run("window.loadedOnce && document.querySelector('#figures details').open")
+    browser.wait("document.getElementById('said').textContent.startsWith('5 trials ended; the best so far takes ')")
     clean()
 
 
@@ -141,8 +151,18 @@ def the_live_page_goes_on_after_the_service_has_restarted():
 
 def the_list_shows_how_far_it_is():
     go("/")
+    browser.run("window.loadedOnce = true")
+    assert browser.run("document.querySelector('#running').dataset.say") == "1 session runs; 0 agents work."
+    taken = service.ask("POST", f"/api/v1/sessions/{session['id']}/trials:suggest", {"client": "rack-7"})["trials"][0]
+    browser.wait("document.querySelector('#running').innerText.includes('1 agent works: rack-7.')")
+    browser.wait("document.getElementById('said').textContent === '1 session runs; 1 agent works.'")
+    assert browser.run("window.loadedOnce")
+    won = browser.run("document.querySelector('section[aria-labelledby=won] tbody tr').innerText")
+    assert "resnet18 on lab-4x1g" in won and "times as fast" in won and "measured" in won, won
     row = browser.run("document.querySelector('#sessions tbody tr').innerText")
     assert "resnet18" in row and "7 of 12" in row and "ms" in row, row
+    service.ask("POST", f"/api/v1/sessions/{session['id']}/trials/{taken['number']}:fail",
+                {"client": "rack-7", "attempt": taken["attempt"], "reason": "stopped by the test"})
     clean()
 
 
@@ -168,9 +188,69 @@ def two_strategies_are_compared():
     clean()
 
 
+def two_sessions_are_compared():
+    domain = {"model": "resnet18", "cluster": "lab-4x1g", "budget": {"trials": 5}}
+    other = service.ask("POST", "/api/v1/sessions", domain)["id"]
+    go(f"/compare/sessions?a={session['id']}")
+    browser.run(f"""(() => {{ const f = document.querySelector('form'); f.elements.b.value = '{other}';
+        f.querySelector('button').click(); }})()""")
+    browser.wait("location.search.includes('b=')")
+    browser.settle()
+    session["pair"] = path()
+    cells = browser.run("[...document.querySelectorAll('section[aria-labelledby=sides] tbody tr')].map((r) => r.innerText)")
+    assert any("Trials" in c and "8 of 12" in c and "0 of 5" in c for c in cells), cells
+    assert browser.run("document.querySelectorAll('figure svg.chart').length") == 1  # the other has no trial
+    service.ask("POST", f"/api/v1/sessions/{other}:cancel")
+    clean()
+
+
+TOP = "document.querySelector('#forecast tbody tr').innerText"
+SENTENCE = "document.querySelector('#forecast').dataset.say"
+
+
+def sliders_redraw_what_baselines_would_take():
+    browser.look(390, False)
+    go("/what-if")
+    browser.run("""(() => { const f = document.querySelector('form'), of = (s, text) =>
+            { s.value = [...s.options].find((o) => o.text === text).value; };
+        of(f.elements.model, 'mlp-small'); of(f.elements.cluster, 'lab-4x1g'); f.querySelector('button').click(); })()""")
+    browser.wait("document.querySelectorAll('form[data-redraws] input[type=range]').length === 3")
+    browser.run("window.loadedOnce = true")
+    as_is = browser.run(TOP)
+    assert "the same" in as_is and "NICs of 1 Gbit/s, 4 nodes" in browser.run(SENTENCE), as_is
+    for name, step, words in (("gbit_per_s", 120, "NICs of 64 Gbit/s, 4 nodes"), ("nodes", 9, "64 Gbit/s, 9 nodes")):
+        browser.run(f"""(() => {{ const r = document.querySelector('input[name={name}]').closest('.figure').lastElementChild;
+            r.value = {step}; r.dispatchEvent(new Event('input')); }})()""")
+        browser.wait(SENTENCE + f".includes('{words}')")
+    assert "times as fast" in browser.run(TOP)
+    # The page, and what its address says, are what the interface predicts.
+    assert "gbit_per_s=64" in path() and "nodes=9" in path() and browser.run("window.loadedOnce")
+    said = browser.run(SENTENCE)
+    wanted = service.ask("POST", "/api/v1/predictions", {"model": "mlp-small", "cluster": "lab-4x1g", "baselines": ["single"],
+                                                         "what_if": {"gbit_per_s": 64, "nodes": 9}})["predictions"][0]
+    shown = browser.run("[...document.querySelectorAll('#forecast tbody tr')].find((r) => r.cells[0].innerText === 'single')"
+                        ".cells[2].innerText")
+    assert abs(float(shown.split()[0]) - wanted["iteration_us"] / 1000) <= 0.5, (shown, wanted["iteration_us"])
+    browser.wait(f"document.getElementById('said').textContent === {json.dumps(said)}")
+    # By the keyboard, and what is out of range.
+    browser.run("document.querySelector('input[type=range]').focus()")
+    press("ArrowLeft")
+    browser.wait("!" + SENTENCE + ".includes('64 Gbit/s')")
+    assert browser.run("document.activeElement.type + ' ' + getComputedStyle(document.activeElement).outlineStyle") == "range solid"
+    assert "Gbit/s" in browser.run("document.activeElement.getAttribute('aria-valuetext')")
+    assert browser.run("document.documentElement.scrollWidth") <= 390
+    clean()
+    browser.run("""(() => { const n = document.querySelector('input[name=nodes]'); n.value = 1000;
+        n.dispatchEvent(new Event('input')); })()""")
+    browser.wait("document.querySelector('#forecast .trouble')")
+    told, browser.complaints = browser.complaints, []
+    assert len(told) == 1 and "422" in told[0], told
+    browser.look(1300, False)
+
+
 def the_dataset_answers_a_filter():
     go("/dataset")
-    assert browser.run("document.querySelectorAll('.rows tbody tr').length") == 7
+    assert browser.run("document.querySelectorAll('.rows tbody tr').length") == 8
     browser.run("""(() => { const f = document.querySelector('form[action="/dataset"]');
         f.elements.filter.value = 'number <= 2 AND model = resnet18'; f.querySelector('button').click(); })()""")
     browser.wait("location.search.includes('number')")
@@ -283,29 +363,81 @@ def weather_delays_and_drops_are_pictures():
     clean()
 
 
+def all_pages():
+    return {"sessions": "/", "session": f"/sessions/{session['id']}", "pair": session["pair"],
+            "what-if": "/what-if?model=mlp-small&cluster=lab-4x1g&gbit_per_s=10&nodes=8", "strategy": session["strategy"],
+            "compare": session["compare"], "weather": session["weather"], "dataset": "/dataset", "models": "/models",
+            "clusters": "/clusters", "advice": "/advice?model=mlp-small&cluster=lab-4x1g", "traces": "/traces",
+            "problem": "/problems/invalid"}
+
+
+def load_checker():
+    if os.path.exists(AXE):
+        with open(AXE, encoding="utf-8") as file:
+            browser.run(file.read() + ";0")
+
+
+def serious(rules=None):
+    """What axe-core finds that is serious or critical, as [rule, the first element]; of `rules`, or of all."""
+    if not os.path.exists(AXE):
+        return []
+    options = json.dumps({"resultTypes": ["violations"], **({"runOnly": rules} if rules else {})})
+    return browser.run(f"axe.run(document, {options}).then((r) => r.violations.filter((v) => ['serious', 'critical']"
+                       ".includes(v.impact)).map((v) => [v.id, v.nodes[0].html.slice(0, 200)]))")
+
+
+FOUND = []  # by the checker, on all pages
+LOOKS = ((1300, False, None), (1300, True, ["color-contrast"]), (390, True, ["color-contrast"]),
+         (390, False, ["color-contrast", "scrollable-region-focusable", "target-size"]))  # what a look can change
+
+
 def pages_fit_phones_and_both_themes():
-    pages = {"sessions": "/", "session": f"/sessions/{session['id']}", "strategy": session["strategy"],
-             "compare": session["compare"], "weather": session["weather"], "dataset": "/dataset", "models": "/models",
-             "clusters": "/clusters"}
-    for name, at in pages.items():
-        for width in (1200, 400):
-            for dark in (False, True):
-                browser.look(width, dark)
-                go(at)
-                assert browser.run("document.documentElement.scrollWidth") <= width, (name, width)
-                ground = browser.run("getComputedStyle(document.body).backgroundColor")
-                assert (sum(map(int, ground[4:-1].split(", "))) < 200) == dark, (name, ground)
-                browser.picture(f"{PICTURES}/{name}-{width}-{'dark' if dark else 'light'}.png")
-    browser.look(1200, False)
+    for name, at in all_pages().items():
+        go(at)
+        load_checker()
+        for width, dark, rules in LOOKS:
+            browser.look(width, dark)
+            assert browser.run("document.documentElement.scrollWidth") <= width, (name, width)
+            ground = browser.run("getComputedStyle(document.body).backgroundColor")
+            assert (sum(map(int, ground[4:-1].split(", "))) < 200) == dark, (name, ground)
+            FOUND.extend((name, width, dark, rule) for rule in serious(rules))
+            browser.picture(f"{PICTURES}/{name}-{width}-{'dark' if dark else 'light'}.png")
+    browser.look(1300, False)
     clean()
 
 
-def the_keyboard_reaches_the_links_and_shows_where_it_is():
+def a_checker_of_accessibility_finds_nothing_serious():
+    if not os.path.exists(AXE):
+        return "axe-core is not installed (.ci/axe)"
+    assert not FOUND, FOUND
+    go("/")  # a checker that sees nothing would find nothing either
+    load_checker()
+    browser.run("document.querySelector('h1').insertAdjacentHTML('afterend', '<img src=/favicon.ico><input>')")
+    assert {"image-alt", "label"} <= {rule for rule, _ in serious()}
+    clean()
+
+
+def the_keyboard_reaches_everything_and_shows_where_it_is():
     go("/")
-    for kind in ("keyDown", "keyUp"):
-        browser.call("Input.dispatchKeyEvent", type=kind, key="Tab", code="Tab", windowsVirtualKeyCode=9)
-    assert browser.run("document.activeElement.getAttribute('href')") == "/"
-    assert browser.run("getComputedStyle(document.activeElement).outlineStyle") == "solid"
+    press("Tab")
+    assert browser.run("document.activeElement.getAttribute('href')") == "#content"
+    assert browser.run("document.activeElement.getBoundingClientRect().left") >= 0
+    press("Enter")
+    assert browser.run("document.activeElement.id") == "content"
+    go("/")
+    seen = []
+    for _ in range(60):
+        press("Tab")
+        at = browser.run("(() => { const e = document.activeElement, s = getComputedStyle(e); return e === document.body ? null"
+                         " : [e.tagName, e.getAttribute('href') || '', s.outlineStyle]; })()")
+        if not at:
+            break
+        seen.append(at)
+    assert all(outline not in ("none", "") for _, _, outline in seen), seen
+    links = [href for _, href, _ in seen]
+    assert "/" in links and f"/sessions/{session['id']}" in links and "/compare/sessions" in links, links
+    assert browser.run("document.querySelectorAll('main, nav[aria-label]').length === 2 && "
+                       "!document.querySelector('main nav')")
     clean()
 
 
@@ -316,7 +448,7 @@ def pages_are_whole_without_a_script():
     charts = browser.run("document.querySelectorAll('svg.chart').length")
     still = browser.run("document.getElementById('live-dot').hidden")
     browser.call("Emulation.setScriptExecutionDisabled", value=False)
-    assert rows == 7 and charts >= 2 and still, (rows, charts, still)
+    assert rows == 8 and charts >= 2 and still, (rows, charts, still)
     clean()
 
 
@@ -355,9 +487,12 @@ def with_tokens_one_signs_in():
 TESTS = [an_empty_service_says_what_to_type, a_session_is_opened_with_the_form, a_trial_arrives_while_the_page_is_open,
          a_session_is_paused_and_resumed_with_buttons,
          the_live_page_goes_on_after_the_service_has_restarted, the_list_shows_how_far_it_is, a_strategy_has_its_timeline,
-         two_strategies_are_compared, the_dataset_answers_a_filter, a_wrong_filter_is_marked_where_it_is_wrong,
-         weather_delays_and_drops_are_pictures, advice_leads_to_a_timeline, traces_are_explained, a_file_that_is_no_trace_is_refused_with_words, pages_fit_phones_and_both_themes,
-         the_keyboard_reaches_the_links_and_shows_where_it_is,
+         two_strategies_are_compared, two_sessions_are_compared, sliders_redraw_what_baselines_would_take,
+         the_dataset_answers_a_filter, a_wrong_filter_is_marked_where_it_is_wrong,
+         weather_delays_and_drops_are_pictures, advice_leads_to_a_timeline, traces_are_explained,
+         a_file_that_is_no_trace_is_refused_with_words, pages_fit_phones_and_both_themes,
+         a_checker_of_accessibility_finds_nothing_serious,
+         the_keyboard_reaches_everything_and_shows_where_it_is,
          pages_are_whole_without_a_script, a_session_that_ends_is_shown_whole_by_itself, with_tokens_one_signs_in]
 
 report(TESTS)

@@ -1,8 +1,9 @@
 #!/bin/bash
 # The pages in a real browser: Chromium, headless. Screenshots are left in OUT/browser.
-# Needs OUT, python3 and chromium (without it the test is skipped); prints ok, not ok and skip lines (tests/README.md).
+# Needs OUT, python3 and chromium (without it the test is skipped), and for one test axe-core (.ci/axe); prints ok, not
+# ok and skip lines (tests/README.md).
 # Once: it is the browser's time; the pages have unit tests.
-# Plan: 19
+# Plan: 22
 set -u
 cd "$(dirname "$0")/../.."
 export ROOT=$PWD OUT=${OUT:-build/release} PYTHONPATH=$PWD/tests/http PYTHONDONTWRITEBYTECODE=1

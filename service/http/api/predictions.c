@@ -385,9 +385,27 @@ static enum status first_fault(const struct batch *batch, struct error *err) {
     return ST_OK;
 }
 
+/* The member "what_if": other figures of the model and the cluster. */
+static enum status change_domain(const struct json_at *body, struct prepared_domain **domain, struct error *err) {
+    static const char *const known[] = {"gbit_per_s", "nodes", "batch", NULL};
+    struct what_if w = {0};
+    struct json_at at;
+    if (!json_has(body, "what_if", &at))
+        return ST_OK;
+    enum status st = json_expect_object(&at, known, err);
+    if (!st)
+        st = json_get_number(&at, "gbit_per_s", JSON_OPTIONAL, WHAT_IF_LEAST_RATE, WHAT_IF_MOST_RATE, &w.gbit_per_s,
+                             err);
+    if (!st)
+        st = json_get_integer(&at, "nodes", JSON_OPTIONAL, 1, WHAT_IF_MOST_NODES, &w.nodes, err);
+    if (!st)
+        st = json_get_number(&at, "batch", JSON_OPTIONAL, WHAT_IF_LEAST_BATCH, WHAT_IF_MOST_BATCH, &w.batch, err);
+    return st ? st : reference_what_if(&w, domain, err);
+}
+
 enum status api_predictions_create(struct request *rq, struct response *rs, struct error *err) {
-    static const char *const known[] = {"model",    "cluster", "strategies",   "baselines",
-                                        "timeline", "memory",  "memory_bytes", NULL};
+    static const char *const known[] = {"model",  "cluster",      "strategies", "baselines", "timeline",
+                                        "memory", "memory_bytes", "what_if",    NULL};
     const struct json_at body = request_body(rq);
     struct batch batch = {.rq = rq};
     struct json_at strategies, baselines;
@@ -396,7 +414,9 @@ enum status api_predictions_create(struct request *rq, struct response *rs, stru
         st = reference_domain(rq, &body, &batch.domain, err);
     if (st)
         return st;
-    st = add_items(&batch, &body, &strategies, &baselines, err);
+    st = change_domain(&body, &batch.domain, err);
+    if (!st)
+        st = add_items(&batch, &body, &strategies, &baselines, err);
     if (!st)
         st = predict_all(&batch, err);
     if (!st)

@@ -135,6 +135,19 @@ enum status reference_domain(struct request *rq, const struct json_at *at, struc
     return prepared_domain_new(&m, &c, out, err);
 }
 
+enum status reference_what_if(const struct what_if *w, struct prepared_domain **domain, struct error *err) {
+    struct prepared_domain *was = *domain;
+    struct sweep_point point;
+    if (!what_if_changes(w, was->model, was->cluster))
+        return ST_OK;
+    enum status st = what_if_apply(w, was->model, was->cluster, &point, err);
+    if (!st)
+        st = prepared_domain_new(&point.model, &point.cluster, domain, err);
+    if (!st)
+        prepared_domain_drop(was);
+    return st;
+}
+
 enum status reference_stored(struct request *rq, const struct prepared_domain *domain, const struct id *id,
                              const char *name, struct strategy *out, struct error *err) {
     struct store *store;

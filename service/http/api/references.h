@@ -7,6 +7,7 @@
 #include "service/http/transport/request.h"
 #include "service/prepared_domains.h"
 #include "strategy/strategy.h"
+#include "tuner/predict/what_if.h"
 
 /* The whole id of the object that `word` names for the asker (seen_find in dataset/holdings.h). Fails: ST_NOT_FOUND,
  * also of what is hidden, ST_USAGE (several). */
@@ -27,6 +28,10 @@ bool reference_is_id(const char *word);
 /* The members "model" and "cluster" of `at`. Drop with prepared_domain_drop. Fails: ST_NOT_FOUND, ST_INVALID. */
 enum status reference_domain(struct request *request, const struct json_at *at, struct prepared_domain **out,
                              struct error *err);
+
+/* In place of the domain one of this request alone, with other figures. It stays the same where nothing changes. Fails:
+ * as what_if_apply and prepared_domain_new; *domain is then as it was. */
+enum status reference_what_if(const struct what_if *what_if, struct prepared_domain **domain, struct error *err);
 
 /* A strategy in place, or a stored one's id or name. Release with strategy_release. */
 enum status reference_strategy(struct request *request, const struct prepared_domain *domain, const struct json_at *at,

@@ -265,7 +265,16 @@ static const struct schema schemas[] = {
                                     "'baselines':{'type':'array','maxItems':10000,'items':" TEXT "},'timeline':" FLAG
                                     ",'memory':{'type':'boolean','description':'tell the memory of each'},"
                                     "'memory_bytes':{'type':'integer','minimum':1,'description':'that a device "
-                                    "may have: what needs more comes last'}}}"},
+                                    "may have: what needs more comes last'},"
+                                    "'what_if':{'type':'object','description':'Other figures than those of the model "
+                                    "and the cluster: of every NIC, of "
+                                    "nodes with devices (those described are repeated), of what a device takes in an "
+                                    "iteration. Stored strategies are "
+                                    "for the figures as they are, so ask for "
+                                    "baselines','additionalProperties':false,'properties':{"
+                                    "'gbit_per_s':{'type':'number','minimum':0.001,'maximum':1000000},"
+                                    "'nodes':{'type':'integer','minimum':1,'maximum':1024},"
+                                    "'batch':{'type':'number','minimum':0.001,'maximum':1000000}}}}}"},
     {"AdviceRequest",
      "{'type':'object','required':['model','cluster'],'additionalProperties':false,"
      "'properties':{'model':" REFERENCE("Model") ",'cluster':" REFERENCE(
@@ -510,11 +519,13 @@ static const struct parameter parameters[] = {
     {"operation", TEXT, "An operation's id"},
     {"model", TEXT, "A model's id or name"},
     {"cluster", TEXT, "A cluster's id or name"},
-    {"a", TEXT, "The first strategy's id or name"},
-    {"b", TEXT, "The second strategy's id or name"},
+    {"a", TEXT, "The first strategy's id or name, or session's id"},
+    {"b", TEXT, "The second strategy's id or name, or session's id"},
     {"way", TEXT, "A baseline's name"},
     {"memory", TEXT, "What a device may hold: 24GB,80GB; of one way in bytes, 0 for as little as possible"},
     {"gbit_per_s", RATE, "Another rate of every NIC"},
+    {"nodes", SIZE, "Another number of nodes with devices"},
+    {"batch", RATE, "Another batch of a device"},
 };
 
 const struct schema *schemas_list(size_t *n) {

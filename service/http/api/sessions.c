@@ -39,14 +39,18 @@ static bool may_steer(const struct principal *who, const struct stored_session *
     return who->role == ROLE_ADMIN || (session->team && !strcmp(session->team, who->team));
 }
 
-enum status request_session(struct request *rq, bool steer, struct stored_session *out, struct error *err) {
-    const char *id = request_parameter(rq, "session");
+enum status request_session_of(struct request *rq, const char *id, struct stored_session *out, struct error *err) {
     struct store *store;
     enum status st = request_reader(rq, &store, err);
     if (!st)
         st = store_session_get(store, id, &rq->arena, out, err);
     if (st == ST_NOT_FOUND || (!st && !session_may_see(&rq->principal, out)))
         return error_set(err, ST_NOT_FOUND, "there is no session %.80s", id);
+    return st;
+}
+
+enum status request_session(struct request *rq, bool steer, struct stored_session *out, struct error *err) {
+    enum status st = request_session_of(rq, request_parameter(rq, "session"), out, err);
     if (!st && steer && !may_steer(&rq->principal, out))
         return problem_fail(err, PROBLEM_FORBIDDEN, "session %s belongs to another team", out->id);
     return st;

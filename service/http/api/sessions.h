@@ -10,6 +10,9 @@
  * every session. */
 bool session_may_see(const struct principal *who, const struct stored_session *session);
 
+/* The session of this id, which the asker may see. Fails: ST_NOT_FOUND. */
+enum status request_session_of(struct request *request, const char *id, struct stored_session *out, struct error *err);
+
 /* The session of the path, which the asker may see; to `steer` it must be its team's. Fails: ST_NOT_FOUND,
  * PROBLEM_FORBIDDEN. */
 enum status request_session(struct request *request, bool steer, struct stored_session *out, struct error *err);

@@ -234,7 +234,7 @@ struct shelf {
 
 static void objects_table(struct request *rq, struct markup *m, const struct shelf *shelf, size_t n,
                           const struct stored_object *objects) {
-    static const char *const heads[] = {"Name", "Id", "Put (UTC)", "", NULL};
+    static const char *const heads[] = {"Name", "Id", "Put (UTC)", "Trials", NULL};
     struct html_table t;
     char text[96];
     html_begin(m, "div", "rows");

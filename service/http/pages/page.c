@@ -1,6 +1,7 @@
 /* See page.h. */
 #include "service/http/pages/page.h"
 
+#include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -23,9 +24,10 @@ static const char policy[] = "default-src 'none'; script-src 'self'; style-src '
 static void navigation(struct request *rq, struct markup *m, enum page_place place) {
     static const struct {
         const char *words, *path;
-    } places[] = {[PAGE_SESSIONS] = {"Sessions", "/"},   [PAGE_DATASET] = {"Dataset", "/dataset"},
-                  [PAGE_MODELS] = {"Models", "/models"}, [PAGE_CLUSTERS] = {"Clusters", "/clusters"},
-                  [PAGE_ADVICE] = {"Advice", "/advice"}, [PAGE_TRACES] = {"Traces", "/traces"}};
+    } places[] = {[PAGE_SESSIONS] = {"Sessions", "/"},      [PAGE_DATASET] = {"Dataset", "/dataset"},
+                  [PAGE_MODELS] = {"Models", "/models"},    [PAGE_CLUSTERS] = {"Clusters", "/clusters"},
+                  [PAGE_WHAT_IF] = {"What if", "/what-if"}, [PAGE_ADVICE] = {"Advice", "/advice"},
+                  [PAGE_TRACES] = {"Traces", "/traces"}};
     char value[SIGN_IN_LENGTH + 1];
     html_begin(m, "nav", "places");
     markup_attribute(m, "aria-label", "Pages");
@@ -50,8 +52,19 @@ static void navigation(struct request *rq, struct markup *m, enum page_place pla
 void page_begin(struct request *rq, struct markup *m, const char *title, enum page_place place) {
     char whole[256];
     snprintf(whole, sizeof whole, "%.220s – syncopate", title);
-    html_page_begin(m, whole, "/assets/page.css");
+    html_page_open(m, whole, "/assets/page.css");
+    html_begin(m, "a", "skip");
+    markup_attribute(m, "href", "#content");
+    markup_text(m, "To the content");
+    markup_end(m);
     navigation(rq, m, place);
+    html_begin(m, "p", "unseen"); /* what page.js says to those who do not see what it changes */
+    markup_attribute(m, "id", "said");
+    markup_attribute(m, "role", "status");
+    markup_end(m);
+    markup_begin(m, "main");
+    markup_attribute(m, "id", "content");
+    markup_attribute(m, "tabindex", "-1");
 }
 
 static void page_end(struct markup *m) {
@@ -272,7 +285,17 @@ const char *page_name(struct request *rq, struct store *store, enum store_kind k
     return digits ? digits : "";
 }
 
-/* ---- forms ---- */
+/* ---- questions and forms ---- */
+
+enum status page_query_number(struct request *rq, const char *name, double missing, double least, double *out,
+                              struct error *err) {
+    const char *text = request_query(rq, name);
+    char *end = NULL;
+    *out = text ? strtod(text, &end) : missing;
+    if (text && (!*text || *end || !(*out >= least) || !isfinite(*out)))
+        return error_set(err, ST_USAGE, "%s: \"%.40s\" is no number from %g on", name, text, least);
+    return ST_OK;
+}
 
 /* name=value pairs with '&' between, '+' for a blank (application/x-www-form-urlencoded). */
 const char *form_field(struct request *rq, const char *name) {

@@ -2,7 +2,8 @@
  *
  * A page is a document of report/html.h, whole without a script; assets/page.js only keeps it up to date: an element
  * with the attribute data-live is replaced by the one of the same id of the document at data-from, after each event of
- * the stream at data-events, or every data-every seconds. Texts of users reach a page only through report/markup.h. */
+ * the stream at data-events, or every data-every seconds. Its data-say is what a screen reader hears of the change.
+ * Texts of users reach a page only through report/markup.h. */
 #ifndef SERVICE_HTTP_PAGES_PAGE_H
 #define SERVICE_HTTP_PAGES_PAGE_H
 
@@ -14,7 +15,16 @@
 #include "service/http/transport/request.h"
 #include "service/http/transport/response.h"
 
-enum page_place { PAGE_SESSIONS, PAGE_DATASET, PAGE_MODELS, PAGE_CLUSTERS, PAGE_ADVICE, PAGE_TRACES, PAGE_ELSEWHERE };
+enum page_place {
+    PAGE_SESSIONS,
+    PAGE_DATASET,
+    PAGE_MODELS,
+    PAGE_CLUSTERS,
+    PAGE_WHAT_IF,
+    PAGE_ADVICE,
+    PAGE_TRACES,
+    PAGE_ELSEWHERE
+};
 
 /* The frame up to the content, with the ways to the other pages; `place` is marked as where one is. */
 void page_begin(struct request *request, struct markup *m, const char *title, enum page_place place);
@@ -66,6 +76,10 @@ const char *page_curl(const struct request *request);
 
 /* A stored object's name, or the first digits of its id where there is none; in the request's arena. */
 const char *page_name(struct request *request, struct store *store, enum store_kind kind, const char *id);
+
+/* The query's number, which is finite and at least `least`; `missing` where it is not there. Fails: ST_USAGE. */
+enum status page_query_number(struct request *request, const char *name, double missing, double least, double *out,
+                              struct error *err);
 
 /* A field of the form that was sent, decoded into the arena; NULL: not there, or no text. */
 const char *form_field(struct request *request, const char *name);

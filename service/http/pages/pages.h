@@ -4,9 +4,10 @@
 
 #include "service/http/transport/route.h"
 
-route_handler page_home, page_home_open;
+route_handler page_home, page_home_live, page_home_open;
 route_handler page_session, page_session_whole, page_session_live, page_session_steer;
 route_handler page_strategy, page_compare, page_way;
+route_handler page_compare_sessions, page_what_if;
 route_handler page_advice;
 route_handler page_traces, page_traces_explain;
 route_handler page_dataset, page_models, page_clusters;

@@ -167,7 +167,7 @@ static void downloads(struct request *rq, struct markup *m, const struct finding
 
 static void trials(struct request *rq, struct markup *m, const struct findings *f) {
     static const char *const heads[] = {">Trial",        "Strategy", "Proposed by", ">Predicted", ">Measured",
-                                        ">95% interval", "",         "Compare",     NULL};
+                                        ">95% interval", "State",    "Compare",     NULL};
     struct html_table t;
     const size_t first = f->outcome.n_trials > TRIALS_SHOWN ? f->outcome.n_trials - TRIALS_SHOWN : 0;
     html_section(m, "all-trials", first ? "The latest trials" : "All trials");
@@ -182,6 +182,7 @@ static void trials(struct request *rq, struct markup *m, const struct findings *
     markup_end(m);
     const char *filter = page_escape(rq, arena_printf(&rq->arena, "session = %s", f->outcome.session.id));
     html_begin(m, "p", "more");
+    page_link(m, "Compare with another session", "/compare/sessions?a=%s", page_escape(rq, f->outcome.session.id));
     page_link(m, "In the dataset", "/dataset?filter=%s&order=-recorded", filter);
     page_link(m, "CSV", "/api/v1/records?filter=%s&format=csv&page_size=1000", filter);
     page_link(m, "JSON Lines", "/api/v1/records?filter=%s&format=jsonl&page_size=1000&iterations=true", filter);
@@ -202,10 +203,15 @@ static void live_begin(struct markup *m, const char *id) {
 
 static void answer_and_progress(struct request *rq, struct markup *m, const struct findings *f,
                                 const struct chart_trial *charted) {
-    char command[512];
+    char command[512], time[32];
     snprintf(command, sizeof command, "syncopate --server %s strategy export %s --out best.json", page_origin(rq),
              f->outcome.session.id);
     live_begin(m, "figures");
+    markup_attributef(m, "data-say", "%zu trials ended%s%s", f->outcome.ended,
+                      f->outcome.best == SIZE_MAX ? "" : "; the best so far takes ",
+                      f->outcome.best == SIZE_MAX
+                          ? ""
+                          : units_format_known_time(f->outcome.rows[f->outcome.best].us, "", time, sizeof time));
     teach(rq, m, f);
     report_answer(m, f, command);
     if (f->outcome.n_trials)

@@ -1,4 +1,4 @@
-/* The first page: sessions, newest first, each with its outcome so far, and a form to open one. */
+/* The first page: what runs now, what was won so far, all sessions, newest first, and a form to open one. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,27 +10,13 @@
 #include "report/html.h"
 #include "service/http/api/api.h"
 #include "service/http/api/lists.h"
+#include "service/http/pages/home.h"
 #include "service/http/pages/page.h"
 #include "service/http/pages/pages.h"
 
-enum { SESSIONS_A_PAGE = 20, POLL_S = 5, USUAL_TRIALS = 30 };
+enum { SESSIONS_A_PAGE = 20, USUAL_TRIALS = 30 };
 
 /* ---- the table ---- */
-
-static void progress_cell(struct html_table *t, const struct findings *f, const struct stored_session *s) {
-    html_cell_begin(t);
-    if (f && f->outcome.budget_trials) {
-        markup_begin(t->m, "progress");
-        markup_attributef(t->m, "max", "%llu", (unsigned long long)f->outcome.budget_trials);
-        markup_attributef(t->m, "value", "%zu", f->outcome.ended);
-        markup_attribute(t->m, "aria-label", "trials ended");
-        markup_end(t->m);
-        markup_textf(t->m, "%zu of %llu", f->outcome.ended, (unsigned long long)f->outcome.budget_trials);
-    } else {
-        markup_textf(t->m, "%llu", f ? (unsigned long long)f->outcome.ended : (unsigned long long)s->complete);
-    }
-    html_cell_end(t);
-}
 
 /* `f` is NULL where the session's descriptions cannot be read any more. */
 static void session_row(struct request *rq, struct store *store, struct html_table *t, const struct findings *f,
@@ -44,7 +30,9 @@ static void session_row(struct request *rq, struct store *store, struct html_tab
     html_leaff(t->m, "span", arena_printf(&rq->arena, "state %s", stored_session_state_word(s->state)), "%s",
                stored_session_state_word(s->state));
     html_cell_end(t);
-    progress_cell(t, f, s);
+    html_cell_begin(t);
+    home_progress(t->m, f, s);
+    html_cell_end(t);
     html_cell(t, f && f->outcome.best != SIZE_MAX
                      ? units_format_known_time(f->outcome.rows[f->outcome.best].us, "", text, sizeof text)
                      : "");
@@ -61,16 +49,11 @@ static enum status sessions_table(struct request *rq, struct store *store, struc
     static const char *const heads[] = {"Model",     "Cluster",     "State", ">Trials", ">Best iteration",
                                         ">Speed-up", "Begun (UTC)", "Team",  NULL};
     struct html_table t;
-    bool running = false;
-    for (size_t i = 0; i < n; i++)
-        running |= sessions[i].state == STORED_SESSION_RUNNING;
-    html_begin(m, "div", "rows");
+    markup_begin(m, "div");
     markup_attribute(m, "id", "sessions");
     markup_attribute(m, "data-live", "");
-    if (running && !request_query(rq, "page_token")) {
-        markup_attributef(m, "data-every", "%d", POLL_S);
-        markup_attribute(m, "data-from", "/");
-    }
+    html_section(m, "all", "All sessions");
+    html_begin(m, "div", "rows");
     html_table_begin(&t, m, "Newest first; speed-up over the best baseline", heads);
     enum status st = ST_OK;
     for (size_t i = 0; i < n && st != ST_NO_MEMORY; i++) {
@@ -81,6 +64,8 @@ static enum status sessions_table(struct request *rq, struct store *store, struc
             findings_release(&f);
     }
     html_table_end(&t);
+    markup_end(m);
+    markup_end(m);
     markup_end(m);
     return st == ST_NO_MEMORY ? st : ST_OK;
 }
@@ -175,36 +160,76 @@ static void page_body(struct request *rq, struct markup *m, const struct page_ch
         open_form(rq, m, models, clusters, trouble, !any);
 }
 
+/* A page of sessions, the newest first. On the first one what runs and what was won stands above them. */
+struct listed {
+    struct store *store;
+    size_t n;
+    struct stored_session *sessions;
+    char next[PAGE_CURSOR_ROOM];
+};
+
+static enum status list_sessions(struct request *rq, const char *after, struct listed *out, struct error *err) {
+    const struct session_list list = {.viewer = request_viewer(rq)};
+    *out = (struct listed){.n = 0};
+    enum status st = request_reader(rq, &out->store, err);
+    if (!st)
+        st = page_sessions(out->store, &list, after, SESSIONS_A_PAGE, &rq->arena, &out->n, &out->sessions, out->next,
+                           err);
+    return st ? list_fault(st, after, err) : st;
+}
+
+static enum status write_lists(struct request *rq, struct markup *m, const struct listed *l, bool first,
+                               struct error *err) {
+    enum status st = l->n && first ? home_won(rq, l->store, m, err) : ST_OK;
+    if (!st && l->n)
+        st = sessions_table(rq, l->store, m, l->n, l->sessions, err);
+    html_begin(m, "p", "more");
+    if (*l->next)
+        page_link(m, "Older sessions", "/?page_token=%s", page_escape(rq, l->next));
+    if (l->n > 1)
+        page_link(m, "Compare two sessions", "/compare/sessions");
+    markup_end(m);
+    return st;
+}
+
 static enum status sessions_page(struct request *rq, unsigned status, const char *trouble, struct response *rs,
                                  struct error *err) {
-    struct markup m = {0};
-    struct store *store;
-    struct page_choices models = {0}, clusters = {0};
-    const struct session_list list = {.viewer = request_viewer(rq)};
     const char *after = request_query(rq, "page_token");
-    struct stored_session *sessions;
-    char next[PAGE_CURSOR_ROOM] = "";
-    size_t n = 0;
-    enum status st = request_reader(rq, &store, err);
+    struct markup m = {0};
+    struct page_choices models = {0}, clusters = {0};
+    struct listed l;
+    enum status st = list_sessions(rq, after, &l, err);
     if (!st)
         st = page_choices_read(rq, STORE_MODEL, &models, err);
     if (!st)
         st = page_choices_read(rq, STORE_CLUSTER, &clusters, err);
-    if (!st)
-        st = page_sessions(store, &list, after, SESSIONS_A_PAGE, &rq->arena, &n, &sessions, next, err);
     if (st)
-        return list_fault(st, after, err);
+        return st;
     page_begin(rq, &m, "Tuning sessions", PAGE_SESSIONS);
-    page_body(rq, &m, &models, &clusters, n, trouble);
-    if (n)
-        st = sessions_table(rq, store, &m, n, sessions, err);
-    if (!st && *next) {
-        html_begin(&m, "p", "more");
-        page_link(&m, "Older sessions", "/?page_token=%s", page_escape(rq, next));
-        markup_end(&m);
-    }
+    page_body(rq, &m, &models, &clusters, l.n, trouble);
+    if (l.n && !after)
+        st = home_running(rq, l.store, &m, err);
+    if (!st)
+        st = write_lists(rq, &m, &l, !after, err);
     if (!st)
         return page_answer(rq, &m, status, rs, err);
+    markup_release(&m);
+    return st;
+}
+
+/* What was won stays until the page is loaded again: it needs the most reading. */
+enum status page_home_live(struct request *rq, struct response *rs, struct error *err) {
+    struct markup m = {0};
+    struct listed l;
+    enum status st = list_sessions(rq, NULL, &l, err);
+    if (st)
+        return st;
+    page_begin(rq, &m, "Tuning sessions", PAGE_SESSIONS);
+    st = home_running(rq, l.store, &m, err);
+    if (!st && l.n)
+        st = sessions_table(rq, l.store, &m, l.n, l.sessions, err);
+    if (!st)
+        return page_answer(rq, &m, 200, rs, err);
     markup_release(&m);
     return st;
 }

@@ -408,23 +408,12 @@ enum status page_strategy(struct request *rq, struct response *rs, struct error 
     return answer(rq, &(struct view){.n = 1}, (const char *const[2]){request_parameter(rq, "id"), NULL}, rs, err);
 }
 
-/* The query's number, or `missing`. */
-static enum status query_number(struct request *rq, const char *name, double missing, double least, double *out,
-                                struct error *err) {
-    const char *text = request_query(rq, name);
-    char *end = NULL;
-    *out = text ? strtod(text, &end) : missing;
-    if (text && (!*text || *end || !(*out >= least) || !isfinite(*out)))
-        return error_set(err, ST_USAGE, "%s: \"%.40s\" is no number from %g on", name, text, least);
-    return ST_OK;
-}
-
 enum status page_way(struct request *rq, struct response *rs, struct error *err) {
     struct view v = {.n = 1, .way = request_parameter(rq, "way"), .wrapped_for = UINT64_MAX};
     double memory;
-    enum status st = query_number(rq, "memory", -1, 0, &memory, err);
+    enum status st = page_query_number(rq, "memory", -1, 0, &memory, err);
     if (!st)
-        st = query_number(rq, "gbit_per_s", 0, 1e-6, &v.gbit_per_s, err);
+        st = page_query_number(rq, "gbit_per_s", 0, 1e-6, &v.gbit_per_s, err);
     if (!st && (!request_query(rq, "model") || !request_query(rq, "cluster")))
         st = error_set(err, ST_USAGE, "say for what: ?model=NAME&cluster=NAME");
     if (st)

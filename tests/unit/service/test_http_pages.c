@@ -16,6 +16,10 @@
     "{\"schema\":\"syncopate.cluster/1\",\"name\":\"four\",\"nodes\":[{\"name\":\"n\",\"count\":4,"                    \
     "\"nic_gbit_per_s\":1,\"nic_latency_us\":50}]}"
 
+#define OTHER_CLUSTER                                                                                                  \
+    "{\"schema\":\"syncopate.cluster/"                                                                                 \
+    "1\",\"name\":\"two\",\"nodes\":[{\"name\":\"n\",\"count\":2,\"nic_gbit_per_s\":1}]}"
+
 static struct site site;
 static char reader[TOKEN_LENGTH + 1], model[ID_LENGTH + 1], cluster[ID_LENGTH + 1], session[64];
 
@@ -149,6 +153,156 @@ static void every_page_is_whole_and_repeats_no_markup_of_users(void **state) {
     assert_contains(get_page(path, 200)->body, "chart timeline");
     snprintf(path, sizeof path, "/compare?a=%s&b=%s&model=%s&cluster=%s", a, b, model, cluster);
     assert_contains(get_page(path, 200)->body, "What they do differently");
+}
+
+/* Who holds a lease works; a session without one waits. */
+static void the_first_page_shows_what_runs_and_who_works(void **state) {
+    (void)state;
+    char path[160], strategy[ID_LENGTH + 1];
+    put_domain();
+    open_session();
+    run_trial(strategy);
+    const struct reply *r = get_page("/", 200);
+    assert_contains(r->body, "1 session runs; 0 agents work.");
+    assert_contains(r->body, "It waits for an agent: nobody works on it.");
+    snprintf(path, sizeof path, "/api/v1/sessions/%s/trials:suggest", session);
+    site_post(&site, path, "{\"client\":\"first\"}");
+    site_post(&site, path, "{\"client\":\"first\"}");
+    site_post(&site, path, "{\"client\":\"second\"}");
+    for (size_t i = 0; i < 2; i++) {
+        r = get_page(i ? "/live" : "/", 200);
+        assert_contains(r->body, "data-say=\"1 session runs; 2 agents work.\"");
+        assert_contains(r->body, "2 agents work: first, second.");
+        assert_contains(r->body, "1 of 7 trials");
+    }
+    snprintf(path, sizeof path, "/sessions/%s/steer", session);
+    assert_int_equal(send_own(path, "verb=pause")->status, 303);
+    assert_contains(get_page("/", 200)->body, "0 sessions run, 1 paused; 2 agents work.");
+    assert_int_equal(send_own(path, "verb=stop")->status, 303);
+    assert_contains(get_page("/", 200)->body, "No session runs now.");
+}
+
+/* Import a trial of a baseline into the session. */
+static void import_baseline(const char *name, const char *times) {
+    char path[160], body[400], id[ID_LENGTH + 1];
+    snprintf(body, sizeof body, "{\"model\":\"%s\",\"cluster\":\"%s\",\"baseline\":\"%s\"}", model, cluster, name);
+    member_of(site_post(&site, "/api/v1/strategies", body), "id", id, sizeof id);
+    snprintf(path, sizeof path, "/api/v1/sessions/%s/trials", session);
+    snprintf(body, sizeof body,
+             "{\"trials\":[{\"strategy\":\"%s\",\"proposer\":\"%s\",\"runner\":\"mpirun\",\"iterations_us\":[%s]}]}",
+             id, name, times);
+    assert_int_equal(site_post(&site, path, body)->status, 201);
+}
+
+/* Measured against measured, measured against predicted, and within noise: each has its words. */
+static void what_was_won_is_told_as_it_is_known(void **state) {
+    (void)state;
+    put_domain();
+    assert_null(strstr(get_page("/", 200)->body, "What was won"));
+    open_session();
+    import_baseline("wfbp", "10000,10001,10002,10001");
+    const struct reply *r = get_page("/", 200);
+    assert_contains(r->body, "What was won so far");
+    assert_contains(r->body, "predicted of the default");
+    assert_contains(r->body, ", predicted<");
+    import_baseline("pytorch-ddp", "13100,13101,13102,13101");
+    r = get_page("/", 200);
+    assert_contains(r->body, "<td>1.31 times as fast</td>");
+    assert_contains(r->body, ", measured<");
+    assert_null(strstr(r->body, ", predicted<"));
+    open_session(); /* faster, and so it speaks: the default is within its noise */
+    import_baseline("wfbp", "9000,9900,8000,9500,8800");
+    import_baseline("pytorch-ddp", "9100,9950,8010,9500,8900");
+    r = get_page("/", 200);
+    assert_contains(r->body, "<td>no measurable difference</td>");
+    assert_null(strstr(r->body, "1.31 times"));
+    open_session(); /* faster still, by the default alone */
+    import_baseline("pytorch-ddp", "7000,7001,7002,7001");
+    assert_contains(get_page("/", 200)->body, "nothing: the default is the fastest that was tried");
+}
+
+static void two_sessions_stand_side_by_side(void **state) {
+    (void)state;
+    char path[400], first[64];
+    assert_contains(get_page("/compare/sessions", 200)->body, "There are not two sessions yet.");
+    put_domain();
+    open_session();
+    import_baseline("wfbp", "10000,10001,10002,10001");
+    snprintf(first, sizeof first, "%s", session);
+    open_session();
+    snprintf(path, sizeof path, "/compare/sessions?a=%s&b=%s", first, session);
+    assert_contains(get_page(path, 200)->body, "One of them has no complete trial yet.");
+    import_baseline("pytorch-ddp", "8000,8001,8002,8001");
+    const struct reply *r = get_page(path, 200);
+    assert_contains(r->body, "B found what is 1.25 times as fast: 8.00 ms an iteration, and 10.0 ms in A.");
+    assert_contains(r->body, "chart-progress-a");
+    assert_contains(r->body, "chart-progress-b");
+    assert_contains(r->body, "The two best strategies on one time axis");
+    snprintf(path, sizeof path, "/compare/sessions?a=%s&b=none", first);
+    assert_contains(get_page(path, 404)->body, "there is no session none");
+    member_of(site_post(&site, "/api/v1/clusters", OTHER_CLUSTER), "id", cluster, sizeof cluster);
+    open_session();
+    snprintf(path, sizeof path, "/compare/sessions?a=%s&b=%s", first, session);
+    assert_contains(get_page(path, 200)->body, "so their times do not compare");
+}
+
+/* The time of a baseline in the table of "what if": of a column, from 0. */
+static double time_in(const char *body, const char *baseline, int column) {
+    char cell[64], unit[8] = "";
+    double x = 0;
+    snprintf(cell, sizeof cell, "<td>%s</td>", baseline);
+    const char *at = strstr(body, cell);
+    for (int i = 0; at && i <= column; i++)
+        at = strstr(at + 1, "<td class=\"n\">");
+    assert_non_null(at);
+    assert_int_equal(sscanf(at, "<td class=\"n\">%lf %7[^<]", &x, unit), 2);
+    return x * (!strcmp(unit, "s") ? 1e6 : !strcmp(unit, "ms") ? 1e3 : 1);
+}
+
+/* The page, the interface and closed forms agree. */
+static void what_if_says_what_predictions_say(void **state) {
+    (void)state;
+    char path[400], body[400], us[32];
+    assert_contains(get_page("/what-if", 200)->body, "there are none yet");
+    put_domain();
+    assert_null(strstr(get_page("/what-if", 200)->body, "data-redraws"));
+    snprintf(path, sizeof path, "/what-if?model=%s&cluster=%s&gbit_per_s=4&nodes=8&batch=16", model, cluster);
+    const struct reply *r = get_page(path, 200);
+    const double single = time_in(r->body, "single", 0), before = time_in(r->body, "single", 1);
+    assert_contains(r->body, "With NICs of 4 Gbit/s, 8 nodes and 16 samples a device, ");
+    assert_null(strstr(r->body, "horovod-tuned"));
+    for (size_t i = 0; i < 2; i++) {
+        snprintf(body, sizeof body, "{\"model\":\"%s\",\"cluster\":\"%s\",\"baselines\":[\"single\"]%s}", model,
+                 cluster, i ? "" : ",\"what_if\":{\"gbit_per_s\":4,\"nodes\":8,\"batch\":16}");
+        member_of(site_post(&site, "/api/v1/predictions", body), "iteration_us", us, sizeof us);
+        assert_close(atof(us), i ? before : single, 0.006 * atof(us)); /* the page rounds */
+    }
+    assert_true(single > 28000); /* twice the batch is twice the 14 ms of computing */
+    assert_true(before > 14000 && before < 28000);
+}
+
+static void what_is_wrong_with_figures_is_told_beside_them(void **state) {
+    (void)state;
+    static const char *const cases[][2] = {{"gbit_per_s=0", "is no number from 0.001"},
+                                           {"gbit_per_s=1e9", "is not from 0.001 to"},
+                                           {"nodes=2.5", "must be a whole number"},
+                                           {"nodes=1024", "simulates at most"},
+                                           {"batch=x", "is no number"}};
+    char path[400], body[400];
+    put_domain();
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        snprintf(path, sizeof path, "/what-if?model=%s&cluster=%s&%s", model, cluster, cases[i][0]);
+        const struct reply *r = get_page(path, 422);
+        assert_contains(r->body, cases[i][1]);
+        assert_contains(r->body, "data-redraws");
+    }
+    get_page("/what-if?model=none&cluster=none", 404);
+    static const char *const wrong[] = {"{\"nodes\":0}", "{\"gbit_per_s\":-1}", "{\"batch\":1e9}", "{\"nics\":1}", "7"};
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+        snprintf(body, sizeof body, "{\"model\":\"%s\",\"cluster\":\"%s\",\"baselines\":[\"wfbp\"],\"what_if\":%s}",
+                 model, cluster, wrong[i]);
+        assert_int_equal(site_post(&site, "/api/v1/predictions", body)->status, 422);
+    }
 }
 
 static const char WEATHER[] =
@@ -533,6 +687,11 @@ int main(void) {
 #define OPEN(name)   cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 #define CLOSED(name) cmocka_unit_test_setup_teardown(name, set_up_closed, tear_down)
         OPEN(every_page_is_whole_and_repeats_no_markup_of_users),
+        OPEN(the_first_page_shows_what_runs_and_who_works),
+        OPEN(what_was_won_is_told_as_it_is_known),
+        OPEN(two_sessions_stand_side_by_side),
+        OPEN(what_if_says_what_predictions_say),
+        OPEN(what_is_wrong_with_figures_is_told_beside_them),
         OPEN(weather_delays_and_drops_are_shown),
         OPEN(advice_leads_to_timelines),
         OPEN(what_is_wrong_with_memories_is_told_beside_the_form),
