@@ -39,7 +39,7 @@ before=$(git status --porcelain 2>/dev/null)
 make deb >"$work/log" 2>&1
 verdict they_are_built_and_lintian_finds_no_error $?
 grep -E '^[EWI]: ' "$work/log"
-say nothing_is_written_outside_the_build_folder "$(diff <(echo "$before") <(git status --porcelain 2>/dev/null))"
+say nothing_is_written_outside_the_build_folder "$(diff <(echo "$before") <(echo "$(git status --porcelain 2>/dev/null)"))"
 version=$(sed -n 's/^#define SYNCOPATE_VERSION *"\(.*\)"$/\1/p' base/version.h)
 architecture=$(dpkg --print-architecture)
 program=syncopate_${version}_$architecture.deb
