@@ -39,7 +39,7 @@ FLAGS.asan    := -O1 -g -fno-omit-frame-pointer -fsanitize=address,undefined -fn
 FLAGS.tsan    := -O1 -g -fsanitize=thread
 FLAGS.coverage := -O0 -g --coverage
 FLAGS.fuzz    := -O1 -g -fsanitize=fuzzer-no-link,address,undefined -fno-sanitize-recover=undefined
-CFLAGS_ALL    := $(WARN) $(FLAGS.$(MODE)) -ffunction-sections -I. $(PQ_INCLUDE) $(if $(WERROR),-Werror) $(CFLAGS)
+CFLAGS_ALL    := $(WARN) $(FLAGS.$(MODE)) -ffunction-sections -I. $(PQ_INCLUDE) $(if $(WERROR),-Werror) $(CPPFLAGS) $(CFLAGS)
 LDFLAGS_ALL   := $(FLAGS.$(MODE)) -Wl,--gc-sections $(LDFLAGS)
 
 Q := $(if $(V),,@)
@@ -85,7 +85,7 @@ REPLAY := $(patsubst tests/fuzz/fuzz_%.c,$(OUT)/tests/fuzz/replay_%,$(wildcard t
 ALL_C := $(wildcard $(foreach f,$(FOLDERS) tests,$(f)/*.[ch] $(f)/*/*.[ch] $(f)/*/*/*.[ch]))
 
 .PHONY: all demo demo-pytorch demo-fsdp test bench bench-service accuracy accuracy-sharded accuracy-nccl accuracy-pytorch accuracy-split accuracy-weather convergence failover curves evaluate evaluate-live asan tsan coverage fuzz lint format tidy man install \
-        uninstall clean deps help quick $(FOLDERS) tests docs examples
+        uninstall deb test-deb clean deps help quick $(FOLDERS) tests docs examples
 .DEFAULT_GOAL := all
 .DELETE_ON_ERROR:
 .SECONDARY:
@@ -361,6 +361,10 @@ uninstall:  ## remove what install put there
 	    $(TO)/share/man/man1/syncopate.1 $(TO)/share/man/man1/syncopate-*.1 \
 	    $(TO)/share/bash-completion/completions/syncopate $(TO)/share/zsh/site-functions/_syncopate $(UNIT_IN)/syncopate.service
 	rm -rf $(SHARE) $(GUIDES)
+deb:  ## Debian packages, into build/deb: program, service, worker, PyTorch module (docs/operations.md)
+	@debian/build $(BUILD)/deb
+test-deb:  ## build these, and install, upgrade, remove and purge them in a new Debian; ten minutes, root and the net
+	@TEST_SCRIPTS=0 TEST_SCRIPT_TIMEOUT=1800 tests/run.sh tests/deb.sh
 clean:  ## remove build/
 	rm -rf $(BUILD)
 

@@ -1,8 +1,9 @@
 #!/bin/bash
 # `make install` and `make uninstall`: which files, where, whether what is installed works there, and that nothing stays.
+# The packages themselves are tested by tests/deb.sh.
 # Needs OUT; prints ok, not ok and skip lines (tests/README.md).
 # Once: it looks at files.
-# Plan: 18
+# Plan: 19
 set -u
 cd "$(dirname "$0")/../.."
 source tests/cli/check.bash
@@ -46,6 +47,14 @@ say the_unit_starts_the_installed_program "$(for unit in lib/systemd/system/*.se
     [ ! -e "$unit" ] || grep -qE '^ExecStart=/opt/sync/bin/syncopate serve' "$unit" || grep ExecStart "$unit"; done)"
 say pages_are_those_of_the_program "$(bin/syncopate manual tune | diff - share/man/man1/syncopate-tune.1)"
 say completion_is_that_of_the_program "$(for shell in bash zsh; do bin/syncopate completion $shell; done | diff - <(cat share/bash-completion/completions/syncopate share/zsh/site-functions/_syncopate))"
+mapfile -t patterns < <(sed 's/ .*//' "$here"/debian/*.install)
+say one_debian_package_takes_each_of_them "$(grep -vxF bin/syncopate-worker-nccl "$dir/got" | while read -r file; do
+    taken=0
+    for pattern in "${patterns[@]}"; do
+        # shellcheck disable=SC2053
+        [[ usr/$file != $pattern && usr/$file != $pattern/* ]] || taken=$((taken + 1))
+    done
+    [ $taken = 1 ] || echo "$file: $taken packages"; done)"
 
 # ---- what is installed works, from anywhere ----
 cd "$dir"
