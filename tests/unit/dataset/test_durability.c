@@ -514,7 +514,7 @@ static void nothing_acknowledged_is_lost_to_sigkill(void **state) {
     const char *path = dataset_path("kill.db");
     for (int round = 0; round < 10; round++) {
         n += kill_a_writer(path, rng_between(&rng, 0, 60e3), seen + n, MOST);
-        struct store *store = open_when_free(path);
+        struct store *store = must_open(path, STORE_READ_WRITE);
         struct record *records;
         assert_ok(query_collect(store, &(struct query){.iterations = true}, &arena, &stored, &records, &err));
         for (size_t i = 0, j = 0; i < n; i++) {
