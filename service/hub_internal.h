@@ -34,6 +34,7 @@ struct hub_session {
     struct stored_ranker ranker;
     struct tune_options options;
     struct session *engine;  /* NULL until it is needed */
+    bool searches;           /* no other service does, until it is unlocked */
     bool behind;             /* another service took trials that the engine does not know */
     struct assignments open; /* with the engine; deadlines by clock_boot_us, INFINITY for the service's own */
     bool has_thread;         /* own sessions */
@@ -59,9 +60,9 @@ struct hub {
     void (*changed)(void *context, const char *session);
     void *context;
     atomic_uint_fast64_t ends[HUB_ENDS];
-    int64_t last_event; /* that was looked at, where others write the dataset too */
+    int64_t last_event;  /* that was looked at, where others write the dataset too */
     double take_over_us; /* when to look next for sessions that no service runs, by clock_now_us */
-    bool closing; /* guarded by `mutex` */
+    bool closing;        /* guarded by `mutex` */
     pthread_cond_t wake;
     bool has_thread;
     pthread_t thread; /* ends leases */
@@ -97,6 +98,10 @@ enum status hub_set_state(struct hub_session *session, struct store *store, enum
                           const char *reason, struct error *err);
 
 void hub_notify(struct hub_session *session);
+
+/* See what other services did. Locked. */
+enum status hub_look(struct hub_session *session, struct error *err);
+void hub_end_search(struct hub_session *session);
 
 /* Forget the engine, which hub_wake makes again from the records. Locked. */
 void hub_forget_engine(struct hub_session *session);

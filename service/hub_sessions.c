@@ -262,6 +262,7 @@ static void call_waiter(struct hub_session *s) {
 }
 
 void hub_unlock(struct hub_session *s) {
+    hub_end_search(s);
     pthread_mutex_unlock(&s->mutex);
     call_waiter(s);
 }

@@ -4,7 +4,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "base/json.h"
+#include "dataset/claims.h"
 #include "dataset/leases.h"
 #include "dataset/query.h"
 #include "service/hub_internal.h"
@@ -124,6 +126,56 @@ enum status hub_check_whole(struct hub_session *s, struct store *store, struct e
         st = error_set(err, ST_UNREACHABLE, "another service changed session %s meanwhile; ask again", s->id);
     arena_release(&arena);
     return st == ST_UNREACHABLE ? error_code(err, st, "overloaded") : st;
+}
+
+static const double LOOK_AGAIN_US = 40e3;
+enum { LOOKS = 25 };
+
+struct search {
+    char name[80]; /* of the claim */
+    bool taken;
+};
+
+static void name_search(const struct hub_session *s, struct search *out) {
+    snprintf(out->name, sizeof out->name, "search %s", s->id);
+    out->taken = false;
+}
+
+static enum status claim_step(void *context, struct store *store, struct error *err) {
+    struct search *search = context;
+    return store_claim(store, search->name, 0, &search->taken, err);
+}
+
+static enum status unclaim_step(void *context, struct store *store, struct error *err) {
+    const struct search *search = context;
+    (void)err;
+    store_unclaim(store, search->name);
+    return ST_OK;
+}
+
+enum status hub_search(struct hub_session *s, struct error *err) {
+    struct search search;
+    name_search(s, &search);
+    if (!access_is_shared(s->hub->access) || s->searches)
+        return ST_OK;
+    enum status st = hub_commit(s->hub, claim_step, &search, err);
+    for (int i = 0; i < LOOKS && !st && !search.taken; i++) {
+        clock_sleep_us(LOOK_AGAIN_US);
+        st = hub_commit(s->hub, claim_step, &search, err);
+    }
+    if (!st && !search.taken)
+        st = error_code(err, error_set(err, ST_UNREACHABLE, "another service is at session %s; ask again", s->id),
+                        "overloaded");
+    s->searches = !st;
+    return st ? st : hub_look(s, err);
+}
+
+void hub_end_search(struct hub_session *s) {
+    struct search search;
+    name_search(s, &search);
+    if (s->searches)
+        hub_commit(s->hub, unclaim_step, &search, NULL);
+    s->searches = false;
 }
 
 enum status hub_look(struct hub_session *s, struct error *err) {

@@ -67,7 +67,7 @@ enum status request_lock(struct request *rq, struct hub_session *live, bool sear
         rq->busy = live;
         return ST_OK;
     }
-    enum status st = search ? hub_look(live, err) : ST_OK;
+    enum status st = search ? hub_search(live, err) : ST_OK;
     rq->wants_heavy = !st && !hub_is_awake(live) && !rq->heavy;
     if (!st && !rq->wants_heavy)
         st = hub_wake(live, err);
