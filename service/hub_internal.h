@@ -61,6 +61,7 @@ struct hub {
     void *context;
     atomic_uint_fast64_t ends[HUB_ENDS];
     int64_t last_event;  /* that was looked at, where others write the dataset too */
+    bool was_away;       /* the database, at the last look */
     double take_over_us; /* when to look next for sessions that no service runs, by clock_now_us */
     bool closing;        /* guarded by `mutex` */
     pthread_cond_t wake;

@@ -591,12 +591,20 @@ static enum status follow_others(struct hub *hub, struct error *err) {
     return st;
 }
 
+static enum status refresh_leases(void *context, struct store *store, struct error *err) {
+    (void)context;
+    return leases_refresh(store, NULL, err);
+}
+
+/* While the database is away no lease can be renewed, so that afterwards all begin anew. */
 static void tick_among_others(struct hub *hub) {
     struct error err;
-    enum status st = hub_expire_all(hub, &err);
+    const bool was_away = hub->was_away;
+    enum status st = was_away ? hub_commit(hub, refresh_leases, NULL, &err) : hub_expire_all(hub, &err);
     if (!st)
         st = follow_others(hub, &err);
-    if (st)
+    hub->was_away = st;
+    if (st && !was_away)
         log_error("leases and events of other services: %s", ERROR_TEXT(&err));
 }
 
@@ -673,11 +681,6 @@ static void *keep_time(void *context) {
 }
 
 /* ---- from beginning to end ---- */
-
-static enum status refresh_leases(void *context, struct store *store, struct error *err) {
-    (void)context;
-    return leases_refresh(store, NULL, err);
-}
 
 /* True for a session that a service opened in this dataset. Others do not go on unasked: those of `syncopate tune`, and
  * those that were imported or merged. */
