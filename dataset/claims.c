@@ -1,5 +1,7 @@
 /* A list of a few names, each an advisory lock of the store's connection (postgres_open.c). Cost: one exchange with the
  * server a claim. */
+#include "dataset/claims.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
