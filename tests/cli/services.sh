@@ -1,6 +1,6 @@
 #!/bin/bash
-# Several services on one dataset in PostgreSQL: clients ask and tell through all of them, one is killed, the database goes
-# away and comes back. Needs OUT; prints ok, not ok and skip lines (tests/README.md).
+# Several services on one dataset in PostgreSQL: clients ask and tell through all of them, one is killed, the database
+# goes away and comes back. Needs OUT; prints ok, not ok and skip lines (tests/README.md).
 # Once: it is the time of several processes; what they run is under sanitizers in tests of its own.
 # Plan: 14
 set -u
@@ -23,7 +23,8 @@ serve() {
     local i=$1
     shift
     mkdir -p "service$i" && : >"service$i/out"
-    (cd "service$i" && exec "$syncopate" serve --open --listen 127.0.0.1:0 --dataset "$dataset" --no-access-log "$@" >out 2>err) &
+    (cd "service$i" && exec "$syncopate" serve --open --listen 127.0.0.1:0 --dataset "$dataset" --no-access-log "$@" \
+        >out 2>err) &
     services[i]=$!
     for _ in $(seq 200); do [ -s "service$i/out" ] && break; sleep 0.05; done
     urls[i]=$(awk '{ print $NF }' "service$i/out")
@@ -37,7 +38,8 @@ serve 0; serve 1; serve 2
 verdict three_services_start $? "$(cat service*/err)"
 trials=12
 : >acknowledged
-id=$("$syncopate" session open mlp-small lab-4x1g --trial-time 30ms --rounds 0 --trials $trials --dataset "$dataset" 2>err)
+open() { "$syncopate" session open mlp-small lab-4x1g --trial-time 30ms --rounds 0 --trials "$1" --dataset "$dataset"; }
+id=$(open $trials 2>err)
 verdict a_command_opens_a_session_beside_them $? "$(cat err)"
 
 # ---- clients of all of them; one is killed ----
@@ -62,7 +64,7 @@ verdict the_budget_is_used $? "$(wc -l <there)"
 check the_dataset_is_sound 0 'are as they should be' "$syncopate" dataset check --dataset "$dataset"
 
 # ---- a lease that its service did not survive ----
-id=$("$syncopate" session open mlp-small lab-4x1g --trial-time 30ms --rounds 0 --trials 2 --dataset "$dataset" 2>err)
+id=$(open 2 2>err)
 post() { status_of -H 'Content-Type: application/json' -d "$2" "$1"; }
 [ "$(post "${urls[1]}/api/v1/sessions/$id/trials:suggest" '{"client":"gone","lease_s":1}')" = 200 ]
 verdict a_lease_is_taken $? "$(cat answer)"
@@ -88,10 +90,14 @@ if command -v mpirun >/dev/null; then
     wait "${services[0]}" 2>/dev/null
     killed=$(date +%s%N)
     begun=$(sql "SELECT max(id) FROM events")
-    for _ in $(seq 100); do [ "$(sql "SELECT count(*) FROM events WHERE id > $begun AND session = '$own'")" -gt 0 ] && break; sleep 0.1; done
+    for _ in $(seq 100); do
+        [ "$(sql "SELECT count(*) FROM events WHERE id > $begun AND session = '$own'")" -gt 0 ] && break
+        sleep 0.1
+    done
     echo "# taken over after $((($(date +%s%N) - killed) / 1000000)) ms"
-    for _ in $(seq 200); do [ "$(sql "SELECT state FROM sessions WHERE id = '$own'")" = running ] || break; sleep 0.1; done
-    [ "$code" = 201 ] && [ "$(sql "SELECT state FROM sessions WHERE id = '$own'")" = done ] && [ "$(n_own "<> 'cancelled'")" = 5 ]
+    state_of() { sql "SELECT state FROM sessions WHERE id = '$own'"; }
+    for _ in $(seq 200); do [ "$(state_of)" = running ] || break; sleep 0.1; done
+    [ "$code" = 201 ] && [ "$(state_of)" = done ] && [ "$(n_own "<> 'cancelled'")" = 5 ]
     verdict another_service_takes_over_its_trials $? "$code $(cat answer service1/err) $(sql "SELECT number, state, reason FROM trials
         WHERE session = '$own'")"
     kill "${services[1]}"
