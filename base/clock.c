@@ -30,6 +30,12 @@ void clock_utc(char *out, size_t n) {
     clock_utc_after(0, out, n);
 }
 
+double clock_real_us(void) {
+    struct timespec now;
+    clock_gettime(CLOCK_REALTIME, &now);
+    return (double)now.tv_sec * 1e6 + (double)now.tv_nsec / 1e3;
+}
+
 void clock_utc_after(double us, char *out, size_t n) {
     static const double century_us = 100 * 365.25 * 86400e6;
     struct timespec now;

@@ -5,7 +5,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-double clock_now_us(void); /* monotonic, from an arbitrary start */
+double clock_now_us(void);  /* monotonic, from an arbitrary start */
+double clock_real_us(void); /* the wall clock, from 1970-01-01 UTC */
 void clock_sleep_us(double us);
 void clock_utc(char *out, size_t n); /* "2026-11-21T08:41:17.123Z"; n >= 25 */
 

@@ -17,7 +17,8 @@
 #include "dataset/audiences_internal.h"
 #include "dataset/store_internal.h"
 
-/* What a store remembers. It stays true, since a file has one writer.
+/* What a store remembers. It stays true, since a file has one writer. Where there are several, it lasts for a
+ * transaction.
  *
  *   - audiences, by their place
  *   - strategies whose trials are known to be a reason for an audience, so that most trials need no look at the table

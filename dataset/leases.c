@@ -85,7 +85,7 @@ static enum status take(struct store *store, int64_t trial, const char *client, 
     struct held held;
     char now[32], until[32];
     clock_utc(now, sizeof now);
-    clock_utc_after(length_us, until, sizeof until);
+    store_utc_after(store, length_us, until, sizeof until);
     enum status status = look(store, trial, &held, err);
     if (status)
         return status;
@@ -114,6 +114,10 @@ enum status lease_take(struct store *store, int64_t trial, const char *client, d
     return status;
 }
 
+void store_utc_after(const struct store *store, double us, char *out, size_t n) {
+    clock_utc_after(us + store->ahead_us, out, n);
+}
+
 static const char renew_lease[] = "UPDATE trials"
                                   " SET lease_us = ?2, lease_until = ?3"
                                   " WHERE id = ?1";
@@ -121,12 +125,12 @@ static const char renew_lease[] = "UPDATE trials"
 enum status lease_renew(struct store *store, int64_t trial, const char *client, uint64_t attempt, double length_us,
                         struct error *err) {
     char until[32];
-    clock_utc_after(length_us, until, sizeof until);
     enum status status = check_length(length_us, err);
     if (!status)
         status = store_begin(store, err);
     if (status)
         return status;
+    store_utc_after(store, length_us, until, sizeof until);
     status = check(store, trial, client, attempt, err);
     if (!status)
         status = sql_run(store, renew_lease, SQL_VALUES(sql_integer(trial), sql_real(length_us), sql_text(until)), err);
@@ -201,11 +205,30 @@ enum status leases_list(struct store *store, const char *session, struct arena *
     return status;
 }
 
+static const char list_expired[] = "SELECT id, session, number, client, attempt, lease_us, lease_until"
+                                   " FROM trials"
+                                   " WHERE state = 'running' AND lease_until < ?2 AND (?1 IS NULL OR session = ?1)"
+                                   " ORDER BY id";
+
+enum status leases_expired(struct store *store, const char *session, struct arena *arena, size_t *n, struct lease **out,
+                           struct error *err) {
+    struct sql_statement *stmt;
+    char now[32];
+    void *rows;
+    store_utc_after(store, 0, now, sizeof now);
+    enum status status = sql_start(store, list_expired, SQL_VALUES(sql_text(session), sql_text(now)), &stmt, err);
+    if (!status)
+        status = sql_collect(store, stmt, read_lease, sizeof **out, arena, n, &rows, err);
+    if (!status)
+        *out = rows;
+    return status;
+}
+
 static enum status refresh(struct store *store, size_t n, const struct lease *leases, struct error *err) {
     enum status status = ST_OK;
     for (size_t i = 0; i < n && !status; i++) {
         char until[32];
-        clock_utc_after(leases[i].length_us, until, sizeof until);
+        store_utc_after(store, leases[i].length_us, until, sizeof until);
         status = sql_run(store, renew_lease,
                          SQL_VALUES(sql_integer(leases[i].trial), sql_real(leases[i].length_us), sql_text(until)), err);
     }

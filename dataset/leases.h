@@ -12,9 +12,11 @@
  *         status = store_trial_finish(store, trial, &result, err);
  *     store_end(store, status, err);
  *
- * The stamp in the file is for people. When a lease ends is decided by a clock that does not jump, in the process that
- * serves it: it keeps the time since the last take or renew, and calls lease_expire. After a restart it calls
- * leases_refresh, and every lease begins anew with its full length, so that no work is lost to a restart.
+ * The stamp in a file is for people. When a lease ends is decided by a clock that does not jump, in the process that
+ * serves it: it keeps the time since the last take or renew, and calls lease_expire. In PostgreSQL several processes
+ * serve a session: stamps are of the server's clock, and whoever finds one that has passed (leases_expired) calls
+ * lease_expire in the same transaction. After a restart, leases_refresh begins every lease anew with its full length,
+ * so that no work is lost to a restart.
  * Units: lengths are microseconds (_us). Errors and threads as in store.h. */
 #ifndef DATASET_LEASES_H
 #define DATASET_LEASES_H
@@ -56,6 +58,11 @@ enum status lease_release(struct store *store, int64_t trial, const char *client
 /* List all leases, or those of one session, by trial. */
 enum status leases_list(struct store *store, const char *session, struct arena *arena, size_t *n, struct lease **out,
                         struct error *err);
+
+/* List those that have run out by their stamps and the clock that all who write the dataset share. In a transaction,
+ * which has asked for that clock. */
+enum status leases_expired(struct store *store, const char *session, struct arena *arena, size_t *n, struct lease **out,
+                           struct error *err);
 
 /* After a restart: every lease of a running trial begins anew, with its full length; *n (may be NULL) is how many there
  * are. */

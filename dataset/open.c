@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "dataset/audiences_internal.h"
+#include "dataset/claims_internal.h"
 #include "dataset/engine_internal.h"
 #include "dataset/postgres_open_internal.h"
 #include "dataset/schema_internal.h"
@@ -203,6 +204,7 @@ static enum status open_for_reading(struct store *store, struct error *err) {
 static void release(struct store *store) {
     lock_drop(&store->lock);
     audiences_forget(store);
+    claims_forget(store);
     if (store->copy)
         remove_files(store->copy);
     free(store->copy);

@@ -69,7 +69,7 @@ static const struct {
     {"22", ST_INVALID, "a value that PostgreSQL does not take", true},
     {"40001", ST_CONFLICT, "another program was in the way; try again", false},
     {"40P01", ST_CONFLICT, "another program was in the way; try again", false},
-    {"55P03", ST_CONFLICT, "another program holds it locked; try again", false},
+    {"55P03", ST_ENVIRONMENT, "another program has been writing for long; try again", false},
     {"57014", ST_TIMEOUT, "it took too long", false},
     {"25006", ST_ENVIRONMENT, "PostgreSQL takes no writes here (a standby?)", true},
     {"42501", ST_ENVIRONMENT, "this user may not do that", true},
@@ -81,9 +81,10 @@ static const struct {
 
 static enum status connection_lost(struct store *store, struct error *err) {
     const char *message = PQerrorMessage(store->postgres->connection);
-    return error_at(err, ST_ENVIRONMENT, store->path,
-                    "the connection to PostgreSQL was lost; nothing of this step was written; try again (%.*s)",
-                    (int)strcspn(message, "\n"), message);
+    error_at(err, ST_ENVIRONMENT, store->path,
+             "the connection to PostgreSQL was lost; nothing of this step was written; try again (%.*s)",
+             (int)strcspn(message, "\n"), message);
+    return error_code(err, ST_ENVIRONMENT, STORE_AWAY);
 }
 
 enum status postgres_fail(struct store *store, const PGresult *result, struct error *err) {
@@ -92,11 +93,15 @@ enum status postgres_fail(struct store *store, const PGresult *result, struct er
         return connection_lost(store, err);
     const char *told = PQresultErrorField(result, PG_DIAG_MESSAGE_PRIMARY);
     store->again = !strcmp(code, "40001") || !strcmp(code, "40P01");
-    for (size_t i = 0; i < sizeof failures / sizeof *failures; i++)
-        if (!strncmp(code, failures[i].code, strlen(failures[i].code)))
-            return failures[i].told
-                       ? error_at(err, failures[i].status, store->path, "%s: %s", failures[i].text, told ? told : code)
-                       : error_at(err, failures[i].status, store->path, "%s", failures[i].text);
+    for (size_t i = 0; i < sizeof failures / sizeof *failures; i++) {
+        if (strncmp(code, failures[i].code, strlen(failures[i].code)) != 0)
+            continue;
+        if (failures[i].told)
+            error_at(err, failures[i].status, store->path, "%s: %s", failures[i].text, told ? told : code);
+        else
+            error_at(err, failures[i].status, store->path, "%s", failures[i].text);
+        return strcmp(code, "55P03") != 0 ? failures[i].status : error_code(err, failures[i].status, STORE_AWAY);
+    }
     return error_at(err, ST_ENVIRONMENT, store->path, "%s (PostgreSQL %s)", told ? told : "failed", code);
 }
 
@@ -378,17 +383,26 @@ static enum status open_cursor(struct statement *s, struct error *err) {
     return fetch(s, err);
 }
 
+/* A transaction that writes waits here for its turn, and is told the server's time. Where the turn does not come, no
+ * transaction is left open. */
+static enum status begin_here(struct statement *s, struct error *err) {
+    struct store *store = s->common.store;
+    enum status status = postgres_query(store, s->text, &s->result, err);
+    if (!status && PQntuples(s->result) > 0)
+        store->ahead_us = strtod(PQgetvalue(s->result, 0, 0), NULL) * 1e6 - clock_real_us();
+    else if (status && PQtransactionStatus(store->postgres->connection) == PQTRANS_INERROR)
+        postgres_query(store, "ROLLBACK", NULL, NULL);
+    return status;
+}
+
 /* BEGIN also looks whether the connection was lost meanwhile; nothing is lost with it then. */
 static enum status begin(struct statement *s, struct error *err) {
     struct store *store = s->common.store;
-    PGconn *connection = store->postgres->connection;
-    enum status status =
-        PQstatus(connection) == CONNECTION_OK ? run_text(s, s->text, &s->result, NULL) : ST_ENVIRONMENT;
-    if (!status)
-        return ST_OK;
-    if (PQstatus(connection) != CONNECTION_OK)
-        status = postgres_connect_again(store, err);
-    return !status || PQstatus(connection) == CONNECTION_OK ? run_text(s, s->text, &s->result, err) : status;
+    enum status status = PQstatus(store->postgres->connection) == CONNECTION_OK ? begin_here(s, err) : ST_ENVIRONMENT;
+    if (!status || PQstatus(store->postgres->connection) == CONNECTION_OK)
+        return status;
+    status = postgres_connect_again(store, err);
+    return !status ? begin_here(s, err) : status;
 }
 
 static bool starts(const char *text, const char *word) {
@@ -399,9 +413,11 @@ static bool starts(const char *text, const char *word) {
 static enum status commit(struct statement *s, struct error *err) {
     const struct store *store = s->common.store;
     enum status status = run_text(s, s->text, &s->result, err);
-    if (status && PQstatus(store->postgres->connection) != CONNECTION_OK)
-        return error_at(err, ST_ENVIRONMENT, store->path,
-                        "the connection to PostgreSQL was lost while it ended this step; look whether it was written");
+    if (status && PQstatus(store->postgres->connection) != CONNECTION_OK) {
+        error_at(err, ST_ENVIRONMENT, store->path,
+                 "the connection to PostgreSQL was lost while it ended this step; look whether it was written");
+        return error_code(err, ST_ENVIRONMENT, STORE_AWAY);
+    }
     if (!status && starts(PQcmdStatus(s->result), "ROLLBACK"))
         status = error_at(err, ST_ENVIRONMENT, store->path, "the transaction was undone by an earlier failure in it");
     return status;
@@ -540,7 +556,11 @@ static enum status size_of(struct store *store, int64_t *bytes, struct error *er
 }
 
 const struct engine postgres_engine = {
-    .begin_writing = "BEGIN",
+    /* One transaction writes at a time, in all processes: the lock goes with it. Its statements see what is committed,
+     * from the one behind the lock on. */
+    .begin_writing = "BEGIN ISOLATION LEVEL READ COMMITTED;"
+                     " SELECT extract(epoch FROM clock_timestamp())::double precision"
+                     " FROM pg_advisory_xact_lock(" POSTGRES_LOCK ") x",
     /* one view of the dataset for all its statements */
     .begin_reading = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY",
     .check_references = postgres_references,

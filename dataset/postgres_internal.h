@@ -7,6 +7,10 @@
 struct pg_conn; /* of libpq */
 struct pg_result;
 
+/* The lock that each transaction that writes takes, by two numbers: "sYnc", and one that stands for the schema. Locks
+ * are of one database. */
+#define POSTGRES_LOCK "1937337955, hashtext(current_schema())"
+
 struct postgres {
     struct pg_conn *connection;
     char *schema;              /* where the tables are */
@@ -15,6 +19,8 @@ struct postgres {
     int64_t changes;           /* rows, on all connections */
     int64_t bytes;             /* of the values that were written */
     const double *deadline_us; /* see sql_hurry; NULL: none */
+    double next_try_us;        /* before this no connection is tried again, by clock_now_us */
+    unsigned tries;            /* that failed, one after the other */
 };
 
 /* The failure that `result` (NULL: the connection's) stands for, as one line about the dataset. */
@@ -23,8 +29,14 @@ enum status postgres_fail(struct store *store, const struct pg_result *result, s
 /* Send a text without parameters, and wait. *out (may be NULL) is the last result; PQclear it. */
 enum status postgres_query(struct store *store, const char *sql, struct pg_result **out, struct error *err);
 
-/* The connection was lost: connect once more, with everything that opening sets, and take the lock again. */
+/* The connection was lost: connect once more, with everything that opening sets, and take the claims again. After a
+ * failure the next try has to wait, and until then this fails at once. */
 enum status postgres_connect_again(struct store *store, struct error *err);
+
+/* Take a claim (claims.h) on this connection, alone or `together` with others; *taken says whether nobody is in the
+ * way. A claim that is taken twice is to be given back twice. */
+enum status postgres_claim(struct store *store, const char *name, bool together, bool *taken, struct error *err);
+void postgres_unclaim(struct store *store, const char *name, bool together);
 
 /* A statement of this folder as PostgreSQL reads it; malloc'd, NULL when memory is out. *n is how many parameters it
  * has, and bit i of *reasons says that parameter i (from 0) is a reason to be made clean (validate_reason). */

@@ -2,10 +2,11 @@
  * connection's search_path. Another schema is named in the address, by options=-csearch_path%3DNAME, and made where it
  * is missing.
  *
- * One process writes a dataset at a time, as with a file. It holds an advisory lock of its session, which the server
- * drops when the connection ends. Readers take no lock; a read-only store cannot write, whatever it is asked.
- * A connection that was lost is made anew at the next transaction (postgres.c). */
+ * Any number of processes write a dataset, one transaction at a time: each takes an advisory lock as it begins
+ * (postgres.c). Readers take no lock; a read-only store cannot write, whatever it is asked. A connection that was lost
+ * is made anew at the next transaction. */
 #include <libpq-fe.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,6 +14,7 @@
 
 #include "base/clock.h"
 #include "dataset/audiences_internal.h"
+#include "dataset/claims_internal.h"
 #include "dataset/engine_internal.h"
 #include "dataset/postgres_internal.h"
 #include "dataset/postgres_open_internal.h"
@@ -48,10 +50,11 @@ static enum status check_address(const char *address, struct error *err) {
 
 static enum status cannot_connect(struct store *store, struct error *err) {
     const char *message = PQerrorMessage(store->postgres->connection);
-    return error_at(err, ST_ENVIRONMENT, store->path,
-                    "PostgreSQL cannot be reached: %.*s; is it running, and is the "
-                    "address right?",
-                    (int)strcspn(message, "\n"), message);
+    error_at(err, ST_ENVIRONMENT, store->path,
+             "PostgreSQL cannot be reached: %.*s; is it running, and is the "
+             "address right?",
+             (int)strcspn(message, "\n"), message);
+    return error_code(err, ST_ENVIRONMENT, STORE_AWAY);
 }
 
 static enum status make_connection(struct store *store, struct error *err) {
@@ -130,41 +133,24 @@ static enum status find_schema(struct store *store, struct error *err) {
     return status;
 }
 
-/* ---- the lock ---- */
+/* ---- claims ---- */
 
-/* Locks are named by two numbers: "sYnc", and one that stands for the schema. They are of one database. */
-#define LOCK "1937337955, hashtext(current_schema())"
-
-enum { LOCK_TRIES = 20 };
-static const double LOCK_PAUSE_US = 50e3;
-
-static const char take[] = "SELECT pg_try_advisory_lock(" LOCK ")";
-
-static const char holder[] =
-    "SELECT coalesce(nullif(a.application_name, ''), 'another program'), a.pid"
-    " FROM pg_locks l JOIN pg_stat_activity a ON a.pid = l.pid"
-    " WHERE l.locktype = 'advisory' AND l.granted AND l.classid = 1937337955 AND l.objsubid = 2"
-    "   AND l.objid::bigint = (hashtext(current_schema())::bigint + 4294967296) % 4294967296"
-    "   AND l.database = (SELECT oid FROM pg_database WHERE datname = current_database())";
-
-static enum status refuse(struct store *store, struct error *err) {
+/* A claim is an advisory lock of the connection, so that the server drops it when the process dies. Its numbers stand
+ * for "sYnd", and for the schema with the claim's name. That two names share a number is rare, and then one waits for
+ * the other. */
+static enum status lock_name(struct store *store, const char *function, const char *name, bool *taken,
+                             struct error *err) {
+    PGconn *connection = store->postgres->connection;
+    char *quoted = PQescapeLiteral(connection, name, strlen(name)), *sql = NULL;
     PGresult *result;
-    enum status status = postgres_query(store, holder, &result, err);
-    if (status)
-        return status;
-    if (PQntuples(result) > 0)
-        status = error_at(err, ST_CONFLICT, store->path,
-                          "%.100s is writing it (PostgreSQL's process %s); one writer at a time",
-                          PQgetvalue(result, 0, 0), PQgetvalue(result, 0, 1));
-    else
-        status = error_at(err, ST_CONFLICT, store->path, "another program is writing it; one writer at a time");
-    PQclear(result);
-    return status;
-}
-
-static enum status try_lock(struct store *store, bool *taken, struct error *err) {
-    PGresult *result;
-    enum status status = postgres_query(store, take, &result, err);
+    if (!quoted ||
+        asprintf(&sql, "SELECT %s(1937337956, hashtext(current_schema() || '/' || %s))", function, quoted) < 0)
+        sql = NULL;
+    PQfreemem(quoted);
+    if (!sql)
+        return error_no_memory(err);
+    enum status status = postgres_query(store, sql, &result, err);
+    free(sql);
     if (status)
         return status;
     *taken = *PQgetvalue(result, 0, 0) == 't';
@@ -172,19 +158,18 @@ static enum status try_lock(struct store *store, bool *taken, struct error *err)
     return ST_OK;
 }
 
-/* The server takes a moment to notice that a writer was killed. */
-static enum status take_lock(struct store *store, struct error *err) {
-    bool taken = false;
-    enum status status = try_lock(store, &taken, err);
-    for (int i = 0; i < LOCK_TRIES && !taken && !status; i++) {
-        clock_sleep_us(LOCK_PAUSE_US);
-        status = try_lock(store, &taken, err);
-    }
-    return status || taken ? status : refuse(store, err);
+enum status postgres_claim(struct store *store, const char *name, bool together, bool *taken, struct error *err) {
+    return lock_name(store, together ? "pg_try_advisory_lock_shared" : "pg_try_advisory_lock", name, taken, err);
+}
+
+void postgres_unclaim(struct store *store, const char *name, bool together) {
+    bool given;
+    if (PQstatus(store->postgres->connection) == CONNECTION_OK)
+        lock_name(store, together ? "pg_advisory_unlock_shared" : "pg_advisory_unlock", name, &given, NULL);
 }
 
 /* The next who opens it shall not meet a lock that the server has yet to give up. */
-static void give_up_lock(struct store *store) {
+static void give_up_locks(struct store *store) {
     PGconn *connection = store->postgres->connection;
     if (!store->read_only && PQstatus(connection) == CONNECTION_OK)
         PQclear(PQexec(connection, "SELECT pg_advisory_unlock_all()"));
@@ -193,12 +178,17 @@ static void give_up_lock(struct store *store) {
 /* ---- opening ---- */
 
 /* What comes back reads as what was written. What was acknowledged is on the disk, whatever the database's own setting.
- * No transaction stays open idle for an hour. */
+ * Who was lost in the network is noticed within a minute. */
 static const char settings[] = "SET extra_float_digits = 1; SET bytea_output = hex; SET client_min_messages = warning;"
                                " SET standard_conforming_strings = on;"
+                               " SET tcp_keepalives_idle = 20; SET tcp_keepalives_interval = 10;"
+                               " SET tcp_keepalives_count = 3; SET lock_timeout = '20s';"
                                " SET idle_in_transaction_session_timeout = '1h';"
                                " SELECT set_config('synchronous_commit', 'on', false)"
                                " WHERE current_setting('synchronous_commit') = 'off'";
+
+/* Others wait while a transaction writes, so that none may be idle for long. */
+static const char writes[] = "SET idle_in_transaction_session_timeout = '2min'";
 
 static const char read_only[] = "SET default_transaction_read_only = on";
 
@@ -210,13 +200,25 @@ static void ignore(void *context, const PGresult *result) {
 static enum status set_up(struct store *store, struct error *err) {
     PQsetNoticeReceiver(store->postgres->connection, ignore, NULL);
     enum status status = postgres_query(store, settings, NULL, err);
-    if (!status && store->read_only)
-        status = postgres_query(store, read_only, NULL, err);
-    return status;
+    return !status ? postgres_query(store, store->read_only ? read_only : writes, NULL, err) : status;
+}
+
+enum { FIRST_PAUSE_MS = 100, LONGEST_PAUSE_MS = 5000 };
+
+/* From the second failure on there is a pause, which doubles. */
+static void wait_before_next(struct postgres *p) {
+    const unsigned doublings = p->tries < 6 ? p->tries : 6;
+    const double pause_ms = p->tries ? fmin(FIRST_PAUSE_MS << doublings, LONGEST_PAUSE_MS) : 0;
+    p->next_try_us = clock_now_us() + pause_ms * 1e3;
+    p->tries++;
 }
 
 enum status postgres_connect_again(struct store *store, struct error *err) {
     struct postgres *p = store->postgres;
+    if (clock_now_us() < p->next_try_us) {
+        error_at(err, ST_ENVIRONMENT, store->path, "PostgreSQL could not be reached a moment ago; try again soon");
+        return error_code(err, ST_ENVIRONMENT, STORE_AWAY);
+    }
     PQfinish(p->connection);
     p->connection = NULL;
     p->age++;
@@ -224,22 +226,31 @@ enum status postgres_connect_again(struct store *store, struct error *err) {
     enum status status = make_connection(store, err);
     if (!status)
         status = set_up(store, err);
-    if (!status && !store->read_only)
-        status = take_lock(store, err);
-    if (status) { /* not to be used before the lock is there */
+    if (!status)
+        status = claims_take_again(store, err);
+    if (status) { /* not to be used before the claims are there */
         PQfinish(p->connection);
         p->connection = NULL;
+        wait_before_next(p);
+    } else {
+        p->tries = 0;
     }
     return status;
 }
 
+/* Two processes that open a dataset at once shall not both make its tables. */
+static const char take_turn[] = "SELECT pg_advisory_lock(1937337957, 0)";
+static const char end_turn[] = "SELECT pg_advisory_unlock(1937337957, 0)";
+
 static enum status open_connected(struct store *store, struct error *err) {
     enum status status = set_up(store, err);
+    if (!status && !store->read_only)
+        status = postgres_query(store, take_turn, NULL, err);
     if (!status)
         status = find_schema(store, err);
-    if (!status && !store->read_only)
-        status = take_lock(store, err);
-    return !status ? postgres_migrate(store, err) : status;
+    if (!status)
+        status = postgres_migrate(store, err);
+    return !status && !store->read_only ? postgres_query(store, end_turn, NULL, err) : status;
 }
 
 enum status postgres_open(struct store *store, struct error *err) {
@@ -259,7 +270,7 @@ void postgres_close(struct store *store) {
     if (!store->postgres)
         return;
     sql_forget(store);
-    give_up_lock(store);
+    give_up_locks(store);
     PQfinish(store->postgres->connection);
     free(store->postgres->schema);
     free(store->postgres);

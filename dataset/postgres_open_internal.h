@@ -7,7 +7,7 @@
 struct store;
 
 /* Open store->path, whose mode is set. Fails: ST_USAGE (no address, or with a password), ST_ENVIRONMENT (cannot be
- * reached), ST_CONFLICT (another process, which is named, has it open for writing), ST_NOT_FOUND, ST_INVALID. */
+ * reached), ST_NOT_FOUND, ST_INVALID. */
 enum status postgres_open(struct store *store, struct error *err);
 void postgres_close(struct store *store);
 

@@ -1,7 +1,7 @@
 /* The tables in PostgreSQL: those of schema.c, with the same rules. Texts order as bytes do (COLLATE "C"). Where SQLite
  * has row numbers of its own, there is a column for them. Versions count as in schema.c; the first one in PostgreSQL
  * was version 7, and the table syncopate_schema has the number. All versions that are missing are made in one
- * transaction. Only a store that writes makes them, and it holds the lock of the one writer (postgres_open.c). */
+ * transaction. Only a store that writes makes them, and no other meanwhile (postgres_open.c). */
 #include <libpq-fe.h>
 #include <stdio.h>
 #include <stdlib.h>

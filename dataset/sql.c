@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "base/grow.h"
 #include "base/json.h"
 #include "dataset/audiences_internal.h"
@@ -198,6 +199,8 @@ static enum status undone(const struct store *store, struct error *err) {
 }
 
 static enum status begin_outer(struct store *store, struct error *err) {
+    if (store_is_shared(store))
+        audiences_forget(store); /* others may have written since the last transaction */
     store->bare = 0;
     store->written = sql_total_changes(store);
     return begin(store, store->engine->begin_writing, err);
@@ -281,11 +284,19 @@ static enum status step_once(struct store *store, const char *sql, size_t n_valu
     return status;
 }
 
+static const double STEP_PAUSE_US = 5e3;
+
+void step_pause(int i) {
+    if (i > 0)
+        clock_sleep_us(STEP_PAUSE_US * (1 << i));
+}
+
 /* As part of a larger step it is that step that is to be tried again. */
 enum status sql_step(struct store *store, const char *sql, size_t n_values, const struct sql_value *values, uint64_t *n,
                      struct error *err) {
     enum status status = ST_OK;
     for (int i = 0; i <= STEP_TRIES; i++) {
+        step_pause(i);
         store->again = store->depth > 0 && store->again;
         status = step_once(store, sql, n_values, values, n, err);
         if (!status || !store->again || store->depth > 0)

@@ -3,7 +3,8 @@
  * stand.
  *
  * A function that writes returns ST_OK only after its transaction is on the disk (write-ahead log, synchronous=FULL):
- * what was acknowledged survives SIGKILL and power loss. One process writes a file at a time, any number read it.
+ * what was acknowledged survives SIGKILL and power loss. One process writes a file at a time, any number read it. In
+ * PostgreSQL any number write as well (claims.h).
  *
  * Models, clusters, strategies, environments and rankers are objects: canonical JSON named by its SHA-256, so putting
  * one twice is the same as once, and files merge without renaming. A strategy's text is the one that was hashed, which
@@ -32,13 +33,16 @@ struct store; /* opaque */
 
 enum store_mode { STORE_READ_ONLY, STORE_READ_WRITE };
 
+/* The code (struct error) of a failure because the database is away, or others keep it: the same may succeed later. */
+#define STORE_AWAY "database-away"
+
 /* Open `path`. STORE_READ_ONLY reads a file of an older schema from a copy in TMPDIR, which is brought up to date and
  * goes away with the store [O(file)]. STORE_READ_WRITE creates it when it is not there, brings an older schema up to
  * date (after a copy to PATH.vN.backup), and holds PATH.lock while open. A failed open leaves the file as it was, and
  * none where none was. Fails: ST_CONFLICT (another process, which is named, has it open for writing), ST_NOT_FOUND,
  * ST_ENVIRONMENT, ST_INVALID (no SQLite file, another program's, of a newer schema).
- * In PostgreSQL the same holds of the schema that the address names; an advisory lock stands for PATH.lock. Fails also:
- * ST_USAGE (no address, or one with a password). */
+ * In PostgreSQL the same holds of the schema that the address names, but any number of processes write it, one
+ * transaction at a time. Fails also: ST_USAGE (no address, or one with a password). */
 enum status store_open(const char *path, enum store_mode mode, struct store **out, struct error *err);
 /* Whether `path` is the address of a database: "postgresql://...". */
 bool store_is_database(const char *path);
@@ -51,6 +55,8 @@ enum status store_beside(const char *path, const char *ending, char *out, size_t
 /* NULL is allowed. When the last store of a file closes, the files PATH-wal and PATH-shm go. */
 void store_close(struct store *store);
 const char *store_path(const struct store *store);
+/* Whether other processes may write it too: what was read before a transaction may no longer hold in it. */
+bool store_is_shared(const struct store *store);
 
 /* A consistent copy to `path`, one file without side files, whole or not at all. Fails: ST_CONFLICT when `path` is
  * there already, ST_USAGE in PostgreSQL, with the command that makes one. */
@@ -197,9 +203,9 @@ enum status store_session_share(struct store *store, const char *id, const char 
  * as store_session_share. */
 enum status store_trial_share(struct store *store, const char *uid, const char *shared, struct error *err);
 
-/* To be called before a session is resumed. This process holds the lock, so trials that still say `running` were left
- * by a dead process: they become `cancelled`. Trials with a lease belong to clients and stay. The session itself runs
- * again. *cancelled (may be NULL) is how many there were. Fails: ST_NOT_FOUND. */
+/* To be called before a session is resumed. This process has claimed it (claims.h), so trials that still say `running`
+ * were left by a dead process: they become `cancelled`. Trials with a lease belong to clients and stay. The session
+ * itself runs again. *cancelled (may be NULL) is how many there were. Fails: ST_NOT_FOUND. */
 enum status store_session_reconcile(struct store *store, const char *id, uint64_t *cancelled, struct error *err);
 
 /* Trials. X(constant, word) */

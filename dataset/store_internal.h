@@ -8,6 +8,7 @@
 #include "dataset/sql_internal.h"
 #include "dataset/store.h"
 
+struct claim;
 struct engine;
 struct kept_statement;
 struct remembered;
@@ -26,16 +27,22 @@ struct store {
     int64_t written;  /* rows changed on this connection when the transaction began; -1: unknown */
     int64_t inserted; /* rows of things that stay, less those deleted, on this connection (usage.c) */
     int64_t apart_rows, apart_bytes; /* of these, events: charged to the session's team when they were added */
-    bool again;   /* a statement of this step failed because of another program: tried again, the step may succeed */
-    bool reading; /* between store_begin_read and store_end_read, outside a write step */
+    bool again;      /* a statement of this step failed because of another program: tried again, the step may succeed */
+    bool reading;    /* between store_begin_read and store_end_read, outside a write step */
+    double ahead_us; /* by how much the server's clock is ahead of ours; 0 for a file */
+    struct claim *claims;          /* claims.c */
     struct lock lock;              /* held when not read_only */
     struct remembered *remembered; /* of audiences (audiences.c); NULL until it is needed */
     struct kept_statement *kept;   /* statements that are prepared (sql.c) */
     size_t n_kept, kept_room;
 };
 
-/* How often a step is tried again that failed because of another program. */
+/* How often a step is tried again that failed because of another program, and the pause before try i, from 1. */
 enum { STEP_TRIES = 3 };
+void step_pause(int i);
+
+/* The time `us` from now, in UTC as clock_utc_after, by the clock that all who write the dataset share. */
+void store_utc_after(const struct store *store, double us, char *out, size_t n);
 
 /* Whether a team and whom something is shared with can be kept; each may be NULL. Fails: ST_INVALID. */
 enum status check_team(const char *team, const char *shared, struct error *err);

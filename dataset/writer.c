@@ -51,6 +51,7 @@ void writer_free(struct writer *writer) {
 static void run_one(struct writer *writer, struct queued_step *queued) {
     struct store *store = writer->store;
     for (int i = 0; i <= STEP_TRIES; i++) {
+        step_pause(i);
         queued->err = (struct error){0};
         store->again = false;
         queued->status = store_begin(store, &queued->err);

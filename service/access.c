@@ -8,6 +8,7 @@
 #include <sys/stat.h>
 
 #include "base/clock.h"
+#include "dataset/claims.h"
 #include "dataset/events.h"
 #include "dataset/requests.h"
 
@@ -20,6 +21,7 @@ struct access {
     double keep_us[KEPT];
     struct store *store; /* the writer's */
     struct writer *writer;
+    bool shared, alone;
     bool has_key;
     pthread_key_t reader;
 };
@@ -37,6 +39,9 @@ static enum status open_parts(struct access *a, struct error *err) {
     const mode_t mask = umask(077); /* a new dataset is for its owner alone: teams keep private things in it */
     enum status st = store_open(a->path, STORE_READ_WRITE, &a->store, err);
     umask(mask);
+    if (!st)
+        st = store_join(a->store, &a->alone, err);
+    a->shared = !st && store_is_shared(a->store);
     return st ? st : writer_new(a->store, &a->writer, err);
 }
 
@@ -71,6 +76,14 @@ void access_close(struct access *a) {
 
 const char *access_path(const struct access *a) {
     return a->path;
+}
+
+bool access_is_shared(const struct access *a) {
+    return a->shared;
+}
+
+bool access_was_alone(const struct access *a) {
+    return a->alone;
 }
 
 void access_hide_path(const struct access *a, struct error *err) {

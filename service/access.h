@@ -20,11 +20,15 @@ struct access_options {
     double keep_events_us, keep_audit_us, keep_answers_us;
 };
 
-/* Holds the dataset's lock until closed. Fails: as store_open and writer_new. */
+/* Holds a file's lock until closed. Fails: as store_open and writer_new. */
 enum status access_open(const struct access_options *options, struct access **out, struct error *err);
 void access_close(struct access *access); /* NULL is allowed; every other thread must have stopped using it */
 
 const char *access_path(const struct access *access);
+
+/* Whether other services may write the dataset too, and whether none did when this one began. */
+bool access_is_shared(const struct access *access);
+bool access_was_alone(const struct access *access);
 
 /* Take the dataset's path out of an error (may be NULL): clients must not read it. */
 void access_hide_path(const struct access *access, struct error *err);

@@ -121,6 +121,11 @@ void hub_pass(struct hub_session *session);
  */
 enum status hub_catch_up(struct hub_session *session, struct error *err);
 
+/* Before anything is suggested or steered: where several services serve the dataset, the locked session is this one's
+ * alone until it is unlocked, and what others did to it is seen. If they took trials, its engine leaves the memory, and
+ * hub_wake reads it again. Fails: PROBLEM_OVERLOADED (another service has it for long), as hub_catch_up. */
+enum status hub_search(struct hub_session *session, struct error *err);
+
 /* Make sure that up to `count` trials can be taken; *ready is how many can, and *step says why there are not more.
  * Takes a second for each new one. Locked. Fails: ST_CONFLICT (the session has ended, or is paused), as
  * session_suggest. */

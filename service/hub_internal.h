@@ -34,8 +34,11 @@ struct hub_session {
     struct stored_ranker ranker;
     struct tune_options options;
     struct session *engine;  /* NULL until it is needed */
+    bool searches;           /* no other service does, until it is unlocked */
+    bool behind;             /* another service took trials that the engine does not know */
     struct assignments open; /* with the engine; deadlines by clock_boot_us, INFINITY for the service's own */
     bool has_thread;         /* own sessions */
+    bool called;             /* another service wrote about it; guarded by the hub's mutex */
     bool thread_ended;       /* the thread touches the session no more; guarded by the hub's mutex */
     pthread_t thread;
     atomic_int cancel; /* read without the mutex: hub_session_cancel and hub_session_is_cancelled */
@@ -57,7 +60,10 @@ struct hub {
     void (*changed)(void *context, const char *session);
     void *context;
     atomic_uint_fast64_t ends[HUB_ENDS];
-    bool closing; /* guarded by `mutex` */
+    int64_t last_event;  /* that was looked at, where others write the dataset too */
+    bool was_away;       /* the database, at the last look */
+    double take_over_us; /* when to look next for sessions that no service runs, by clock_now_us */
+    bool closing;        /* guarded by `mutex` */
     pthread_cond_t wake;
     bool has_thread;
     pthread_t thread; /* ends leases */
@@ -94,8 +100,22 @@ enum status hub_set_state(struct hub_session *session, struct store *store, enum
 
 void hub_notify(struct hub_session *session);
 
+/* See what other services did. Locked. */
+enum status hub_look(struct hub_session *session, struct error *err);
+void hub_end_search(struct hub_session *session);
+
+/* Forget the engine, which hub_wake makes again from the records. Locked. */
+void hub_forget_engine(struct hub_session *session);
+
 /* Give back those whose lease ran out. Locked. */
 enum status hub_expire(struct hub_session *session, struct error *err);
+
+/* The same by the stamps in the dataset, for all sessions: where several services serve it. */
+enum status hub_expire_all(struct hub *hub, struct error *err);
+
+/* Where others write the dataset too: fails when the session's engine does not know all its trials. In a transaction.
+ * Fails: PROBLEM "overloaded", as the store. */
+enum status hub_check_whole(struct hub_session *session, struct store *store, struct error *err);
 
 /* The thread of a session that the service runs itself. Locked. */
 #define HUB_NO_LAUNCHER "no launcher is registered for its cluster, so the service cannot run its trials"

@@ -9,6 +9,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "dataset/claims.h"
 #include "dataset/leases.h"
 #include "service/hub_internal.h"
 #include "tuner/session/runners.h"
@@ -80,6 +81,8 @@ struct own {
 
 static enum status take_step(void *context, struct store *store, struct error *err) {
     struct own *own = context;
+    if (!store_has_claim(store, own->session->id))
+        return error_set(err, ST_CANCELLED, "another service runs session %s now", own->session->id);
     return hub_take(own->session, store, OWN, 1, OWN_LEASE_US, own->taken, &own->n, err);
 }
 
@@ -106,6 +109,17 @@ static enum status commit_patiently(struct own *own, write_step *step, struct er
         st = hub_commit(s->hub, step, own, err);
     }
     return st == ST_ENVIRONMENT ? error_set(err, ST_CANCELLED, "the service ends") : st;
+}
+
+/* The same where the database is away. */
+static enum status catch_up_patiently(struct hub_session *s, struct error *err) {
+    struct error why = {0};
+    enum status st = hub_catch_up(s, &why);
+    while (st == ST_ENVIRONMENT && access_is_shared(s->hub->access) && !hub_session_is_cancelled(s)) {
+        hub_sleep(s, PATIENCE_US);
+        st = hub_catch_up(s, &why);
+    }
+    return st ? error_pass(err, &why) : ST_OK;
 }
 
 /* Take the next trial, waiting while the session is paused. *n is 0 when there is none. Locked. */
@@ -147,6 +161,10 @@ static enum status one_trial(struct own *own, struct tune_runner *run, bool *mor
     struct tune_outcome outcome = {0};
     *more = false;
     enum status st = take_next(own, err);
+    if (st == ST_UNREACHABLE) { /* it was steered by another service meanwhile */
+        *more = true;
+        return catch_up_patiently(s, err);
+    }
     if (st || !own->n)
         return st;
     hub_unlock(s);
@@ -160,7 +178,7 @@ static enum status one_trial(struct own *own, struct tune_runner *run, bool *mor
     if (st == ST_CONFLICT) /* it was stopped meanwhile */
         st = ST_OK;
     if (!st)
-        st = hub_catch_up(s, err);
+        st = catch_up_patiently(s, err);
     *more = !st && stored_session_is_open(s->state);
     return st;
 }
@@ -176,6 +194,13 @@ static enum status fail_step(void *context, struct store *store, struct error *e
         if (f->session->open.list[i].number)
             store_trial_fail(store, f->session->open.list[i].row, RECORD_CANCELLED, f->reason, NULL);
     return hub_set_state(f->session, store, STORED_SESSION_FAILED, f->reason, err);
+}
+
+static enum status unclaim_step(void *context, struct store *store, struct error *err) {
+    const struct hub_session *s = context;
+    (void)err;
+    store_unclaim(store, s->id);
+    return ST_OK;
 }
 
 static void *serve(void *context) {
@@ -200,6 +225,7 @@ static void *serve(void *context) {
         hub_commit(s->hub, fail_step, &(struct failure){s, ERROR_TEXT(&err)}, &ignored);
         hub_catch_up(s, &ignored);
     }
+    hub_commit(s->hub, unclaim_step, s, NULL);
     hub_unlock(s);
     work_leave();
     pthread_mutex_lock(&s->hub->mutex);
@@ -218,12 +244,40 @@ static enum status give_back_all(void *context, struct store *store, struct erro
     return st;
 }
 
+static enum status claim_step(void *context, struct store *store, struct error *err) {
+    const struct hub_session *s = context;
+    return store_claim_session(store, s->id, 0, err);
+}
+
+/* No other service runs it from now on, and what such a service did before is known. */
+static enum status claim(struct hub_session *s, struct error *err) {
+    enum status st = hub_commit(s->hub, claim_step, s, err);
+    if (!st)
+        st = hub_look(s, err);
+    return st ? st : hub_wake(s, err);
+}
+
+/* A thread that lost its claim to another service has ended by itself. */
+static void join_ended(struct hub_session *s) {
+    pthread_mutex_lock(&s->hub->mutex);
+    const bool ended = s->has_thread && s->thread_ended;
+    s->thread_ended = false;
+    pthread_mutex_unlock(&s->hub->mutex);
+    if (ended)
+        pthread_join(s->thread, NULL);
+    s->has_thread = s->has_thread && !ended;
+}
+
 enum status hub_own_start(struct hub_session *s, struct error *err) {
+    if (access_is_shared(s->hub->access))
+        join_ended(s);
     if (s->has_thread)
         return ST_OK;
     if (!s->runner)
         return error_set(err, ST_CONFLICT, HUB_NO_LAUNCHER);
-    enum status st = s->open.n ? hub_commit(s->hub, give_back_all, s, err) : ST_OK;
+    enum status st = access_is_shared(s->hub->access) ? claim(s, err) : ST_OK;
+    if (!st && s->open.n)
+        st = hub_commit(s->hub, give_back_all, s, err);
     if (!st)
         st = hub_catch_up(s, err);
     if (st)

@@ -11,6 +11,7 @@
 #include "base/clock.h"
 #include "base/json.h"
 #include "base/log.h"
+#include "dataset/claims.h"
 #include "dataset/describe.h"
 #include "dataset/events.h"
 #include "dataset/leases.h"
@@ -18,8 +19,8 @@
 #include "service/hub_internal.h"
 #include "tuner/session/runners.h"
 
-enum { HUB_KEEP = 16 };
-static const double TICK_US = 0.25e6, FORGET_US = 3600e6;
+enum { HUB_KEEP = 16, EVENTS_AT_ONCE = 256 };
+static const double TICK_US = 0.25e6, FORGET_US = 3600e6, TAKE_OVER_US = 2e6;
 
 struct hub_options hub_default_options(void) {
     return (struct hub_options){.lease_us = 60e6, .idle_us = 60e6};
@@ -261,6 +262,7 @@ static void call_waiter(struct hub_session *s) {
 }
 
 void hub_unlock(struct hub_session *s) {
+    hub_end_search(s);
     pthread_mutex_unlock(&s->mutex);
     call_waiter(s);
 }
@@ -491,6 +493,26 @@ bool hub_is_awake(const struct hub_session *s) {
     return s->engine;
 }
 
+void hub_forget_engine(struct hub_session *s) {
+    session_close(s->engine);
+    s->engine = NULL;
+    s->open = (struct assignments){0};
+    s->behind = false;
+    stored_ranker_release(&s->ranker);
+}
+
+/* Of one view of the dataset, since others may write meanwhile. */
+static enum status read_records(struct hub_session *s, struct store *reader, struct error *err) {
+    bool began;
+    enum status st = store_begin_read(reader, &began, err);
+    if (!st)
+        st = session_resume(s->engine, reader, s->id, err);
+    if (!st)
+        st = take_up(s, reader, err);
+    store_end_read(reader, began);
+    return st;
+}
+
 enum status hub_wake(struct hub_session *s, struct error *err) {
     struct arena arena = {0};
     struct store *reader;
@@ -514,17 +536,13 @@ enum status hub_wake(struct hub_session *s, struct error *err) {
             st = prepare_engine(s, reader, kept.ranker ? kept.ranker : "none", err);
     }
     if (!st)
-        st = session_resume(s->engine, reader, s->id, err);
+        st = read_records(s, reader, err);
     if (!st)
-        st = take_up(s, reader, err);
+        s->state = stored.state;
     if (!st && s->state == STORED_SESSION_RUNNING)
         st = hub_commit(s->hub, record_run, s, err);
-    if (st) {
-        session_close(s->engine);
-        s->engine = NULL;
-        s->open = (struct assignments){0};
-        stored_ranker_release(&s->ranker);
-    }
+    if (st)
+        hub_forget_engine(s);
     arena_release(&arena);
     return st;
 }
@@ -543,12 +561,70 @@ static struct hub_session *step_on(struct hub *hub, struct hub_session *s) {
     return next;
 }
 
+/* There is something new about a session. */
+static void call(struct hub *hub, const char *id) {
+    pthread_mutex_lock(&hub->mutex);
+    for (struct hub_session *s = hub->first; s; s = s->next)
+        s->called |= !strcmp(s->id, id);
+    pthread_mutex_unlock(&hub->mutex);
+    pthread_mutex_lock(&hub->listening);
+    if (hub->changed)
+        hub->changed(hub->context, id);
+    pthread_mutex_unlock(&hub->listening);
+}
+
+/* See what other services wrote. */
+static enum status follow_others(struct hub *hub, struct error *err) {
+    struct arena arena = {0};
+    struct store *reader;
+    struct stored_event *events;
+    size_t n = 0;
+    enum status st = access_read(hub->access, &reader, err);
+    if (!st)
+        st = event_list(reader, NULL, hub->last_event, EVENTS_AT_ONCE, &arena, &n, &events, err);
+    for (size_t i = 0; i < n && !st; i++) {
+        hub->last_event = events[i].id;
+        if (events[i].session)
+            call(hub, events[i].session);
+    }
+    arena_release(&arena);
+    return st;
+}
+
+static enum status refresh_leases(void *context, struct store *store, struct error *err) {
+    (void)context;
+    return leases_refresh(store, NULL, err);
+}
+
+/* While the database is away no lease can be renewed, so that afterwards all begin anew. */
+static void tick_among_others(struct hub *hub) {
+    struct error err;
+    const bool was_away = hub->was_away;
+    enum status st = was_away ? hub_commit(hub, refresh_leases, NULL, &err) : hub_expire_all(hub, &err);
+    if (!st)
+        st = follow_others(hub, &err);
+    hub->was_away = st;
+    if (st && !was_away)
+        log_error("leases and events of other services: %s", ERROR_TEXT(&err));
+}
+
+static bool was_called(struct hub_session *s) {
+    pthread_mutex_lock(&s->hub->mutex);
+    const bool called = s->called;
+    s->called = false;
+    pthread_mutex_unlock(&s->hub->mutex);
+    return called;
+}
+
 static void tick(struct hub *hub) {
+    const bool shared = access_is_shared(hub->access);
+    if (shared)
+        tick_among_others(hub);
     for (struct hub_session *s = step_on(hub, NULL); s; s = step_on(hub, s)) {
         struct error err;
         if (!hub_try(s)) /* it is making a suggestion: next time */
             continue;
-        if (hub_expire(s, &err))
+        if (shared ? was_called(s) && hub_catch_up(s, &err) : hub_expire(s, &err))
             log_error("session %s: %s", s->id, ERROR_TEXT(&err));
         hub_unlock(s);
     }
@@ -556,6 +632,18 @@ static void tick(struct hub *hub) {
     struct hub_session *gone = evict(hub);
     pthread_mutex_unlock(&hub->mutex);
     free_gone(gone);
+}
+
+static enum status recover_all(struct hub *hub, struct error *err);
+
+/* Sessions whose service has died go on here. */
+static void take_over_at_times(struct hub *hub) {
+    struct error err;
+    if (!access_is_shared(hub->access) || clock_now_us() < hub->take_over_us)
+        return;
+    hub->take_over_us = clock_now_us() + TAKE_OVER_US;
+    if (recover_all(hub, &err))
+        log_error("sessions of services that have died: %s", ERROR_TEXT(&err));
 }
 
 static void forget_at_times(struct hub *hub, double *due_us) {
@@ -583,6 +671,7 @@ static void *keep_time(void *context) {
         pthread_cond_clockwait(&hub->wake, &hub->mutex, CLOCK_MONOTONIC, &until);
         pthread_mutex_unlock(&hub->mutex);
         tick(hub);
+        take_over_at_times(hub);
         forget_at_times(hub, &due_us);
         pthread_mutex_lock(&hub->mutex);
     }
@@ -592,11 +681,6 @@ static void *keep_time(void *context) {
 }
 
 /* ---- from beginning to end ---- */
-
-static enum status refresh_leases(void *context, struct store *store, struct error *err) {
-    (void)context;
-    return leases_refresh(store, NULL, err);
-}
 
 /* True for a session that a service opened in this dataset. Others do not go on unasked: those of `syncopate tune`, and
  * those that were imported or merged. */
@@ -626,6 +710,24 @@ static void go_on(struct hub *hub, const char *id) {
         log_error("session %s does not go on: %s", id, ERROR_TEXT(&err));
 }
 
+static enum status claim_step(void *context, struct store *store, struct error *err) {
+    return store_claim_session(store, context, 0, err);
+}
+
+/* Whether no other service runs the session, and this one does not yet. */
+static bool is_ours(struct hub *hub, const struct stored_session *stored) {
+    bool runs = false;
+    char id[64];
+    if (!access_is_shared(hub->access))
+        return true;
+    snprintf(id, sizeof id, "%s", stored->id);
+    pthread_mutex_lock(&hub->mutex);
+    for (const struct hub_session *s = hub->first; s; s = s->next)
+        runs |= !strcmp(s->id, id) && s->has_thread && !s->thread_ended;
+    pthread_mutex_unlock(&hub->mutex);
+    return !runs && hub_launcher(hub, stored->cluster) && !hub_commit(hub, claim_step, id, NULL);
+}
+
 /* Sessions in this state whose trials the service runs itself go on, or wait to be resumed if they are paused. Sessions
  * of clients are read when a client comes. */
 static enum status recover(struct hub *hub, enum stored_session_state state, struct arena *arena, struct error *err) {
@@ -641,7 +743,7 @@ static enum status recover(struct hub *hub, enum stored_session_state state, str
         if (!st)
             st = page_sessions(reader, &list, *after ? after : NULL, 1000, arena, &n, &sessions, next, err);
         for (size_t i = 0; i < n && !st; i++)
-            if (was_served(&sessions[i]))
+            if (was_served(&sessions[i]) && is_ours(hub, &sessions[i]))
                 go_on(hub, sessions[i].id);
         if (!st)
             memcpy(after, next, sizeof after);
@@ -663,14 +765,27 @@ enum status hub_open(struct access *access, const struct hub_options *options, s
     return ST_OK;
 }
 
-enum status hub_start(struct hub *hub, struct error *err) {
+static enum status recover_all(struct hub *hub, struct error *err) {
     struct arena arena = {0};
-    enum status st = hub_commit(hub, refresh_leases, NULL, err);
-    if (!st)
-        st = recover(hub, STORED_SESSION_RUNNING, &arena, err);
+    enum status st = recover(hub, STORED_SESSION_RUNNING, &arena, err);
     if (!st)
         st = recover(hub, STORED_SESSION_PAUSED, &arena, err);
     arena_release(&arena);
+    return st;
+}
+
+static enum status begin_to_follow(struct hub *hub, struct error *err) {
+    struct store *reader;
+    enum status st = access_read(hub->access, &reader, err);
+    return st ? st : event_last(reader, NULL, &hub->last_event, err);
+}
+
+enum status hub_start(struct hub *hub, struct error *err) {
+    enum status st = access_was_alone(hub->access) ? hub_commit(hub, refresh_leases, NULL, err) : ST_OK;
+    if (!st)
+        st = begin_to_follow(hub, err);
+    if (!st)
+        st = recover_all(hub, err);
     if (!st && pthread_create(&hub->thread, NULL, keep_time, hub))
         st = error_set(err, ST_ENVIRONMENT, "no thread can be had");
     hub->has_thread = !st;

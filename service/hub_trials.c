@@ -4,7 +4,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "base/json.h"
+#include "dataset/claims.h"
+#include "dataset/leases.h"
 #include "dataset/query.h"
 #include "service/hub_internal.h"
 #include "trial-runner/trial.h"
@@ -42,7 +45,11 @@ static enum status compare(struct hub_session *s, size_t place, const struct rec
                            struct error *err) {
     struct assignment *o = &s->open.list[place];
     *gone = false;
-    if (record->state == RECORD_WAITING) {
+    if (record->state == RECORD_RUNNING && record->client && record->lease_until) {
+        o->taken = true; /* also by another service */
+        o->attempt = record->attempt;
+        snprintf(o->client, sizeof o->client, "%s", record->client);
+    } else if (record->state == RECORD_WAITING) {
         if (o->taken)
             atomic_fetch_add(&s->hub->ends[HUB_RETURNED], 1);
         o->taken = false;
@@ -87,7 +94,8 @@ struct ending {
 
 static enum status end_step(void *context, struct store *store, struct error *err) {
     const struct ending *e = context;
-    return hub_set_state(e->session, store, e->state, e->reason, err);
+    enum status st = hub_check_whole(e->session, store, err);
+    return st ? st : hub_set_state(e->session, store, e->state, e->reason, err);
 }
 
 /* Write the end of a session of which nothing runs and nothing more will be suggested. Call with the session locked. */
@@ -99,7 +107,90 @@ static enum status finish_if_over(struct hub_session *s, struct error *err) {
     enum status st = hub_commit(s->hub, end_step, &ending, err);
     if (!st)
         s->state = ending.state;
-    return st;
+    return s->behind ? ST_OK : st; /* whoever took trials meanwhile ends it */
+}
+
+enum status hub_check_whole(struct hub_session *s, struct store *store, struct error *err) {
+    struct arena arena = {0};
+    struct record *last;
+    struct stored_session stored;
+    size_t n = 0;
+    const struct query query = {.session = s->id, .order = QUERY_BY_number, .descending = true, .limit = 1};
+    if (!access_is_shared(s->hub->access))
+        return ST_OK;
+    enum status st = query_collect(store, &query, &arena, &n, &last, err);
+    if (!st)
+        st = store_session_get(store, s->id, &arena, &stored, err);
+    s->behind = !st && ((n && last[0].number > s->open.last_number) || stored.state != s->state);
+    if (!st && s->behind)
+        st = error_set(err, ST_UNREACHABLE, "another service changed session %s meanwhile; ask again", s->id);
+    arena_release(&arena);
+    return st == ST_UNREACHABLE ? error_code(err, st, "overloaded") : st;
+}
+
+static const double LOOK_AGAIN_US = 40e3;
+enum { LOOKS = 25 };
+
+struct search {
+    char name[80]; /* of the claim */
+    bool taken;
+};
+
+static void name_search(const struct hub_session *s, struct search *out) {
+    snprintf(out->name, sizeof out->name, "search %s", s->id);
+    out->taken = false;
+}
+
+static enum status claim_step(void *context, struct store *store, struct error *err) {
+    struct search *search = context;
+    return store_claim(store, search->name, 0, &search->taken, err);
+}
+
+static enum status unclaim_step(void *context, struct store *store, struct error *err) {
+    const struct search *search = context;
+    (void)err;
+    store_unclaim(store, search->name);
+    return ST_OK;
+}
+
+enum status hub_search(struct hub_session *s, struct error *err) {
+    struct search search;
+    name_search(s, &search);
+    if (!access_is_shared(s->hub->access) || s->searches)
+        return ST_OK;
+    enum status st = hub_commit(s->hub, claim_step, &search, err);
+    for (int i = 0; i < LOOKS && !st && !search.taken; i++) {
+        clock_sleep_us(LOOK_AGAIN_US);
+        st = hub_commit(s->hub, claim_step, &search, err);
+    }
+    if (!st && !search.taken)
+        st = error_code(err, error_set(err, ST_UNREACHABLE, "another service is at session %s; ask again", s->id),
+                        "overloaded");
+    s->searches = !st;
+    return st ? st : hub_look(s, err);
+}
+
+void hub_end_search(struct hub_session *s) {
+    struct search search;
+    name_search(s, &search);
+    if (s->searches)
+        hub_commit(s->hub, unclaim_step, &search, NULL);
+    s->searches = false;
+}
+
+enum status hub_look(struct hub_session *s, struct error *err) {
+    struct store *reader;
+    if (!access_is_shared(s->hub->access) || !s->engine)
+        return ST_OK;
+    enum status st = access_read(s->hub->access, &reader, err);
+    if (!st)
+        st = hub_catch_up(s, err);
+    if (!st)
+        st = hub_check_whole(s, reader, err);
+    if (!s->behind)
+        return st;
+    hub_forget_engine(s);
+    return ST_OK;
 }
 
 enum status hub_catch_up(struct hub_session *s, struct error *err) {
@@ -160,7 +251,9 @@ enum status hub_take(struct hub_session *s, struct store *store, const char *cli
                      struct assignment taken[ASSIGNMENTS_MOST], size_t *n, struct error *err) {
     const double length_us = lease_us > 0 ? lease_us : s->hub->options.lease_us;
     size_t done = 0;
-    enum status st = assignments_take(&s->open, store, client, count, length_us, taken, &done, err);
+    enum status st = hub_check_whole(s, store, err);
+    if (!st)
+        st = assignments_take(&s->open, store, client, count, length_us, taken, &done, err);
     for (size_t i = 0; i < done && !st; i++)
         st = tell_trial(s, store, "trial-taken", taken[i].number, taken[i].attempt, client, err);
     if (!st)
@@ -190,9 +283,13 @@ static enum status refuse(struct hub_session *s, struct store *store, const stru
                      st ? why.message : "the session is not up to date");
 }
 
-/* Find the trial that the holder has. */
+/* Find the trial that the holder has. *out is NULL where only the dataset knows it, from another service. */
 static enum status find_held(struct hub_session *s, struct store *store, const struct holder *holder,
                              struct assignment **out, struct error *err) {
+    struct holder here = *holder;
+    *out = NULL;
+    here.session = s->id;
+    here.row = 0;
     for (size_t i = 0; i < s->open.n; i++) {
         struct assignment *a = &s->open.list[i];
         if (a->number == holder->number && a->taken && a->attempt == holder->attempt &&
@@ -201,6 +298,9 @@ static enum status find_held(struct hub_session *s, struct store *store, const s
             return ST_OK;
         }
     }
+    int64_t row;
+    if (access_is_shared(s->hub->access) && !assignment_check(store, &here, &row, NULL))
+        return hub_weather(s) ? hub_check_whole(s, store, err) : ST_OK;
     return refuse(s, store, holder, err);
 }
 
@@ -210,13 +310,16 @@ enum status hub_renew(struct hub_session *s, struct store *store, const struct h
     enum status st = find_held(s, store, holder, &a, err);
     if (st)
         return st;
-    const struct holder known = {s->id, holder->client, holder->number, holder->attempt, a->row};
-    const double length = lease_us > 0 ? lease_us : a->lease_us;
+    const struct holder known = {s->id, holder->client, holder->number, holder->attempt, a ? a->row : 0};
+    const double length = lease_us > 0 ? lease_us : a && a->lease_us > 0 ? a->lease_us : s->hub->options.lease_us;
     st = assignment_renew(store, &known, length, err);
     if (st)
         return st;
-    a->lease_us = *length_us = length; /* a lease that lasts longer than the dataset says does no harm */
-    a->deadline_us = clock_boot_us() + length;
+    *length_us = length;
+    if (a) {
+        a->lease_us = length; /* a lease that lasts longer than the dataset says does no harm */
+        a->deadline_us = clock_boot_us() + length;
+    }
     return ST_OK;
 }
 
@@ -226,7 +329,7 @@ enum status hub_judge(struct hub_session *s, struct store *store, const struct h
     enum status st = find_held(s, store, holder, &a, err);
     if (st)
         return st;
-    const double give_up_us = a->suggestion.order.give_up_us;
+    const double give_up_us = a ? a->suggestion.order.give_up_us : 0; /* whoever suggested it can judge it */
     *stop = n >= TRIAL_HOPELESS_AFTER && give_up_us > 0;
     for (size_t i = 0; i < n && *stop; i++)
         *stop = iterations_us[i] > give_up_us;
@@ -268,8 +371,8 @@ enum status hub_end_trial(struct hub_session *s, struct store *store, const stru
     enum status st = find_held(s, store, holder, &a, err);
     if (st)
         return st;
-    const struct holder known = {s->id, holder->client, holder->number, holder->attempt, a->row};
-    st = check_weather(a, outcome, err);
+    const struct holder known = {s->id, holder->client, holder->number, holder->attempt, a ? a->row : 0};
+    st = a ? check_weather(a, outcome, err) : ST_OK;
     if (!st)
         st = assignment_end(store, &known, runner, outcome, err);
     return st ? st : tell_end(s, store, holder, outcome, err);
@@ -295,6 +398,10 @@ enum status hub_learn_imported(struct hub_session *s, struct error *err) {
     size_t n = 0;
     char filter[48];
     const struct query query = {.session = s->id, .filter = filter, .order = QUERY_BY_number, .iterations = true};
+    if (access_is_shared(s->hub->access)) { /* there may be others' trials among them: the records say all */
+        hub_forget_engine(s);
+        return hub_catch_up(s, err);
+    }
     snprintf(filter, sizeof filter, "number > %lu", (unsigned long)s->open.last_number);
     enum status st = access_read(s->hub->access, &reader, err);
     if (!st)
@@ -335,6 +442,29 @@ enum status hub_expire(struct hub_session *s, struct error *err) {
     return st || !any ? st : hub_catch_up(s, err);
 }
 
+static enum status expire_all_step(void *context, struct store *store, struct error *err) {
+    struct arena arena = {0};
+    struct lease *leases;
+    struct hub_session names = {.hub = context};
+    size_t n = 0;
+    enum status st = leases_expired(store, NULL, &arena, &n, &leases, err);
+    for (size_t i = 0; i < n && !st; i++) {
+        enum record_state state;
+        st = assignment_expire(store, leases[i].trial, leases[i].attempt, &state, err);
+        if (st || !leases[i].session)
+            continue;
+        snprintf(names.id, sizeof names.id, "%s", leases[i].session);
+        st = tell_trial(&names, store, state == RECORD_WAITING ? "trial-returned" : "trial-lost", leases[i].number,
+                        leases[i].attempt, leases[i].client, err);
+    }
+    arena_release(&arena);
+    return st;
+}
+
+enum status hub_expire_all(struct hub *hub, struct error *err) {
+    return hub_commit(hub, expire_all_step, hub, err);
+}
+
 /* ---- steering ---- */
 
 static enum status cancel_trials(struct hub_session *s, struct store *store, const char *reason, struct error *err) {
@@ -358,7 +488,9 @@ enum status hub_steer(struct hub_session *s, struct store *store, enum hub_verb 
         return error_set(err, ST_CONFLICT, "session %s is %s", s->id, stored_session_state_word(s->state));
     if (verb == HUB_RESUME && s->mode == STORED_SESSION_OWN && !s->runner)
         return error_set(err, ST_CONFLICT, HUB_NO_LAUNCHER);
-    enum status st = ends ? cancel_trials(s, store, verbs[verb].reason, err) : ST_OK;
+    enum status st = hub_check_whole(s, store, err);
+    if (!st && ends)
+        st = cancel_trials(s, store, verbs[verb].reason, err);
     return st ? st : hub_set_state(s, store, verbs[verb].to, verbs[verb].reason, err);
 }
 

@@ -153,7 +153,8 @@ static enum status reconcile_step(void *context, struct store *store, struct err
 
 enum status operation_queue_open(struct access *access, struct operation_queue **out, struct error *err) {
     uint64_t n = 0;
-    enum status st = access_write(access, reconcile_step, &n, err);
+    /* Those of another service that runs are its own. */
+    enum status st = access_was_alone(access) ? access_write(access, reconcile_step, &n, err) : ST_OK;
     struct operation_queue *o = st ? NULL : calloc(1, sizeof *o);
     if (!o)
         return st ? st : error_no_memory(err);

@@ -303,6 +303,12 @@ static void fail(struct request *rq, struct response *rs, const struct error *er
                          rq->id);
         return;
     }
+    if (problem == PROBLEM_DATABASE_AWAY) { /* its words name hosts and users */
+        log_error("request %s: %s", rq->id, ERROR_TEXT(err));
+        response_problem(rs, &rq->arena, problem,
+                         "the dataset's database does not answer, and what was asked is not acknowledged; try again");
+        return;
+    }
     struct error said = *err;
     access_hide_path(rq->service->access, &said);
     const char *pointer = problem_pointer(&said);
@@ -479,7 +485,7 @@ enum status request_commit(struct request *rq, request_effect *effect, void *con
                            struct error *err) {
     struct commit commit = {rq, effect, context, rs};
     enum status st = access_write(rq->service->access, commit_step, &commit, err);
-    rq->unwritten = st == ST_ENVIRONMENT;
+    rq->unwritten = st == ST_ENVIRONMENT && (!err || strcmp(err->code, STORE_AWAY) != 0);
     return st;
 }
 

@@ -62,7 +62,7 @@ service=$!
 for _ in $(seq 200); do [ -s serve.out ] && break; sleep 0.05; done
 url=$(awk '{ print $NF }' serve.out)
 check a_service_answers_from_it 0 'mlp-small' "$syncopate" dataset query --server "$url"
-check one_writer_at_a_time 1 "process $service on" "$syncopate" session suggest "$id" --dataset "$mine"
+check a_command_writes_beside_it 0 "SYNCOPATE_TRIAL_NUMBER='2'" "$syncopate" session suggest "$id" --dataset "$mine"
 check readers_as_many_as_like 0 'mlp-small' "$syncopate" dataset query --dataset "$mine"
 postgres_stop
 check away_is_one_line 1 'PostgreSQL cannot be reached' "$syncopate" dataset query --dataset "$mine"

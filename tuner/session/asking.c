@@ -7,12 +7,13 @@
 
 #include "base/clock.h"
 #include "base/rng.h"
+#include "dataset/claims.h"
 #include "dataset/describe.h"
 #include "dataset/leases.h"
 #include "trial-runner/job.h"
 #include "tuner/session/runners.h"
 
-static const double LOOK_AGAIN_US = 50e3;
+static const double LOOK_AGAIN_US = 50e3, PATIENCE_US = 10e6;
 
 enum status asking_open(const char *path, double patience_us, const atomic_int *cancel, struct store **out,
                         struct error *err) {
@@ -51,14 +52,14 @@ enum status asking_expire(struct store *store, const char *session, struct error
     struct arena arena = {0};
     struct lease *leases;
     size_t n = 0;
-    char now[32];
-    clock_utc(now, sizeof now);
-    enum status st = leases_list(store, session, &arena, &n, &leases, err);
+    enum status st = store_begin(store, err);
+    if (st)
+        return st;
+    st = leases_expired(store, session, &arena, &n, &leases, err);
     for (size_t i = 0; i < n && !st; i++)
-        if (strcmp(leases[i].until, now) < 0)
-            st = assignment_expire(store, leases[i].trial, leases[i].attempt, NULL, err);
+        st = assignment_expire(store, leases[i].trial, leases[i].attempt, NULL, err);
     arena_release(&arena);
-    return st;
+    return store_end(store, st, err);
 }
 
 /* ---- the session from its records ---- */
@@ -101,7 +102,9 @@ static enum status read_stored(struct asking *a, const char *session, struct err
 enum status asking_load(struct asking *out, struct store *store, const char *session, asking_limits *limits,
                         void *context, struct error *err) {
     *out = (struct asking){.store = store};
-    enum status st = read_stored(out, session, err);
+    enum status st = store_claim_session(store, session, PATIENCE_US, err); /* one suggestion after the other */
+    if (!st)
+        st = read_stored(out, session, err);
     if (!st)
         st = prepare(out, limits, context, err);
     if (!st)

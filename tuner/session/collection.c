@@ -8,6 +8,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "dataset/claims.h"
 #include "dataset/describe.h"
 #include "dataset/query.h"
 #include "tuner/session/trials.h"
@@ -241,8 +242,10 @@ static enum status open_session(struct store *store, const struct collection *c,
     struct stored_session stored;
     struct record *records;
     size_t n = 0;
-    enum status st = store_session_get(store, id, &arena, &stored, err);
+    enum status st = store_claim_session(store, id, 0, err);
     *had = 0;
+    if (!st)
+        st = store_session_get(store, id, &arena, &stored, err);
     if (st == ST_NOT_FOUND) {
         const struct stored_session session = {.id = id,
                                                .model = c->model->id.hex,

@@ -4,15 +4,19 @@
 
 #include <stdio.h>
 
+#include "dataset/claims.h"
+
 static enum status say_how_to_resume(const char *session, struct store *store, struct error *err) {
     return error_set(err, ST_CANCELLED, "interrupted; go on with: syncopate tune --resume %s --dataset %s", session,
                      store_path(store));
 }
 
 static enum status open_session(struct store *store, struct session *s, const char *resume, struct error *err) {
+    enum status st = resume ? store_claim_session(store, resume, 0, err) : session_begin(s, store, err);
     if (!resume)
-        return session_begin(s, store, err);
-    enum status st = session_resume(s, store, resume, err);
+        return st ? st : store_claim_session(store, session_id(s), 0, err);
+    if (!st)
+        st = session_resume(s, store, resume, err);
     if (!st)
         st = session_record_run(s, store, err);
     return st ? st : store_session_reconcile(store, resume, NULL, err);
@@ -44,6 +48,8 @@ static enum status next_number(const struct tune *t, uint64_t *out, struct error
 static enum status run_trial(const struct tune *t, const struct suggestion *trial, struct error *err) {
     struct tune_outcome outcome = {0};
     struct tune_order order = trial->order;
+    if (!store_has_claim(t->store, session_id(t->session))) /* the connection was lost, and another process goes on */
+        return error_set(err, ST_CONFLICT, "another process runs session %s now", session_id(t->session));
     enum status st = next_number(t, &order.number, err);
     if (st)
         return st;

@@ -387,7 +387,7 @@ enum status api_trials_import(struct request *rq, struct response *rs, struct er
     if (st)
         return st;
     bool held;
-    st = request_lock(rq, batch.live, &held, err);
+    st = request_lock(rq, batch.live, true, &held, err);
     if (held) {
         st = import_locked(rq, &batch, rs, err);
         hub_unlock(batch.live);

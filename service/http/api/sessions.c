@@ -64,15 +64,17 @@ enum status request_hub_session(struct request *rq, bool steer, struct hub_sessi
 }
 
 /* A worker never waits for a session: others need it. */
-enum status request_lock(struct request *rq, struct hub_session *live, bool *held, struct error *err) {
+enum status request_lock(struct request *rq, struct hub_session *live, bool search, bool *held, struct error *err) {
     *held = hub_try(live);
     if (!*held) {
         hub_keep(live);
         rq->busy = live;
         return ST_OK;
     }
-    rq->wants_heavy = !hub_is_awake(live) && !rq->heavy;
-    enum status st = rq->wants_heavy ? ST_OK : hub_wake(live, err);
+    enum status st = search ? hub_search(live, err) : ST_OK;
+    rq->wants_heavy = !st && !hub_is_awake(live) && !rq->heavy;
+    if (!st && !rq->wants_heavy)
+        st = hub_wake(live, err);
     if (st || rq->wants_heavy) {
         hub_unlock(live);
         *held = false;
@@ -578,7 +580,7 @@ static enum status steer(struct request *rq, struct steer *how, struct response 
         return st;
     struct error behind;
     bool held;
-    st = request_lock(rq, how->live, &held, err);
+    st = request_lock(rq, how->live, true, &held, err);
     if (!held) {
         hub_drop(how->live);
         return st;

@@ -21,9 +21,9 @@ enum status request_session(struct request *request, bool steer, struct stored_s
 enum status request_hub_session(struct request *request, bool steer, struct hub_session **out, struct error *err);
 
 /* Lock the session, and read it into memory if it is not there. Unlock it with hub_unlock. *held is false when another
- * thread holds the lock or reading takes long: then return ST_OK at once, and the handler is called again. Fails: as
- * hub_wake. */
-enum status request_lock(struct request *request, struct hub_session *live, bool *held, struct error *err);
+ * thread holds the lock or reading takes long: then return ST_OK at once, and the handler is called again. `search`:
+ * its search will be used, which must know what other services did (hub_search). Fails: as hub_wake. */
+enum status request_lock(struct request *request, struct hub_session *live, bool search, bool *held, struct error *err);
 
 /* Why a session without trials has none, and what to do. */
 const char *session_note(const struct stored_session *session);

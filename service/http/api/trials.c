@@ -248,7 +248,7 @@ enum status api_trials_suggest(struct request *rq, struct response *rs, struct e
         return st;
     st = hub_is_own(s.live)
              ? error_set(err, ST_CONFLICT, "the service runs the trials of session %s itself", hub_session_id(s.live))
-             : request_lock(rq, s.live, &held, err);
+             : request_lock(rq, s.live, true, &held, err);
     if (held) {
         st = suggest_locked(rq, &s, rs, err);
         hub_unlock(s.live);
@@ -293,7 +293,7 @@ static enum status take_turn(struct request *rq, struct turn *t, request_effect 
     enum status st = request_hub_session(rq, true, &t->live, err);
     if (st)
         return st;
-    st = request_lock(rq, t->live, &held, err);
+    st = request_lock(rq, t->live, false, &held, err);
     if (!held) {
         hub_drop(t->live);
         return st;

@@ -42,6 +42,7 @@
     X(PROBLEM_DRAINING, "draining", 503, "The service is stopping")                                                    \
     X(PROBLEM_OVERLOADED, "overloaded", 503, "The service is busy")                                                    \
     X(PROBLEM_TOKENS_UNREADABLE, "tokens-unreadable", 503, "The service cannot read its tokens")                       \
+    X(PROBLEM_DATABASE_AWAY, "database-away", 503, "The dataset's database does not answer")                           \
     X(PROBLEM_TIMEOUT, "timeout", 504, "It took too long")                                                             \
     X(PROBLEM_STORAGE, "insufficient-storage", 507, "Memory or disk is full, or the disk refuses")
 

@@ -104,7 +104,7 @@ void route_problems(const struct route *route, bool out[PROBLEM_COUNT]) {
     for (size_t i = 0; i < PROBLEM_COUNT; i++)
         out[i] = i != PROBLEM_NONE && route_has_word(route->problems, problem_code((enum problem)i));
     out[PROBLEM_BAD_REQUEST] = out[PROBLEM_BAD_FRAMING] = out[PROBLEM_BAD_PARAMETER] = true;
-    out[PROBLEM_HEADERS_TOO_LARGE] = out[PROBLEM_INTERNAL] = out[PROBLEM_STORAGE] = true;
+    out[PROBLEM_HEADERS_TOO_LARGE] = out[PROBLEM_INTERNAL] = out[PROBLEM_STORAGE] = out[PROBLEM_DATABASE_AWAY] = true;
     out[PROBLEM_OVERLOADED] = true;
     if (route->role != ROLE_NONE)
         out[PROBLEM_UNAUTHORIZED] = out[PROBLEM_TOKENS_UNREADABLE] = out[PROBLEM_FORBIDDEN] =

@@ -414,6 +414,7 @@ static void a_truncated_file_is_refused(void **state) {
 
 static void a_second_writer_is_refused_by_the_pid_of_the_first(void **state) {
     (void)state;
+    SKIP_IN_POSTGRESQL();
     struct error err = {0};
     struct store *second = NULL;
     char pid[32];
@@ -422,31 +423,18 @@ static void a_second_writer_is_refused_by_the_pid_of_the_first(void **state) {
     snprintf(pid, sizeof pid, "process %ld", (long)getpid());
     assert_fails(store_open(path, STORE_READ_WRITE, &second, &err), ST_CONFLICT, pid);
     /* By another name, the same file. */
-    if (!test_database()) {
-        const char *alias = dataset_path("alias.db");
-        assert_int_equal(symlink(path, alias), 0);
-        assert_fails(store_open(alias, STORE_READ_WRITE, &second, &err), ST_CONFLICT, pid);
-    }
+    const char *alias = dataset_path("alias.db");
+    assert_int_equal(symlink(path, alias), 0);
+    assert_fails(store_open(alias, STORE_READ_WRITE, &second, &err), ST_CONFLICT, pid);
     store_close(must_open(path, STORE_READ_ONLY));
     store_close(first);
     assert_false(is_there(path, ".lock"));
     store_close(must_open(path, STORE_READ_WRITE));
 }
 
-/* A server needs a moment to see that a process has died. */
-static struct store *open_when_free(const char *path) {
-    struct error err = {0};
-    struct store *store = NULL;
-    for (int i = 0; i < 100 && test_database(); i++) {
-        if (store_open(path, STORE_READ_WRITE, &store, &err) != ST_CONFLICT)
-            break;
-        clock_sleep_us(20e3);
-    }
-    return store ? store : must_open(path, STORE_READ_WRITE);
-}
-
 static void the_lock_of_a_killed_process_is_free(void **state) {
     (void)state;
+    SKIP_IN_POSTGRESQL();
     struct error err = {0};
     struct store *store = NULL;
     const char *path = dataset_path("killed.db");
@@ -467,8 +455,8 @@ static void the_lock_of_a_killed_process_is_free(void **state) {
     assert_fails(store_open(path, STORE_READ_WRITE, &store, &err), ST_CONFLICT, words);
     kill(child, SIGKILL);
     waitpid(child, NULL, 0);
-    assert_true(test_database() || is_there(path, ".lock"));
-    store_close(open_when_free(path));
+    assert_true(is_there(path, ".lock"));
+    store_close(must_open(path, STORE_READ_WRITE));
     assert_false(is_there(path, ".lock"));
 }
 
@@ -526,7 +514,7 @@ static void nothing_acknowledged_is_lost_to_sigkill(void **state) {
     const char *path = dataset_path("kill.db");
     for (int round = 0; round < 10; round++) {
         n += kill_a_writer(path, rng_between(&rng, 0, 60e3), seen + n, MOST);
-        struct store *store = open_when_free(path);
+        struct store *store = must_open(path, STORE_READ_WRITE);
         struct record *records;
         assert_ok(query_collect(store, &(struct query){.iterations = true}, &arena, &stored, &records, &err));
         for (size_t i = 0, j = 0; i < n; i++) {

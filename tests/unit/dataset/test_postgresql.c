@@ -1,12 +1,16 @@
 /* What a dataset in PostgreSQL has of its own. Needs SYNCOPATE_TEST_POSTGRESQL (fixture.h); every test skips without.
  * The other tests of this folder run there as well (tests/cli/postgresql.sh). */
 #include <libpq-fe.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include "base/clock.h"
 #include "base/rng.h"
 #include "dataset/check.h"
+#include "dataset/claims.h"
 #include "dataset/export.h"
 #include "dataset/holdings.h"
+#include "dataset/leases.h"
 #include "dataset/merge.h"
 #include "dataset/postgres_internal.h"
 #include "dataset/store_internal.h"
@@ -217,31 +221,108 @@ static void a_lost_connection_loses_its_step_alone(void **state) {
     cut(other, store);
     assert_int_equal(count_trials(store), 3);
     assert_sound(store);
-    struct store *second = NULL;
-    assert_fails(store_open(path, STORE_READ_WRITE, &second, &err), ST_CONFLICT, "one writer at a time");
     store_close(store);
     store_close(other);
 }
 
-/* Another program has taken over meanwhile: this one must not write. */
-static void who_lost_the_lock_writes_no_more(void **state) {
+enum { PROCESSES = 3, STEPS = 40, WAITING = 25 };
+
+static int64_t first_waiting(struct store *store) {
+    struct error err = {0};
+    int64_t first;
+    assert_ok(sql_first_integer(store, "SELECT min(id) FROM trials WHERE state = 'waiting'", 0, NULL, &first, &err));
+    return first;
+}
+
+/* Takes what waits, and adds trials of strategies and teams that the others add too. Returns how many leases it got. */
+static int write_beside_others(const char *path, const struct fixture *f, uint64_t seed) {
+    struct error err = {0};
+    struct rng rng;
+    struct store *store = must_open(path, STORE_READ_WRITE);
+    int leases = 0;
+    rng_seed(&rng, seed);
+    const int64_t first = first_waiting(store);
+    for (int i = 0; i < STEPS; i++) {
+        struct new_trial request = request_of(f, i % 2 ? "s" : NULL);
+        const struct id strategy = must_put_variant(store, STORE_STRATEGY, (int)rng_below(&rng, 6));
+        request.strategy = strategy.hex;
+        request.team = i % 2 ? NULL : rng_below(&rng, 2) ? "red" : "blue";
+        request.shared = rng_below(&rng, 2) ? "*" : "|green|";
+        const int64_t trial = must_begin_trial(store, &request);
+        assert_ok(finish_trial(store, trial, rng_log_between(&rng, 2, 1e9), &err));
+        leases += i < WAITING && !lease_take(store, first + i, "me", 60e6, NULL, &err);
+        if (i % 5 == 4)
+            assert_ok(store_session_share(store, "s", rng_below(&rng, 2) ? "*" : "", &err));
+    }
+    store_close(store);
+    return leases;
+}
+
+static void several_processes_write_at_once(void **state) {
     (void)state;
     NEEDS_POSTGRESQL();
     struct error err = {0};
+    const uint64_t seed = test_seed();
+    const char *path = dataset_path("several.db");
+    struct store *store = must_open(path, STORE_READ_WRITE);
+    const struct fixture f = put_fixture(store);
+    must_begin_session(store, &f, "s", 1);
+    struct new_trial waiting = request_of(&f, "s");
+    waiting.waiting = true;
+    for (int i = 0; i < WAITING; i++)
+        must_begin_trial(store, &waiting);
+    store_close(store);
+    pid_t children[PROCESSES];
+    int leases = 0, how;
+    for (int i = 0; i < PROCESSES; i++)
+        if (!(children[i] = fork()))
+            _exit(write_beside_others(path, &f, seed + (uint64_t)i));
+    for (int i = 0; i < PROCESSES; i++) {
+        assert_int_equal(waitpid(children[i], &how, 0), children[i]);
+        assert_true(WIFEXITED(how));
+        leases += WEXITSTATUS(how);
+    }
+    store = must_open(path, STORE_READ_WRITE);
+    assert_int_equal(leases, WAITING); /* each was given once */
+    assert_int_equal(count_trials(store), WAITING + PROCESSES * STEPS);
+    int64_t last;
+    assert_ok(sql_first_integer(store, "SELECT max(number) FROM trials WHERE session = 's'", 0, NULL, &last, &err));
+    assert_int_equal(last, WAITING + PROCESSES * STEPS / 2);
+    assert_sound(store); /* counts what each team sees anew */
+    store_close(store);
+}
+
+static void a_claim_is_one_process_s_until_its_connection_ends(void **state) {
+    (void)state;
+    NEEDS_POSTGRESQL();
+    struct error err = {0};
+    bool taken, alone;
     struct store *other = must_open(dataset_path("other.db"), STORE_READ_WRITE);
-    const char *path = dataset_path("taken.db");
-    struct store *first = must_open(path, STORE_READ_WRITE);
-    const struct fixture f = put_fixture(first);
-    cut(other, first);
-    struct store *second = must_open(path, STORE_READ_WRITE);
-    const struct new_trial request = request_of(&f, NULL);
-    int64_t trial;
-    assert_fails(store_trial_begin(first, &request, &trial, &err), ST_CONFLICT, "one writer at a time");
-    must_run_trial(second, &f, NULL, 10);
-    store_close(second);
-    must_run_trial(first, &f, NULL, 20);
-    assert_int_equal(count_trials(first), 2);
-    store_close(first);
+    const char *path = dataset_path("claims.db");
+    struct store *a = must_open(path, STORE_READ_WRITE), *b = must_open(path, STORE_READ_WRITE);
+    assert_ok(store_join(a, &alone, &err));
+    assert_true(alone);
+    assert_ok(store_join(b, &alone, &err));
+    assert_false(alone);
+    assert_ok(store_claim_session(a, "s", 0, &err));
+    assert_ok(store_claim_session(a, "s", 0, &err));
+    assert_fails(store_claim_session(b, "s", 100e3, &err), ST_CONFLICT, "another process runs session s");
+    assert_ok(store_claim(b, "t", 0, &taken, &err));
+    assert_true(taken);
+    store_unclaim(a, "s");
+    assert_ok(store_claim_session(b, "s", 0, &err));
+    assert_ok(store_claim(a, "u", 0, &taken, &err));
+    /* Both connections are lost. b comes back first and has what it had; it also gets what was a's. */
+    cut(other, a);
+    cut(other, b);
+    put_fixture(b);
+    assert_true(store_has_claim(b, "s") && store_has_claim(b, "t"));
+    assert_ok(store_claim(b, "u", 0, &taken, &err));
+    assert_true(taken);
+    put_fixture(a);
+    assert_false(store_has_claim(a, "u"));
+    store_close(a);
+    store_close(b);
     store_close(other);
 }
 
@@ -287,7 +368,8 @@ int main(void) {
         cmocka_unit_test(a_store_that_reads_cannot_write),
         cmocka_unit_test(a_question_that_takes_too_long_is_stopped),
         cmocka_unit_test(a_lost_connection_loses_its_step_alone),
-        cmocka_unit_test(who_lost_the_lock_writes_no_more),
+        cmocka_unit_test(several_processes_write_at_once),
+        cmocka_unit_test(a_claim_is_one_process_s_until_its_connection_ends),
         cmocka_unit_test(a_deadlock_is_tried_again),
         cmocka_unit_test(a_backup_says_which_command_makes_one),
     };
