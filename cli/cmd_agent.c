@@ -88,10 +88,13 @@ static enum status get_ready(struct agent *a, const struct remote_session *s, st
 /* When an answer was lost, ask for it again under the same key; otherwise its trial would wait until the lease runs
  * out. */
 static enum status suggest(struct agent *a, const char *session, cJSON **out, struct error *err) {
-    char path[128], key[96];
+    char path[128], key[96], algorithms[ALGORITHMS_ROOM] = "";
     cJSON *body = cJSON_CreateObject();
+    if (!a->runner.job) /* of a job nothing is known */
+        algorithms_write(runner_algorithms(&a->runner), algorithms);
     const bool whole = body && cJSON_AddStringToObject(body, "client", a->name) &&
-                       cJSON_AddNumberToObject(body, "lease_s", a->words->lease_us / 1e6);
+                       cJSON_AddNumberToObject(body, "lease_s", a->words->lease_us / 1e6) &&
+                       remote_add_words(body, "algorithms", *algorithms ? algorithms : NULL);
     snprintf(path, sizeof path, "/api/v1/sessions/%s/trials:suggest", session);
     snprintf(key, sizeof key, "%.64s/", session);
     if (strncmp(a->key, key, strlen(key)) != 0)
@@ -105,9 +108,12 @@ static enum status suggest(struct agent *a, const char *session, cJSON **out, st
     return st;
 }
 
-/* Look again at a session that suggests nothing: it has ended, or it is paused. */
+/* Look again at a session that suggests nothing: it has ended, it is paused, or it tries what this runner cannot. */
 static enum status look_again(struct agent *a, struct remote_session *s, enum turn *out, struct error *err) {
+    const struct error why = *err;
     enum status st = remote_session_find(a->client, s->id, s, err);
+    if (!st && !strcmp(s->state, "running"))
+        log_warn("%s", ERROR_TEXT(&why));
     const bool on = !strcmp(s->state, "running") || !strcmp(s->state, "paused");
     *out = on ? TURN_NOTHING : TURN_OVER;
     return st;

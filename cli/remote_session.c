@@ -28,8 +28,7 @@ enum status remote_session_read(const cJSON *json, struct remote_session *out, s
     return ST_OK;
 }
 
-/* Words with commas between, as a list; nothing where there are none. */
-static bool add_words(cJSON *to, const char *key, const char *words) {
+bool remote_add_words(cJSON *to, const char *key, const char *words) {
     cJSON *list = words ? cJSON_AddArrayToObject(to, key) : NULL;
     bool whole = list || !words;
     for (const char *word = words; word && *word && whole;) {
@@ -61,8 +60,8 @@ static cJSON *new_session(const struct inputs *inputs, const struct tune_options
              (!o->kept.allow_stale || cJSON_AddNumberToObject(root, "allow_stale", (double)o->kept.allow_stale)) &&
              (!o->kept.memory_bytes || cJSON_AddNumberToObject(root, "memory_bytes", (double)o->kept.memory_bytes)) &&
              (!o->kept.weather || cJSON_AddTrueToObject(root, "weather")) &&
-             add_words(root, "export_to", o->kept.job.export_to) && add_words(root, "accept", o->kept.job.accept) &&
-             cJSON_AddStringToObject(root, "ranker", ranker) &&
+             remote_add_words(root, "export_to", o->kept.job.export_to) &&
+             remote_add_words(root, "accept", o->kept.job.accept) && cJSON_AddStringToObject(root, "ranker", ranker) &&
              (!runner || cJSON_AddStringToObject(root, "runner", runner));
     return root;
 }

@@ -17,6 +17,9 @@ struct remote_session {
 /* Read a session as the service describes it (Session in /openapi.json). Fails: ST_UNREACHABLE (it is none). */
 enum status remote_session_read(const cJSON *json, struct remote_session *out, struct error *err);
 
+/* Words with commas between, as a list; nothing where `words` is NULL. False when memory is out. */
+bool remote_add_words(cJSON *to, const char *key, const char *words);
+
 /* Open one about what the service has (remote_inputs). The service runs it where it can and `runner` is NULL; else it
  * is for agents, who run trials by `runner`. Of `options` these are sent: budget, seed, final_rounds, trial_us,
  * least_gain, earlier, allow_lossy, allow_sharded, allow_stale, memory_bytes, job.export_to, job.accept, and whether it

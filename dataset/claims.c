@@ -21,11 +21,11 @@ struct claim {
     bool lost;
 };
 
-static struct claim **find(const struct store *store, const char *name) {
-    struct claim *const *at = &store->claims;
-    while (*at && strcmp((*at)->name, name) != 0)
-        at = (struct claim *const *)&(*at)->next;
-    return (struct claim **)(uintptr_t)at;
+/* Where the claim hangs in the list, or would. */
+static struct claim **find(struct claim **list, const char *name) {
+    while (*list && strcmp((*list)->name, name) != 0)
+        list = &(*list)->next;
+    return list;
 }
 
 bool store_is_shared(const struct store *store) {
@@ -44,7 +44,7 @@ static enum status add(struct store *store, const char *name, bool together, str
 }
 
 void store_unclaim(struct store *store, const char *name) {
-    struct claim **at = find(store, name), *claim = *at;
+    struct claim **at = find(&store->claims, name), *claim = *at;
     if (!claim)
         return;
     if (!claim->lost)
@@ -76,7 +76,9 @@ enum status store_claim_session(struct store *store, const char *session, double
 }
 
 bool store_has_claim(const struct store *store, const char *name) {
-    const struct claim *claim = *find(store, name);
+    const struct claim *claim = store->claims;
+    while (claim && strcmp(claim->name, name) != 0)
+        claim = claim->next;
     return !store_is_shared(store) || (claim && !claim->lost);
 }
 

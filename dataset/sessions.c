@@ -228,6 +228,14 @@ enum status store_session_budget(struct store *store, const char *id, const char
     return change_text(store, update_budget, id, budget, "budget", err);
 }
 
+static const char update_options[] = "UPDATE sessions"
+                                     " SET options = ?2"
+                                     " WHERE id = ?1";
+
+enum status store_session_options(struct store *store, const char *id, const char *options, struct error *err) {
+    return change_text(store, update_options, id, options, "options", err);
+}
+
 static const char adopt_session[] = "UPDATE sessions"
                                     " SET options = ?2, origin = NULL"
                                     " WHERE id = ?1";

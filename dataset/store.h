@@ -192,6 +192,9 @@ enum status store_session_update(struct store *store, const char *id, enum store
 /* Replace its budget. Fails: ST_NOT_FOUND, ST_INVALID when it is no JSON. */
 enum status store_session_budget(struct store *store, const char *id, const char *budget, struct error *err);
 
+/* Replace its options. Fails: as store_session_budget. */
+enum status store_session_options(struct store *store, const char *id, const char *options, struct error *err);
+
 /* A foreign session becomes the dataset's own, with these options in place of its own. Fails: ST_NOT_FOUND, ST_INVALID
  * when they are no JSON. */
 enum status store_session_adopt(struct store *store, const char *id, const char *options, struct error *err);

@@ -72,7 +72,7 @@ struct new_session {
     const char *team, *shared;
     enum stored_session_mode mode; /* own: hub_has_launcher must hold */
     /* trials, time_us, gap, seed, final_rounds, trial_us, least_gain, earlier, allow_lossy, allow_sharded,
-     * allow_stale, weather, memory_bytes, job.export_to, job.accept */
+     * allow_stale, weather, memory_bytes, algorithms, job.export_to, job.accept */
     struct tune_options options;
 };
 enum status hub_new(struct hub *hub, const struct new_session *request, struct hub_session **out, struct error *err);
@@ -125,6 +125,12 @@ enum status hub_catch_up(struct hub_session *session, struct error *err);
  * alone until it is unlocked, and what others did to it is seen. If they took trials, its engine leaves the memory, and
  * hub_wake reads it again. Fails: PROBLEM_OVERLOADED (another service has it for long), as hub_catch_up. */
 enum status hub_search(struct hub_session *session, struct error *err);
+
+/* Who is going to ask for trials can execute `algorithms` alone, a set of 1u << ALGORITHM_...: from now on the session
+ * tries nothing else, also after a restart, and hub_make_ready cancels what waits for somebody who can do more. Its
+ * engine may leave the memory. Locked, after hub_search. Fails: ST_CONFLICT (nothing is left that all who asked can
+ * execute), as the store. */
+enum status hub_narrow(struct hub_session *session, uint32_t algorithms, struct error *err);
 
 /* Make sure that up to `count` trials can be taken; *ready is how many can, and *step says why there are not more.
  * Takes a second for each new one. Locked. Fails: ST_CONFLICT (the session has ended, or is paused), as

@@ -25,6 +25,7 @@ struct hub_session {
     char id[64];
     char *team, *shared, *runner, *hosts; /* NULL: none */
     char *export_to, *accept;             /* as in struct job_options */
+    char *algorithms;                     /* as in struct session_options */
     struct export_limits limits;          /* what they mean; n = 0: none */
     enum stored_session_mode mode;
     enum stored_session_state state;

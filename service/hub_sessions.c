@@ -102,6 +102,7 @@ static void hub_session_free(struct hub_session *s) {
     free(s->hosts);
     free(s->export_to);
     free(s->accept);
+    free(s->algorithms);
     pthread_cond_destroy(&s->awake);
     pthread_mutex_destroy(&s->waiting);
     pthread_mutex_destroy(&s->mutex);
@@ -163,6 +164,7 @@ static enum status prepare_engine(struct hub_session *s, struct store *store, co
     s->options.kept.ranker = s->ranker.ranker ? s->ranker.id.hex : NULL;
     s->options.kept.launch.runner = s->runner;
     s->options.kept.launch.hosts = s->hosts;
+    s->options.kept.algorithms = s->algorithms;
     s->options.kept.job = (struct job_options){.export_to = s->export_to, .accept = s->accept};
     s->options.limits = s->limits.n ? &s->limits : NULL;
     s->options.team = s->team;
@@ -189,6 +191,8 @@ enum status hub_new(struct hub *hub, const struct new_session *request, struct h
     if (!copy_text(&s->team, request->team) || !copy_text(&s->shared, request->shared) ||
         !copy_text(&s->runner, own ? launcher->runner : request->options.kept.launch.runner) ||
         !copy_text(&s->hosts, own ? launcher->hosts : NULL))
+        st = error_no_memory(err);
+    if (!st && !copy_text(&s->algorithms, request->options.kept.algorithms))
         st = error_no_memory(err);
     if (!st)
         st = copy_limits(s, &request->options.kept.job, err);
@@ -513,6 +517,12 @@ static enum status read_records(struct hub_session *s, struct store *reader, str
     return st;
 }
 
+/* In place of those that the engine had, which is not in memory. */
+static enum status keep_algorithms(struct hub_session *s, const char *algorithms, struct error *err) {
+    free(s->algorithms);
+    return copy_text(&s->algorithms, algorithms) ? ST_OK : error_no_memory(err);
+}
+
 enum status hub_wake(struct hub_session *s, struct error *err) {
     struct arena arena = {0};
     struct store *reader;
@@ -530,6 +540,8 @@ enum status hub_wake(struct hub_session *s, struct error *err) {
         s->options.kept.allow_stale = st ? 0 : kept.allow_stale;
         s->options.kept.weather = st ? 0 : kept.weather;
         s->options.kept.memory_bytes = st ? 0 : kept.memory_bytes;
+        if (!st)
+            st = keep_algorithms(s, kept.algorithms, err);
         if (!st && s->mode == STORED_SESSION_OWN)
             st = hub_own_options(s, err);
         if (!st)

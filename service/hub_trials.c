@@ -218,6 +218,82 @@ enum status hub_catch_up(struct hub_session *s, struct error *err) {
     return st;
 }
 
+/* ---- what the clients can do ---- */
+
+struct narrowing {
+    struct hub_session *session;
+    uint32_t algorithms;
+};
+
+static enum status write_algorithms(struct store *store, const char *id, uint32_t algorithms, struct error *err) {
+    struct arena arena = {0};
+    struct stored_session stored;
+    struct session_options kept;
+    char names[ALGORITHMS_ROOM];
+    enum status st = store_session_get(store, id, &arena, &stored, err);
+    if (!st)
+        st = session_options_read(&stored, &arena, &kept, err);
+    if (!st) {
+        algorithms_write(algorithms, names);
+        kept.algorithms = names;
+        char *text = session_options_write(&kept, stored.options);
+        st = text ? store_session_options(store, id, text, err) : error_no_memory(err);
+        free(text);
+    }
+    arena_release(&arena);
+    return st;
+}
+
+static enum status narrow_step(void *context, struct store *store, struct error *err) {
+    const struct narrowing *n = context;
+    return write_algorithms(store, n->session->id, n->algorithms, err);
+}
+
+static bool waits_in_vain(const struct assignment *a, uint32_t algorithms) {
+    return a->number && !a->taken && strategy_algorithms(a->suggestion.order.strategy) & ~algorithms;
+}
+
+static enum status cancel_step(void *context, struct store *store, struct error *err) {
+    const struct narrowing *n = context;
+    const struct assignments *open = &n->session->open;
+    enum status st = ST_OK;
+    for (size_t i = 0; i < open->n && !st; i++)
+        if (waits_in_vain(&open->list[i], n->algorithms))
+            st = store_trial_fail(store, open->list[i].row, RECORD_CANCELLED,
+                                  "not everybody who asks for trials can execute its algorithm", err);
+    return st;
+}
+
+/* Trials that came back after the session was narrowed. */
+static enum status cancel_unable(struct hub_session *s, struct error *err) {
+    struct narrowing n = {.session = s};
+    bool any = false;
+    if (!s->algorithms)
+        return ST_OK;
+    enum status st = algorithms_parse(s->algorithms, &n.algorithms, err);
+    for (size_t i = 0; i < s->open.n; i++)
+        any |= waits_in_vain(&s->open.list[i], n.algorithms);
+    if (st || !any)
+        return st;
+    st = hub_commit(s->hub, cancel_step, &n, err);
+    return st ? st : hub_catch_up(s, err);
+}
+
+enum status hub_narrow(struct hub_session *s, uint32_t algorithms, struct error *err) {
+    uint32_t have = (1u << ALGORITHM_COUNT) - 1;
+    enum status st = s->algorithms ? algorithms_parse(s->algorithms, &have, err) : ST_OK;
+    struct narrowing n = {s, have & algorithms};
+    if (st || n.algorithms == have || !stored_session_is_open(s->state))
+        return st;
+    if (!(n.algorithms & ((1u << ALL_REDUCE_COUNT) - 1)))
+        return error_set(err, ST_CONFLICT, "session %s tries %s alone, for those who asked before", s->id,
+                         s->algorithms);
+    st = hub_commit(s->hub, narrow_step, &n, err);
+    if (!st)
+        hub_forget_engine(s); /* hub_wake makes it anew, in the space that is left */
+    return st;
+}
+
 /* ---- offering and taking ---- */
 
 static enum status check_running(const struct hub_session *s, struct error *err) {
@@ -230,6 +306,8 @@ enum status hub_make_ready(struct hub_session *s, size_t count, size_t *ready, e
                            struct error *err) {
     enum status st = check_running(s, err);
     *step = SESSION_TRIAL;
+    if (!st)
+        st = cancel_unable(s, err);
     if (!st)
         st = assignments_suggest(&s->open, count, step, err);
     *ready = assignments_waiting(&s->open);

@@ -2,6 +2,7 @@
 #include "strategy/cluster.h"
 
 #include <float.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -25,6 +26,41 @@ static const char *const transport_words[] = {TRANSPORT_TABLE(X) NULL};
 
 const char *algorithm_name(enum algorithm algorithm) {
     return algorithm_words[algorithm];
+}
+
+static enum status add_algorithm(const char *name, size_t length, uint32_t *set, struct error *err) {
+    for (uint32_t a = 0; a < ALGORITHM_COUNT; a++)
+        if (!strncmp(algorithm_words[a], name, length) && !algorithm_words[a][length]) {
+            *set |= 1u << a;
+            return ST_OK;
+        }
+    char known[ALGORITHMS_ROOM];
+    algorithms_write((1u << ALGORITHM_COUNT) - 1, known);
+    return error_set(err, ST_INVALID, "\"%.*s\" is none of %s", length < 40 ? (int)length : 40, name, known);
+}
+
+enum status algorithms_parse(const char *names, uint32_t *set, struct error *err) {
+    *set = 0;
+    for (const char *at = names;; at++) {
+        const size_t length = strcspn(at, ",");
+        const enum status st = add_algorithm(at, length, set, err);
+        if (st)
+            return st;
+        at += length;
+        if (!*at)
+            break;
+    }
+    if (*set & ((1u << ALL_REDUCE_COUNT) - 1))
+        return ST_OK;
+    return error_set(err, ST_INVALID, "%s is no all-reduce; name one", names);
+}
+
+void algorithms_write(uint32_t set, char *out) {
+    size_t n = 0;
+    *out = '\0';
+    for (uint32_t a = 0; a < ALGORITHM_COUNT; a++)
+        if (set >> a & 1)
+            n += (size_t)snprintf(out + n, ALGORITHMS_ROOM - n, "%s%s", n ? "," : "", algorithm_words[a]);
 }
 
 const char *operation_name(enum operation operation) {

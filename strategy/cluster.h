@@ -229,6 +229,13 @@ struct cluster {
 };
 
 const char *algorithm_name(enum algorithm algorithm);
+
+/* A set of 1u << ALGORITHM_... as names with commas between ("ring,tree"), and back. `out` has ALGORITHMS_ROOM bytes.
+ * Fails: ST_INVALID (an unknown name, or no all-reduce among them). */
+enum { ALGORITHMS_ROOM = 128 };
+enum status algorithms_parse(const char *names, uint32_t *set, struct error *err);
+void algorithms_write(uint32_t set, char *out);
+
 const char *operation_name(enum operation operation);
 const char *transport_name(enum transport transport); /* not of TRANSPORT_by_device */
 

@@ -333,6 +333,9 @@ enum status strategy_check_group(const struct strategy *strategy, const struct g
 enum status strategy_check_variable(const struct strategy *strategy, const struct variable *variable,
                                     const struct variable_sync *sync, const struct cluster *cluster, struct error *err);
 
+/* The set of 1u << ALGORITHM_... that its groups name, without auto, for which every runner has something. */
+uint32_t strategy_algorithms(const struct strategy *strategy);
+
 /* What two served variables differ in that may not share a push, as a word for people; NULL: they may share one. */
 const char *strategy_push_difference(const struct strategy *strategy, const struct model *model, uint32_t a,
                                      uint32_t b);

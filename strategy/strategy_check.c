@@ -180,6 +180,13 @@ enum status strategy_check_variable(const struct strategy *strategy, const struc
     return st;
 }
 
+uint32_t strategy_algorithms(const struct strategy *strategy) {
+    uint32_t set = 0;
+    for (uint32_t g = 0; g < strategy->n_groups; g++)
+        set |= 1u << strategy->groups[g].algorithm;
+    return set & ~(1u << ALGORITHM_auto);
+}
+
 const char *strategy_push_difference(const struct strategy *strategy, const struct model *model, uint32_t a,
                                      uint32_t b) {
     const struct variable_sync *x = &strategy->variables[a], *y = &strategy->variables[b];

@@ -151,7 +151,8 @@ class Client:
                      allow_lossy: Optional[bool] = None, allow_sharded: Optional[str] = None,
                      allow_stale: Optional[int] = None, memory_bytes: Optional[int] = None,
                      weather: Optional[bool] = None, export_to: Optional[Sequence[str]] = None,
-                     accept: Optional[Sequence[str]] = None, ranker: Optional[str] = None,
+                     accept: Optional[Sequence[str]] = None,
+                     algorithms: Optional[Sequence[str]] = None, ranker: Optional[str] = None,
                      runner: Optional[str] = None, shared: Optional[Shared] = None,
                      key: Optional[str] = None) -> Session:
         """Open a tuning session. `trials`, `time_us` and `gap` are its budget; the others are members of NewSession.
@@ -161,7 +162,7 @@ class Client:
             model=model, cluster=cluster, budget=budget or None, mode=mode, seed=seed, final_rounds=final_rounds,
             trial_us=trial_us, least_gain=least_gain, earlier=earlier, allow_lossy=allow_lossy,
             allow_sharded=allow_sharded, allow_stale=allow_stale, memory_bytes=memory_bytes, weather=weather,
-            export_to=export_to, accept=accept, ranker=ranker, runner=runner, shared=shared)
+            export_to=export_to, accept=accept, algorithms=algorithms, ranker=ranker, runner=runner, shared=shared)
         return Session(self, self._post("/api/v1/sessions", body, key=key)["id"])
 
     def session(self, id: str) -> Session:

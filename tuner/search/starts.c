@@ -38,12 +38,17 @@ static enum status build(const struct predictor *predictor, const struct baselin
     return tuned_build(row, predictor->model, predictor->cluster, out, err);
 }
 
+/* Whether who runs the trials has its algorithms, as far as that is known. */
+static bool can_run(const struct space *space, const struct strategy *strategy) {
+    return !(strategy_algorithms(strategy) & ~space->options.algorithms);
+}
+
 static bool shards_as_permitted(const struct space *space, const struct strategy *strategy) {
     return most_sharded(strategy) > SHARDED_none && space_permits(space, strategy);
 }
 
 /* *usable is false when this baseline cannot be built for the model and cluster, or not be predicted; and of one that
- * is built only by name, when it does not shard, or more than the space permits. */
+ * is built only by name, when it does not shard, or more than the space permits; or when nobody could run it. */
 static enum status make(struct predictor *predictor, const struct space *space, const struct baseline *row,
                         bool by_name, struct start *out, bool *usable, struct error *err) {
     struct prediction prediction;
@@ -51,7 +56,7 @@ static enum status make(struct predictor *predictor, const struct space *space, 
     enum status st = build(predictor, row, &out->strategy, err);
     if (st)
         return st == ST_INFEASIBLE ? ST_OK : st;
-    if (!by_name || shards_as_permitted(space, &out->strategy)) {
+    if (can_run(space, &out->strategy) && (!by_name || shards_as_permitted(space, &out->strategy))) {
         st = predictor_run(predictor, &out->strategy, &prediction, err);
         *usable = !st;
         out->baseline = row;

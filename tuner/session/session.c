@@ -580,6 +580,25 @@ static enum status lower_bound(struct session *s, struct error *err) {
     return st;
 }
 
+/* Those that nobody who runs its trials can execute; auto, which is whatever their library does, where nothing else
+ * would be left. */
+static enum status leave_out_algorithms(const struct session_options *kept, struct space_options *space,
+                                        struct error *err) {
+    uint32_t can;
+    if (!kept->algorithms)
+        return ST_OK;
+    const enum status st = algorithms_parse(kept->algorithms, &can, err);
+    if (st)
+        return st;
+    struct space_options left = *space;
+    left.algorithms &= can;
+    if (!space_all_reduces(&left))
+        left.algorithms = space->algorithms & (can | 1u << ALGORITHM_auto);
+    if (space_all_reduces(&left))
+        *space = left;
+    return ST_OK;
+}
+
 enum status session_prepare(const struct model *model, const struct cluster *cluster,
                             const struct tune_options *options, struct session **out, struct error *err) {
     struct session *s = calloc(1, sizeof *s);
@@ -599,6 +618,8 @@ enum status session_prepare(const struct model *model, const struct cluster *clu
         s->options.space.encodings = transport_encodings(cluster);
     s->options.space.sharded = space_sharded_up_to(options->kept.allow_sharded);
     st = options->limits ? export_limits_narrow(options->limits, model, cluster, &s->options.space, err) : ST_OK;
+    if (!st)
+        st = leave_out_algorithms(&options->kept, &s->options.space, err);
     if (!st)
         st = space_init(&s->space, model, cluster, &s->options.space, err);
     if (!st)

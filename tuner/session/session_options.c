@@ -123,7 +123,7 @@ struct text_member {
     { #field, offsetof(struct session_options, launch.field) }
 #define JOB(field)                                                                                                     \
     { #field, offsetof(struct session_options, job.field) }
-static const struct text_member own_texts[] = {LAUNCH(runner), MEMBER(ranker), LAUNCH(hosts), {0}};
+static const struct text_member own_texts[] = {LAUNCH(runner), MEMBER(ranker), MEMBER(algorithms), LAUNCH(hosts), {0}};
 static const struct text_member launch_texts[] = {LAUNCH(worker),         LAUNCH(partition), LAUNCH(account),
                                                   LAUNCH(launch_options), LAUNCH(pass),      {0}};
 static const struct text_member job_texts[] = {

@@ -63,6 +63,7 @@ struct session_options {
     uint64_t weather;   /* trials run in the cluster's weather: the first in that of this seed; 0: on a quiet network */
     uint64_t earlier;   /* learn from so many trials of earlier sessions on this model and cluster; 0: from none */
     const char *ranker; /* its id in the dataset; NULL: none */
+    const char *algorithms;     /* all that who runs its trials can execute (algorithms_parse); NULL: not said */
     enum sharded allow_sharded; /* the most that devices may keep a part of alone: a trainer must be able to do it */
     bool allow_lossy;           /* gradients may lose precision on their way, which changes what a model learns */
     uint64_t

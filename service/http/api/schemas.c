@@ -47,6 +47,9 @@
 #define ALGORITHM_WORDS "'auto','ring','tree','double_tree','recursive_doubling','halving_doubling','hierarchical'"
 #define OPTIMIZER_WORDS "{'enum':['sgd','momentum','adagrad','rmsprop','lion','adam','adamw','lamb','adafactor']}"
 #define ALGORITHMS      "{'enum':[" ALGORITHM_WORDS "]}"
+#define ABILITIES(about)                                                                                               \
+    "{'type':'array','minItems':1,'maxItems':8,'items':{'enum':[" ALGORITHM_WORDS ",'all_gather']},'description':'"    \
+    "All that " about " can execute, at least one of them an all-reduce; the session tries nothing else'}"
 
 #define MODE   "{'enum':['own','ask'],'default':'ask'}"
 #define CLIENT "{'type':'string','minLength':1,'maxLength':64}"
@@ -327,36 +330,40 @@ static const struct schema schemas[] = {
      "'reason':" TEXT ",'seed':" COUNT ",'budget':" BUDGET ",'weather':{'const':true,'description':'it looks for the "
      "least mean iteration in the weather of its cluster'},'team':" TEXT ",'shared':" SHARED ",'started':" STAMP
      ",'ended':" STAMP ",'trials':" COUNT ",'complete':" COUNT "}}"},
-    {"NewSession", "{'type':'object','description':'mode own: the service runs the trials; ask: clients do, who take "
-                   "them by "
-                   ":suggest','required':['model','cluster'],'additionalProperties':false,'properties':{'model':" TEXT
-                   ",'cluster':" TEXT ",'mode':" MODE ",'budget':" BUDGET ",'seed':" TOLD_SEED
-                   ",'final_rounds':{'type':'integer','minimum':0,'maximum':16},"
-                   "'trial_us':{'type':'number','minimum':1000,'maximum':3600000000},"
-                   "'least_gain':{'type':'number','minimum':0,'maximum':1},'earlier':{'type':'integer','minimum':0,'"
-                   "maximum':10000},"
-                   "'allow_lossy':{'type':'boolean','description':'try gradients that lose precision on their way "
-                   "too'},"
-                   "'allow_sharded':{'enum':['none','optimizer','gradients','parameters'],'description':'the most that "
-                   "devices may "
-                   "keep a part of alone; what is sharded is tried too, up to that'},"
-                   "'allow_stale':{'type':'integer','minimum':1,'maximum':1000,'description':'try strategies of "
-                   "updates too, after "
-                   "the "
-                   "search: models are stale by at most so many versions, or iterations where workers wait for the "
-                   "slowest'},"
-                   "'memory_bytes':{'type':'integer','minimum':1,'description':'try only what needs at most so much "
-                   "memory of a "
-                   "device; left out, what the cluster says its devices have'},"
-                   "'weather':{'type':'boolean','description':'look for the least mean iteration in the weather of the "
-                   "cluster, "
-                   "which "
-                   "must have variability; without it such a cluster is refused'},"
-                   "'export_to':" WORDS("try only what these forms of export (pytorch-ddp, horovod, ...) say without a "
-                                        "loss") ",'accept':" WORDS("what these forms may lose, since the job does it "
-                                                                   "by itself, such as groups; only beside "
-                                                                   "export_to") ",'ranker':" TEXT ",'runner':" TEXT
-                                                                                ",'shared':" SHARED "}}"},
+    {"NewSession",
+     "{'type':'object','description':'mode own: the service runs the trials; ask: clients do, who take "
+     "them by "
+     ":suggest','required':['model','cluster'],'additionalProperties':false,'properties':{'model':" TEXT
+     ",'cluster':" TEXT ",'mode':" MODE ",'budget':" BUDGET ",'seed':" TOLD_SEED
+     ",'final_rounds':{'type':'integer','minimum':0,'maximum':16},"
+     "'trial_us':{'type':'number','minimum':1000,'maximum':3600000000},"
+     "'least_gain':{'type':'number','minimum':0,'maximum':1},'earlier':{'type':'integer','minimum':0,'"
+     "maximum':10000},"
+     "'allow_lossy':{'type':'boolean','description':'try gradients that lose precision on their way "
+     "too'},"
+     "'allow_sharded':{'enum':['none','optimizer','gradients','parameters'],'description':'the most that "
+     "devices may "
+     "keep a part of alone; what is sharded is tried too, up to that'},"
+     "'allow_stale':{'type':'integer','minimum':1,'maximum':1000,'description':'try strategies of "
+     "updates too, after "
+     "the "
+     "search: models are stale by at most so many versions, or iterations where workers wait for the "
+     "slowest'},"
+     "'memory_bytes':{'type':'integer','minimum':1,'description':'try only what needs at most so much "
+     "memory of a "
+     "device; left out, what the cluster says its devices have'},"
+     "'weather':{'type':'boolean','description':'look for the least mean iteration in the weather of the "
+     "cluster, "
+     "which "
+     "must have variability; without it such a cluster is refused'},"
+     "'export_to':" WORDS(
+         "try only what these forms of export (pytorch-ddp, horovod, ...) say without a "
+         "loss") ",'accept':" WORDS("what these forms may lose, since the job does it "
+                                    "by itself, such as groups; only beside "
+                                    "export_to") ",'algorithms':" ABILITIES("who runs the trials") ",'ranker':" TEXT
+                                                                                                   ",'runner':" TEXT
+                                                                                                   ",'shared':" SHARED
+                                                                                                   "}}"},
     {"SessionChange", "{'type':'object','minProperties':1,'additionalProperties':false,"
                       "'properties':{'budget':" BUDGET ",'shared':" SHARED "}}"},
     {"RecordList", LIST("Record")},
@@ -433,7 +440,8 @@ static const struct schema schemas[] = {
      ",'detail':" TEXT "}},'created':" STAMP ",'ended':" STAMP "}}"},
     {"SuggestRequest",
      "{'type':'object','required':['client'],'additionalProperties':false,'properties':{'client':" CLIENT
-     ",'count':{'type':'integer','minimum':1,'maximum':64},'lease_s':" LEASE "}}"},
+     ",'count':{'type':'integer','minimum':1,'maximum':64},'lease_s':" LEASE
+     ",'algorithms':" ABILITIES("this client") "}}"},
     {"Suggestions",
      "{'type':'object','required':['next','trials'],'additionalProperties':false,"
      "'properties':{'next':{'enum':['trials','wait','over'],'description':'wait: others still run trials; over: the "

@@ -335,6 +335,18 @@ static enum status read_words(struct request *rq, const struct json_at *body, co
     return st;
 }
 
+enum status request_algorithms(struct request *rq, const struct json_at *body, const char **names, uint32_t *set,
+                               struct error *err) {
+    struct error wrong;
+    struct json_at at;
+    *set = 0;
+    enum status st = read_words(rq, body, "algorithms", names, err);
+    if (st || !*names || !algorithms_parse(*names, set, &wrong))
+        return st;
+    json_has(body, "algorithms", &at);
+    return json_fail(&at, err, "%s", wrong.message);
+}
+
 /* To what the session is limited so that clients can carry it out: forms of export, and what they may lose. */
 static enum status read_limits(struct request *rq, const struct json_at *body, struct job_options *job,
                                struct error *err) {
@@ -422,13 +434,14 @@ static enum status read_weather(struct request *rq, const struct json_at *body, 
 }
 
 static enum status read_new(struct request *rq, struct new_session *out, struct error *err) {
-    static const char *const known[] = {"model",        "cluster",       "mode",        "budget",      "seed",
-                                        "final_rounds", "trial_us",      "least_gain",  "earlier",     "ranker",
-                                        "runner",       "shared",        "allow_lossy", "allow_stale", "weather",
-                                        "memory_bytes", "allow_sharded", "export_to",   "accept",      NULL};
+    static const char *const known[] = {
+        "model",      "cluster",      "mode",          "budget",    "seed",   "final_rounds", "trial_us",
+        "least_gain", "earlier",      "ranker",        "runner",    "shared", "allow_lossy",  "allow_stale",
+        "weather",    "memory_bytes", "allow_sharded", "export_to", "accept", "algorithms",   NULL};
     static const char *const modes[] = {"own", "ask", NULL};
     const struct json_at body = request_body(rq);
     size_t mode = STORED_SESSION_ASK;
+    uint32_t algorithms;
     *out = (struct new_session){.options = tune_default_options(), .team = rq->principal.team};
     out->options.kept.launch.runner = "ask";
     enum status st = json_expect_object(&body, known, err);
@@ -443,6 +456,8 @@ static enum status read_new(struct request *rq, struct new_session *out, struct 
         st = read_options(&body, out, err);
     if (!st)
         st = read_limits(rq, &body, &out->options.kept.job, err);
+    if (!st)
+        st = request_algorithms(rq, &body, &out->options.kept.algorithms, &algorithms, err);
     if (!st)
         st = read_weather(rq, &body, out, err);
     return st ? st : request_shared(rq, &body, &out->shared, err);

@@ -28,6 +28,11 @@ enum status request_lock(struct request *request, struct hub_session *live, bool
 /* Why a session without trials has none, and what to do. */
 const char *session_note(const struct stored_session *session);
 
+/* The member "algorithms" of `body`, as text and as a set (algorithms_parse); NULL and 0 without one. Fails:
+ * ST_INVALID, with the place. */
+enum status request_algorithms(struct request *request, const struct json_at *body, const char **names, uint32_t *set,
+                               struct error *err);
+
 /* The member "shared" of `body` ("all", "team", or a list of teams) as the dataset has it; without one, with all. */
 enum status request_shared(struct request *request, const struct json_at *body, const char **out, struct error *err);
 

@@ -142,7 +142,8 @@ struct suggest {
     struct hub_session *live;
     const char *client;
     uint64_t count;
-    double lease_s; /* 0: the service's */
+    double lease_s;      /* 0: the service's */
+    uint32_t algorithms; /* that the client can execute; 0: not said */
     enum session_step step;
     size_t n;
     struct assignment taken[ASSIGNMENTS_MOST];
@@ -209,15 +210,30 @@ static enum status suggest_effect(struct request *rq, struct store *store, void 
 }
 
 static enum status read_suggest(struct request *rq, struct suggest *s, struct error *err) {
-    static const char *const known[] = {"client", "count", "lease_s", NULL};
+    static const char *const known[] = {"client", "count", "lease_s", "algorithms", NULL};
     const struct json_at body = request_body(rq);
+    const char *algorithms;
     s->count = 1;
     enum status st = json_expect_object(&body, known, err);
     if (!st)
         st = read_client(&body, &s->client, err);
     if (!st)
         st = json_get_integer(&body, "count", JSON_OPTIONAL, 1, ASSIGNMENTS_MOST, &s->count, err);
+    if (!st)
+        st = request_algorithms(rq, &body, &algorithms, &s->algorithms, err);
     return st ? st : read_lease(&body, &s->lease_s, err);
+}
+
+/* Lock the session, and have it keep to what the client can execute. As request_lock. */
+static enum status lock_narrowed(struct request *rq, struct suggest *s, bool *held, struct error *err) {
+    enum status st = request_lock(rq, s->live, true, held, err);
+    if (st || !*held || !s->algorithms)
+        return st;
+    st = hub_narrow(s->live, s->algorithms, err);
+    if (st || hub_is_awake(s->live))
+        return st;
+    hub_unlock(s->live);
+    return request_lock(rq, s->live, true, held, err);
 }
 
 /* The quota is checked after the session, so that a session that is over says so whatever the quota. */
@@ -248,9 +264,9 @@ enum status api_trials_suggest(struct request *rq, struct response *rs, struct e
         return st;
     st = hub_is_own(s.live)
              ? error_set(err, ST_CONFLICT, "the service runs the trials of session %s itself", hub_session_id(s.live))
-             : request_lock(rq, s.live, true, &held, err);
+             : lock_narrowed(rq, &s, &held, err);
     if (held) {
-        st = suggest_locked(rq, &s, rs, err);
+        st = st ? st : suggest_locked(rq, &s, rs, err);
         hub_unlock(s.live);
     }
     hub_drop(s.live);

@@ -895,6 +895,132 @@ static void a_session_tries_only_what_its_forms_can_say(void **state) {
     cJSON_Delete(json);
 }
 
+/* ---- what clients can execute ---- */
+
+/* Ask for a trial as `client`, who can execute what the member `can` says. */
+static cJSON *ask_able(const char *session, const char *client, const char *can) {
+    char body[128];
+    snprintf(body, sizeof body, "{\"client\":\"%s\",\"lease_s\":1%s}", client, can);
+    return reply_json(post_to(session, "/trials:suggest", body), 200);
+}
+
+static bool names_algorithm(const cJSON *trial, const char *algorithm) {
+    const cJSON *groups =
+        cJSON_GetObjectItemCaseSensitive(cJSON_GetObjectItemCaseSensitive(trial, "strategy"), "groups");
+    const cJSON *group;
+    bool found = false;
+    cJSON_ArrayForEach(group, groups) {
+        const char *own = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(group, "algorithm"));
+        found |= own && !strcmp(own, algorithm);
+    }
+    return found;
+}
+
+static void finish_at(const char *session, const char *client, const cJSON *trial, double us) {
+    char tail[64], body[128];
+    snprintf(tail, sizeof tail, "/trials/%d:complete", (int)number_of(trial, "number"));
+    snprintf(body, sizeof body, "{\"client\":\"%s\",\"attempt\":%d,\"iterations_us\":[%g,%g]}", client,
+             (int)number_of(trial, "attempt"), us, us);
+    assert_int_equal(post_to(session, tail, body)->status, 200);
+}
+
+static void open_able(char session[128], const char *algorithms) {
+    char body[256];
+    snprintf(
+        body, sizeof body,
+        "{\"model\":\"toy\",\"cluster\":\"four\",\"ranker\":\"none\",\"budget\":{\"trials\":60},\"final_rounds\":0%s}",
+        algorithms);
+    cJSON *json = reply_json(site_post(&site, "/api/v1/sessions", body), 201);
+    snprintf(session, 128, "%s", text_of(json, "href"));
+    cJSON_Delete(json);
+}
+
+static void abilities_are_read_with_care(void **state) {
+    (void)state;
+    static const struct {
+        const char *list, *pointer;
+    } wrong[] = {{"\"ring\"", "/algorithms"},          {"[]", "/algorithms"},
+                 {"[\"rings\"]", "/algorithms"},       {"[\"all_gather\"]", "/algorithms"},
+                 {"[\"ring,tree\"]", "/algorithms/0"}, {"[\"ring\",7]", "/algorithms/1"}};
+    char body[256], session[128];
+    open_able(session, "");
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+        snprintf(body, sizeof body, "{\"model\":\"toy\",\"cluster\":\"four\",\"algorithms\":%s}", wrong[i].list);
+        struct reply *r = site_post(&site, "/api/v1/sessions", body);
+        assert_problem(r, 422, "invalid");
+        assert_pointer(r, wrong[i].pointer);
+        snprintf(body, sizeof body, "{\"client\":\"c\",\"algorithms\":%s}", wrong[i].list);
+        r = post_to(session, "/trials:suggest", body);
+        assert_problem(r, 422, "invalid");
+        assert_pointer(r, wrong[i].pointer);
+    }
+}
+
+/* The first of these that the trial's strategy names, or -1. */
+static const char *const abilities[] = {"ring", "tree", "recursive_doubling", "halving_doubling"};
+enum { ABILITIES = 4 };
+static int ability_of(const cJSON *trial) {
+    for (int i = 0; i < ABILITIES; i++)
+        if (names_algorithm(trial, abilities[i]))
+            return i;
+    return -1;
+}
+
+/* "algorithms" with all of them but one (-1: with all). */
+static void write_abilities(int without, char out[128]) {
+    int n = snprintf(out, 128, ",\"algorithms\":[\"double_tree\"");
+    for (int i = 0; i < ABILITIES; i++)
+        if (i != without)
+            n += snprintf(out + n, 128 - (size_t)n, ",\"%s\"", abilities[i]);
+    snprintf(out + n, 128 - (size_t)n, "]");
+}
+
+/* An algorithm is tried until somebody comes who has it not; then no more, also after a restart. */
+static void nothing_is_tried_that_somebody_who_asks_cannot_execute(void **state) {
+    (void)state;
+    char session[128], path[192], can[128];
+    struct error err;
+    assert_ok(hub_start(site.service->hub, &err)); /* it ends leases */
+    write_abilities(-1, can);
+    open_able(session, can);
+    cJSON *left = NULL;
+    for (int i = 0; i < 30 && !left; i++) {
+        cJSON *json = ask_able(session, "all", i % 2 ? "" : can);
+        cJSON *trial = cJSON_GetObjectItemCaseSensitive(json, "trials")->child;
+        assert_false(names_algorithm(trial, "hierarchical"));
+        if (ability_of(trial) >= 0)
+            left = cJSON_Duplicate(trial, true); /* nobody finishes it */
+        else
+            finish_at(session, "all", trial, 50000 - 100 * i);
+        cJSON_Delete(json);
+    }
+    assert_non_null(left);
+    const int lacks = ability_of(left);
+    write_abilities(lacks, can);
+    for (int i = 0; i < 8; i++) {
+        if (i == 2)
+            clock_sleep_us(2.5e6); /* the lease of the one that is left runs out */
+        if (i == 4)
+            restart();
+        cJSON *json = ask_able(session, "some", i < 4 ? can : "");
+        cJSON *trial = cJSON_GetObjectItemCaseSensitive(json, "trials")->child;
+        assert_false(names_algorithm(trial, abilities[lacks]));
+        finish_at(session, "some", trial, 40000 - 100 * i);
+        cJSON_Delete(json);
+    }
+    snprintf(path, sizeof path, "%s/trials/%d", session, (int)number_of(left, "number"));
+    cJSON *json = reply_json(site_get(&site, path), 200);
+    assert_string_equal(text_of(json, "state"), "cancelled");
+    assert_string_equal(text_of(json, "reason"), "not everybody who asks for trials can execute its algorithm");
+    cJSON_Delete(json);
+    cJSON_Delete(left);
+    char body[128];
+    snprintf(body, sizeof body, "{\"client\":\"other\",\"algorithms\":[\"%s\"]}", abilities[lacks]);
+    struct reply *r = post_to(session, "/trials:suggest", body);
+    assert_problem(r, 409, "conflict");
+    assert_non_null(strstr(r->body, " alone, for those who asked before"));
+}
+
 static void a_session_tries_stale_models_where_it_is_asked_to(void **state) {
     (void)state;
     static const char *const wrong[] = {"0", "1001", "-1", "1.5", "true", "\"2\""};
@@ -1433,6 +1559,8 @@ int main(void) {
         OPEN(a_session_keeps_to_its_memory),
         OPEN(a_session_shards_where_it_is_asked_to),
         OPEN(a_session_tries_only_what_its_forms_can_say),
+        OPEN(abilities_are_read_with_care),
+        OPEN(nothing_is_tried_that_somebody_who_asks_cannot_execute),
         OPEN(a_session_tries_stale_models_where_it_is_asked_to),
         OPEN(weather_must_fit_the_cluster_the_ranker_and_the_runner),
         OPEN(a_session_in_weather_goes_by_means_of_trials_that_met_it),

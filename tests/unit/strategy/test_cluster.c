@@ -303,6 +303,26 @@ static void every_change_changes_the_id(void **state) {
     assert_true(changed > 500);
 }
 
+/* Every set with an all-reduce comes back as it was. */
+static void sets_of_algorithms_are_read_and_written(void **state) {
+    (void)state;
+    static const char *const wrong[] = {"", ",", "ring,", ",ring", "rings", "rin", "ring tree", "Ring", "all_gather"};
+    struct error err;
+    uint32_t set;
+    char names[ALGORITHMS_ROOM];
+    for (uint32_t in = 1; in < 1u << ALGORITHM_COUNT; in++) {
+        algorithms_write(in, names);
+        if (in == 1u << ALGORITHM_all_gather)
+            continue;
+        assert_ok(algorithms_parse(names, &set, &err));
+        assert_int_equal(set, in);
+    }
+    assert_ok(algorithms_parse("tree,ring,tree", &set, &err));
+    assert_int_equal(set, 1u << ALGORITHM_ring | 1u << ALGORITHM_tree);
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++)
+        assert_int_equal(algorithms_parse(wrong[i], &set, &err), ST_INVALID);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(each_bad_cluster_is_refused_at_its_place),
@@ -312,6 +332,7 @@ int main(void) {
         cmocka_unit_test(what_is_written_reads_back_the_same),
         cmocka_unit_test(the_id_is_that_of_the_expanded_cluster),
         cmocka_unit_test(every_change_changes_the_id),
+        cmocka_unit_test(sets_of_algorithms_are_read_and_written),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
