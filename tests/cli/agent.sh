@@ -2,7 +2,7 @@
 # Agents of a service that comes late, goes away, ends and comes back, of a network that is cut, and of a clock that
 # jumps: no result is lost, none counts twice. Needs OUT; prints ok, not ok and skip lines (tests/README.md).
 # Waits: leases and clocks.
-# Plan: 18
+# Plan: 19
 set -u
 cd "$(dirname "$0")/../.."
 source tests/cli/check.bash
@@ -61,6 +61,11 @@ wait $early
 verdict it_works_when_both_are_there $? "$(cat early.err)"
 [ "$(trials "$id")" = '1 1 complete' ]
 verdict its_trial_counts $? "$(trials "$id")"
+said=$(python3 -c 'import json, sqlite3, sys
+row = sqlite3.connect("file:d.db?mode=ro", uri=True).execute("SELECT options FROM sessions WHERE id = ?", sys.argv[1:])
+print(json.loads(row.fetchone()[0])["algorithms"])' "$id" 2>&1)
+[ "$said" = ring,tree,recursive_doubling,halving_doubling,all_gather ]
+verdict the_session_keeps_to_what_its_workers_can_execute $? "$said"
 wait $tune
 timeout 60 "$syncopate" agent --server "$url" --cluster lab-4x1g --runner $runner --idle 1s 2>idle.err
 [ $? = 0 ] && grep -q 'ran 0 trials' idle.err
