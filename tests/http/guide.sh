@@ -1,7 +1,7 @@
 #!/bin/bash
 # docs/http.md: what it tells people to type is typed, and what it says that this answers is what it answers.
 # Needs OUT, python3 and curl; prints ok, not ok and skip lines (tests/README.md).
-# Plan: 28
+# Plan: 29
 set -u
 cd "$(dirname "$0")/../.."
 export ROOT=$PWD OUT=${OUT:-build/release} PYTHONPATH=$PWD/tests/http PYTHONDONTWRITEBYTECODE=1
