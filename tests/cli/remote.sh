@@ -2,6 +2,7 @@
 # Commands as clients of a service, and agents that run its trials: the same answers as here, what is refused, and what
 # a service that is killed and comes back costs. Needs OUT; prints ok, not ok and skip lines (tests/README.md).
 # Waits: agents and leases; its trials are compared with nothing.
+# Once: client and handlers have unit tests, which sanitizers see; agent.sh runs an agent under them.
 # Plan: 96
 set -u
 cd "$(dirname "$0")/../.."

@@ -92,7 +92,7 @@ check one_seed_is_told 0 'In weather: 1 seed (the same for all strategies), ' \
 ! grep -q '95% interval' out && grep -q '^wfbp .*s *-  ' out
 verdict and_has_no_interval $? "$(grep -m 1 '^wfbp' out)"
 check a_prediction_says_what_to_expect 0 '"p95_us"' "$syncopate" simulate cnn-small lab-4x1g-weather --baseline wfbp --json
-check rows_are_sorted_by_the_time_in_weather 0 'IN WEATHER' "$syncopate" simulate cnn-small lab-4x1g-weather --all-baselines
+check rows_are_sorted_by_the_time_in_weather 0 'IN WEATHER' "$syncopate" simulate cnn-small lab-4x1g-weather --all-baselines --seeds 3
 check compare_shows_both_times 0 '(quiet)' "$syncopate" compare mlp-small lab-4x1g-weather
 check compare_has_no_weather_where_there_is_none 1 '' grep -q quiet <("$syncopate" compare mlp-small lab-4x1g)
 "$syncopate" compare mlp-small lab-4x1g-weather --json >compared 2>err

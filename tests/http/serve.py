@@ -31,9 +31,9 @@ class Service:
     def ask(self, method, path, body=None, headers={}, context=None):
         """(status, headers, body)"""
         if context:
-            connection = http.client.HTTPSConnection("localhost", self.port, timeout=20, context=context)
+            connection = http.client.HTTPSConnection("localhost", self.port, timeout=60, context=context)
         else:
-            connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=20)
+            connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=60)
         sent = dict(headers)
         if body is not None:
             sent.setdefault("Content-Type", "application/json")
@@ -133,7 +133,7 @@ def uploads_that_make_no_sense_are_refused_in_one_line():
             ([("x.json", "[]")] * 4097, "trace", 413, "more than 4096 parts")):
         got, _, text = service.ask("POST", "/api/v1/explanations", *upload(files, field))
         assert got == status and words in json.loads(text)["detail"] and "\n" not in json.loads(text)["detail"], (words, got, text)
-    with socket.create_connection(("127.0.0.1", service.port), timeout=20) as large:
+    with socket.create_connection(("127.0.0.1", service.port), timeout=60) as large:
         large.sendall(b"POST /api/v1/explanations HTTP/1.1\r\nHost: localhost\r\nContent-Length: 536870913\r\n"
                       b"Content-Type: multipart/form-data; boundary=cut\r\n\r\n")
         told = large.recv(4096)
@@ -183,7 +183,7 @@ def it_says_where_it_listens_and_ends_on_a_signal():
 def while_it_stops_what_runs_ends_well_and_others_are_told():
     service = Service("--open")
     body = json.dumps(example("models", "mlp-small")).encode()
-    slow = socket.create_connection(("127.0.0.1", service.port), timeout=20)
+    slow = socket.create_connection(("127.0.0.1", service.port), timeout=60)
     slow.sendall(b"POST /api/v1/models HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nConnection: close\r\n"
                  + f"Content-Length: {len(body)}\r\n\r\n".encode() + body[:10])
     while service.ask("GET", "/metrics")[2].find(b"syncopate_http_requests_in_flight 2") < 0:
@@ -247,7 +247,7 @@ def tls_is_1_2_and_up():
 def speaks(service, *options):
     """The cipher that openssl and the service agree on; "" where they agree on none."""
     client = subprocess.run(["openssl", "s_client", "-connect", f"127.0.0.1:{service.port}", "-tls1_2", *options],
-                            input="", capture_output=True, text=True, timeout=20)
+                            input="", capture_output=True, text=True, timeout=60)
     agreed = re.search(r"Cipher is ([A-Z0-9-]+|\(NONE\))", client.stdout)
     assert agreed and (client.returncode == 0) == (agreed.group(1) != "(NONE)"), client
     return agreed.group(1).strip("()").replace("NONE", "")
@@ -278,7 +278,7 @@ def over_tls_the_cookie_is_for_this_host_and_tls_alone():
     service = Service("--tls-cert", "cert.pem", "--tls-key", "key.pem", dataset="cookie.db")
 
     def ask(method, path, body=None, **headers):
-        connection = http.client.HTTPSConnection("localhost", service.port, timeout=20)
+        connection = http.client.HTTPSConnection("localhost", service.port, timeout=60)
         connection.sock = connect_tls(service)
         connection.request(method, path, body, {"Origin": f"https://localhost:{service.port}", **headers})
         answer = connection.getresponse()
@@ -305,7 +305,7 @@ def make_certificate(name, chain="cert.pem", key="key.pem", newkey=("ec", "-pkey
 def connect_tls(service):
     context = ssl.create_default_context()
     context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
-    return context.wrap_socket(socket.create_connection(("127.0.0.1", service.port), timeout=20), server_hostname="localhost")
+    return context.wrap_socket(socket.create_connection(("127.0.0.1", service.port), timeout=60), server_hostname="localhost")
 
 
 def shown_certificate(service):
@@ -325,7 +325,7 @@ def a_renewed_certificate_is_taken_up_and_drops_no_connection():
     service = Service("--open", "--tls-cert", "cert.pem", "--tls-key", "key.pem", dataset="renewed.db")
     first = open("cert.pem", encoding="ascii").read()
     assert shown_certificate(service) == first
-    kept = http.client.HTTPSConnection("localhost", service.port, timeout=20)
+    kept = http.client.HTTPSConnection("localhost", service.port, timeout=60)
     kept.sock = connect_tls(service)
     half = connect_tls(service)
     half.sendall(b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n")

@@ -72,15 +72,15 @@ class Service:
     def alive(self):
         return self.process.poll() is None
 
-    def connect(self, timeout=20):
+    def connect(self, timeout=60):
         return http.client.HTTPConnection("127.0.0.1", self.port, timeout=timeout)
 
-    def raw(self, data=b"", timeout=20):
+    def raw(self, data=b"", timeout=60):
         connection = socket.create_connection(("127.0.0.1", self.port), timeout=timeout)
         connection.sendall(data)
         return connection
 
-    def ask(self, method, path, body=None, headers={}, timeout=20):
+    def ask(self, method, path, body=None, headers={}, timeout=60):
         """(status, JSON or bytes)"""
         connection = self.connect(timeout)
         try:
