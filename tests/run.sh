@@ -9,7 +9,8 @@
 # four at a time. Last come those that say "# Last: why", with nothing beside them. What says "# Once: why" runs for the
 # builds release and coverage alone. Each has a time limit, a closed standard input and a TMPDIR of its own. At the end
 # stand the ten slowest, what was not tested and why, what failed, once more, and the line "N passed, N failed, N skipped"; the
-# exit status is 1 when anything failed or nothing ran. TEST_TIMEOUT (600) and TEST_SCRIPT_TIMEOUT (900) are seconds;
+# exit status is 1 when anything failed or nothing ran. TEST_TIMEOUT (600) and TEST_SCRIPT_TIMEOUT (900) are seconds, of
+# which what runs at the lowest priority, and may have to wait for all others, has three times as many;
 # TEST_JOBS (2, or 1 where there is one processor) is how many compute at a time, and half of how many come then;
 # TEST_SCRIPTS=0 leaves the scripts out; TEST_TIMES=FILE gets all times.
 set -u
@@ -143,7 +144,8 @@ for script in tests/*/*.sh; do
     *) if grep -q '^# Once: ' "$script"; then together=("$script" "${together[@]}"); else together+=("$script"); fi ;; # the long ones first
     esac
 done
-politely=$(chrt --idle 0 true 2>/dev/null && echo chrt --idle 0) at_once "$jobs" "${computing[@]}" &
+TEST_TIMEOUT=$((3 * ${TEST_TIMEOUT:-600})) TEST_SCRIPT_TIMEOUT=$((3 * ${TEST_SCRIPT_TIMEOUT:-900})) \
+    politely=$(chrt --idle 0 true 2>/dev/null && echo chrt --idle 0) at_once "$jobs" "${computing[@]}" &
 at_once 1 "${waits[@]}" &
 waited=$!
 at_once 1 "${alone[@]}"

@@ -344,9 +344,11 @@ static void what_was_changed_is_told_however_much_memory_is_held(void **state) {
         clock_sleep_us(1000);
     assert_true(server_memory_held(site.server) >= HELD);
     snprintf(suggest, sizeof suggest, "%s/trials:suggest", path);
+#ifdef NDEBUG
     struct reply *reply = hear_reply(send_post(suggest, greedy, "{\"client\":\"c\",\"count\":6}"));
-#ifdef NDEBUG /* slower builds have fewer of the six ready in time */
     assert_true(strlen(reply->body) > 64 << 10);
+#else /* slower builds would not have six ready in time */
+    struct reply *reply = hear_reply(send_post(suggest, greedy, "{\"client\":\"c\",\"count\":1}"));
 #endif
     cJSON_Delete(reply_json(reply, 200));
     close(fd);
