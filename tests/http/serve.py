@@ -1,4 +1,5 @@
 """A service of this test's own, its clients, and what the description says of every answer. Prints TAP-like lines."""
+import atexit
 import http.client
 import json
 import os
@@ -24,6 +25,7 @@ class Service:
     def __init__(self, *options, dataset="d.db"):
         self.process = subprocess.Popen([PROGRAM, "serve", "--listen", "127.0.0.1:0", "--dataset", dataset, *options],
                                         stdout=subprocess.PIPE, stderr=open("serve.err", "a"), text=True)
+        atexit.register(self.process.kill)  # after a test that failed
         self.line = self.process.stdout.readline().strip()
         self.url = self.line.split(" ")[-1]
         self.port = int(self.url.rsplit(":", 1)[1]) if self.line else 0
