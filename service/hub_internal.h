@@ -101,6 +101,9 @@ enum status hub_set_state(struct hub_session *session, struct store *store, enum
 
 void hub_notify(struct hub_session *session);
 
+/* Claim the session, whose trials this service runs from now on. Fails: ST_CONFLICT (another service runs it). */
+enum status hub_claim(struct hub *hub, const char *id, struct error *err);
+
 /* See what other services did. Locked. */
 enum status hub_look(struct hub_session *session, struct error *err);
 void hub_end_search(struct hub_session *session);
@@ -114,8 +117,8 @@ enum status hub_expire(struct hub_session *session, struct error *err);
 /* The same by the stamps in the dataset, for all sessions: where several services serve it. */
 enum status hub_expire_all(struct hub *hub, struct error *err);
 
-/* Where others write the dataset too: fails when the session's engine does not know all its trials. In a transaction.
- * Fails: PROBLEM "overloaded", as the store. */
+/* Fails when another service gave the session trials that its engine does not know. Call it in a transaction. Fails:
+ * PROBLEM "overloaded", as the store. */
 enum status hub_check_whole(struct hub_session *session, struct store *store, struct error *err);
 
 /* The thread of a session that the service runs itself. Locked. */

@@ -244,14 +244,9 @@ static enum status give_back_all(void *context, struct store *store, struct erro
     return st;
 }
 
-static enum status claim_step(void *context, struct store *store, struct error *err) {
-    const struct hub_session *s = context;
-    return store_claim_session(store, s->id, 0, err);
-}
-
 /* No other service runs it from now on, and what such a service did before is known. */
 static enum status claim(struct hub_session *s, struct error *err) {
-    enum status st = hub_commit(s->hub, claim_step, s, err);
+    enum status st = hub_claim(s->hub, s->id, err);
     if (!st)
         st = hub_look(s, err);
     return st ? st : hub_wake(s, err);

@@ -726,18 +726,22 @@ static enum status claim_step(void *context, struct store *store, struct error *
     return store_claim_session(store, context, 0, err);
 }
 
+enum status hub_claim(struct hub *hub, const char *id, struct error *err) {
+    char copy[64];
+    snprintf(copy, sizeof copy, "%s", id);
+    return hub_commit(hub, claim_step, copy, err);
+}
+
 /* Whether no other service runs the session, and this one does not yet. */
 static bool is_ours(struct hub *hub, const struct stored_session *stored) {
     bool runs = false;
-    char id[64];
     if (!access_is_shared(hub->access))
         return true;
-    snprintf(id, sizeof id, "%s", stored->id);
     pthread_mutex_lock(&hub->mutex);
     for (const struct hub_session *s = hub->first; s; s = s->next)
-        runs |= !strcmp(s->id, id) && s->has_thread && !s->thread_ended;
+        runs |= !strcmp(s->id, stored->id) && s->has_thread && !s->thread_ended;
     pthread_mutex_unlock(&hub->mutex);
-    return !runs && hub_launcher(hub, stored->cluster) && !hub_commit(hub, claim_step, id, NULL);
+    return !runs && hub_launcher(hub, stored->cluster) && !hub_claim(hub, stored->id, NULL);
 }
 
 /* Sessions in this state whose trials the service runs itself go on, or wait to be resumed if they are paused. Sessions

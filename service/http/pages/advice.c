@@ -28,21 +28,11 @@ struct answer {
 /* ---- the form ---- */
 
 static enum status form(struct request *rq, struct markup *m, const struct question *q, struct error *err) {
-    struct page_choices models, clusters;
-    enum status st = page_choices_read(rq, STORE_MODEL, &models, err);
-    if (!st)
-        st = page_choices_read(rq, STORE_CLUSTER, &clusters, err);
-    if (st)
+    bool begun;
+    enum status st = page_domain_form_begin(rq, m, "/advice", q->domain ? q->model_id.hex : NULL,
+                                            q->domain ? q->cluster_id.hex : NULL, &begun, err);
+    if (st || !begun)
         return st;
-    if (!models.n || !clusters.n) {
-        markup_leaf(
-            m, "p",
-            "An answer needs a model and a cluster, and there are none yet: the first page says how to put some.");
-        return ST_OK;
-    }
-    page_form_begin(m, "get", "/advice", "fields unified");
-    page_choice(m, "Model", "model", &models, q->domain ? q->model_id.hex : NULL);
-    page_choice(m, "Cluster", "cluster", &clusters, q->domain ? q->cluster_id.hex : NULL);
     page_label_begin(m, "Memory of a device, one size or several");
     markup_begin(m, "input");
     markup_attribute(m, "name", "memory");

@@ -254,6 +254,27 @@ void page_choice(struct markup *m, const char *label, const char *name, const st
     markup_end(m);
 }
 
+enum status page_domain_form_begin(struct request *rq, struct markup *m, const char *action, const char *model,
+                                   const char *cluster, bool *begun, struct error *err) {
+    struct page_choices models, clusters;
+    enum status st = page_choices_read(rq, STORE_MODEL, &models, err);
+    if (!st)
+        st = page_choices_read(rq, STORE_CLUSTER, &clusters, err);
+    if (st)
+        return st;
+    *begun = models.n && clusters.n;
+    if (!*begun) {
+        markup_leaf(
+            m, "p",
+            "An answer needs a model and a cluster, and there are none yet: the first page says how to put some.");
+        return ST_OK;
+    }
+    page_form_begin(m, "get", action, "fields unified");
+    page_choice(m, "Model", "model", &models, model);
+    page_choice(m, "Cluster", "cluster", &clusters, cluster);
+    return ST_OK;
+}
+
 const char *page_stamp(const char *stamp, char out[32]) {
     if (stamp && strlen(stamp) >= 16)
         snprintf(out, 32, "%.10s %.5s", stamp, stamp + 11);

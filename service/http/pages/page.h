@@ -65,6 +65,12 @@ enum status page_choices_read(struct request *request, enum store_kind kind, str
 void page_choice(struct markup *m, const char *label, const char *name, const struct page_choices *from,
                  const char *chosen);
 
+/* Begin a form that gets `action` for a model and a cluster, which stand in it first; ids or NULL say what is chosen.
+ * End it with markup_end. Where there is no model or no cluster yet, a sentence stands in place of the form, and *begun
+ * is false. Fails: as page_choices_read. */
+enum status page_domain_form_begin(struct request *request, struct markup *m, const char *action, const char *model,
+                                   const char *cluster, bool *begun, struct error *err);
+
 /* A UTC stamp up to its minute. */
 const char *page_stamp(const char *stamp, char out[32]);
 

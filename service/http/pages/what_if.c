@@ -126,21 +126,11 @@ static enum status guess_all(struct request *rq, const struct question *q, struc
 /* ---- the forms ---- */
 
 static enum status domain_form(struct request *rq, struct markup *m, const struct question *q, struct error *err) {
-    struct page_choices models, clusters;
-    enum status st = page_choices_read(rq, STORE_MODEL, &models, err);
-    if (!st)
-        st = page_choices_read(rq, STORE_CLUSTER, &clusters, err);
-    if (st)
+    bool begun;
+    enum status st = page_domain_form_begin(rq, m, "/what-if", q->as_is ? q->model.hex : NULL,
+                                            q->as_is ? q->cluster.hex : NULL, &begun, err);
+    if (st || !begun)
         return st;
-    if (!models.n || !clusters.n) {
-        markup_leaf(
-            m, "p",
-            "An answer needs a model and a cluster, and there are none yet: the first page says how to put some.");
-        return ST_OK;
-    }
-    page_form_begin(m, "get", "/what-if", "fields unified");
-    page_choice(m, "Model", "model", &models, q->as_is ? q->model.hex : NULL);
-    page_choice(m, "Cluster", "cluster", &clusters, q->as_is ? q->cluster.hex : NULL);
     page_button(m, q->as_is ? "Take these" : "Predict", NULL, NULL);
     markup_end(m);
     return ST_OK;

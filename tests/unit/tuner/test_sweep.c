@@ -6,6 +6,7 @@
 #include "base/json.h"
 #include "base/rng.h"
 #include "tests/support/check.h"
+#include "tests/unit/tuner/sweep_world.h"
 #include "tuner/predict/sweep.h"
 
 static struct error err;
@@ -86,30 +87,11 @@ static const char MODEL[] =
     "{\"name\":\"a\",\"shape\":[64,64]},{\"name\":\"e\",\"shape\":[100,4],\"sparse_rows\":30}],\"layers\":["
     "{\"name\":\"l\",\"forward_us\":100,\"backward_us\":200,\"variables\":[\"a\",\"e\"]}]}";
 
-struct world {
-    struct model model;
-    struct cluster cluster;
-};
-
 /* A cluster from the members that come after its name. */
 static struct world world_of(const char *members) {
-    struct world w;
-    cJSON *json;
     char text[2048];
-    snprintf(text, sizeof text, "{\"schema\":\"syncopate.cluster/1\",\"name\":\"test\",\"transport\":\"ideal\",%s}",
-             members);
-    assert_ok(json_parse(text, strlen(text), "cluster", &json, &err));
-    assert_ok(cluster_read(json, "cluster", &w.cluster, &err));
-    cJSON_Delete(json);
-    assert_ok(json_parse(MODEL, sizeof MODEL - 1, "model", &json, &err));
-    assert_ok(model_read(json, "model", &w.model, &err));
-    cJSON_Delete(json);
-    return w;
-}
-
-static void world_release(struct world *w) {
-    model_release(&w->model);
-    cluster_release(&w->cluster);
+    snprintf(text, sizeof text, "\"transport\":\"ideal\",%s", members);
+    return world_read(MODEL, text);
 }
 
 static struct sweep_point applied(const struct world *w, const char *text, enum algorithm all_reduce) {

@@ -7,6 +7,7 @@
 #include "base/json.h"
 #include "base/rng.h"
 #include "tests/support/check.h"
+#include "tests/unit/tuner/sweep_world.h"
 #include "tuner/predict/what_if.h"
 
 #define MODEL                                                                                                          \
@@ -16,28 +17,8 @@
 
 static struct error err;
 
-struct world {
-    struct model model;
-    struct cluster cluster;
-};
-
 static struct world world_of(const char *members) {
-    struct world w;
-    cJSON *json;
-    char text[2048];
-    snprintf(text, sizeof text, "{\"schema\":\"syncopate.cluster/1\",\"name\":\"c\",%s}", members);
-    assert_ok(json_parse(text, strlen(text), "cluster", &json, &err));
-    assert_ok(cluster_read(json, "cluster", &w.cluster, &err));
-    cJSON_Delete(json);
-    assert_ok(json_parse(MODEL, sizeof MODEL - 1, "model", &json, &err));
-    assert_ok(model_read(json, "model", &w.model, &err));
-    cJSON_Delete(json);
-    return w;
-}
-
-static void world_release(struct world *w) {
-    model_release(&w->model);
-    cluster_release(&w->cluster);
+    return world_read(MODEL, members);
 }
 
 #define UNLIKE                                                                                                         \
