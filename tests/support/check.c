@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 static char directory[PATH_MAX];
@@ -110,6 +111,10 @@ const char *test_file(const char *name, const char *text) {
     *kept = (struct kept){all, path};
     all = kept;
     return path;
+}
+
+double computed_us(void) {
+    return (double)clock() * 1e6 / CLOCKS_PER_SEC;
 }
 
 bool test_lab_possible(void) {

@@ -39,6 +39,9 @@ const char *test_dir(void);
 /* Write `text` to the file `name` in test_dir(); its path, valid until the process ends. */
 const char *test_file(const char *name, const char *text);
 
+/* The processor time that this process has taken, in microseconds. A test that others starve is not slow. */
+double computed_us(void);
+
 /* Whether this machine lets us have what a lab is made of: namespaces, a pair of interfaces, a shaper. Asked of the
  * system's own tools and not of our lab: where they can and the lab cannot, tests must fail. */
 bool test_lab_possible(void);

@@ -150,7 +150,7 @@ static void large_documents_are_read_in_linear_time(void **state) {
         for (int i = 0; i < N; i++)
             n += (size_t)sprintf(text + n, many ? "%s{\"n\":%d,\"x\":1,\"y\":2}" : "%s\"m%d\":0", i ? "," : "", i);
         strcpy(text + n, many ? "]}" : "}}");
-        const double start = clock_now_us();
+        const double start = computed_us();
         cJSON *tree = parsed(text);
         const struct json_at root = json_root(tree, "x.json");
         struct json_at a;
@@ -159,7 +159,7 @@ static void large_documents_are_read_in_linear_time(void **state) {
         for (struct json_at e = json_first(&a); e.node; e = json_next(&e))
             count += e.index == count;
         assert_int_equal(count, N);
-        assert_true(clock_now_us() - start < 10e6);
+        assert_true(computed_us() - start < 10e6);
         cJSON_Delete(tree);
     }
     free(text);

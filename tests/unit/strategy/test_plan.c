@@ -750,9 +750,9 @@ static void what_cannot_be_lowered_is_refused_and_the_plan_can_be_used_again(voi
     s.variables[1].shards = 1;
     assert_ok(strategy_init(&t, "t", &huge, 1, &err));
     t.groups[0].partition_bytes = 1024;
-    double start = clock_now_us();
+    double start = computed_us();
     assert_fails(plan_relower(&p, &huge, &c, &t, &err), ST_INFEASIBLE, "more than 4000000 messages");
-    assert_true(clock_now_us() - start < 5e6); /* 10^12 messages are not even counted */
+    assert_true(computed_us() - start < 5e6); /* 10^12 messages are not even counted */
     assert_fails(plan_lower(&huge, &c, &s, &untouched, &err), ST_INVALID, "a strategy for 4 variables");
     assert_ok(plan_relower(&p, &m, &c, &s, &err));
     assert_int_equal(p.n_messages, 1);
