@@ -220,8 +220,8 @@ coverage:  ## line coverage of the test run, by folder
 bench: all  ## measure our speed: medians and ratios
 	@OUT=$(OUT) tests/bench.sh
 LOAD := $(patsubst %.c,$(OUT)/obj/%.o,$(wildcard tests/load/*.c))
-bench-service: all $(OUT)/tests/load/load  ## the service under load, with a dataset of TRIALS (1000000) trials and a soak of SOAK (60) seconds
-	@$(OUT)/tests/load/load --trials $(or $(TRIALS),1000000) --soak $(or $(SOAK),60) --folder $(BUILD)/load $(OUT)/bin/syncopate
+bench-service: all $(OUT)/tests/load/load  ## the service under load over a file and over PostgreSQL, TRIALS (1000000) trials in each, then SOAK (60) seconds of all; ONLY=WORD
+	@OUT=$(OUT) tests/load/run.sh $(BUILD)/load $(or $(TRIALS),1000000) $(or $(SOAK),60) $(ONLY)
 $(OUT)/tests/load/load: $(LOAD) $$(foreach f,$$(call closure,dataset),$$(call lib,$$(f)))
 	$(call say,LINK,$@)
 	@mkdir -p $(@D)

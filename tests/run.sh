@@ -132,7 +132,7 @@ done
 alone=() waits=() together=() last=()
 for script in tests/*/*.sh; do
     case $script in
-    tests/support/* | tests/fuzz/* | tests/lint/lint.sh) continue ;;
+    tests/support/* | tests/fuzz/* | tests/load/* | tests/lint/lint.sh) continue ;;
     esac
     [ -x "$script" ] && [ "${TEST_SCRIPTS:-1}" != 0 ] || continue
     [[ ${OUT##*/} = @(release|coverage) ]] || ! grep -q '^# Once: ' "$script" || continue

@@ -190,10 +190,21 @@ static void make_round(struct store *store, struct rng *rng, const struct datase
     must(store_end(store, ST_OK, &err));
 }
 
-void dataset_make(const char *path, size_t n, struct dataset_names *out) {
-    char half[4096];
+void dataset_fill(const char *path, size_t n, struct dataset_names *out) {
     struct store *store;
     struct rng rng;
+    rng_seed(&rng, 1);
+    must(store_open(path, STORE_READ_WRITE, &store, &err));
+    must(store_begin(store, &err));
+    make_objects(store, out);
+    must(store_end(store, ST_OK, &err));
+    for (size_t i = 0; i < n; i += DATASET_ROUND)
+        make_round(store, &rng, out, i);
+    store_close(store);
+}
+
+void dataset_make(const char *path, size_t n, struct dataset_names *out) {
+    char half[4096];
     if (access(path, F_OK) == 0) {
         make_objects(NULL, out);
         return;
@@ -201,14 +212,7 @@ void dataset_make(const char *path, size_t n, struct dataset_names *out) {
     fprintf(stderr, "making %s with %zu trials\n", path, n);
     snprintf(half, sizeof half, "%s.half", path);
     unlink(half);
-    rng_seed(&rng, 1);
-    must(store_open(half, STORE_READ_WRITE, &store, &err));
-    must(store_begin(store, &err));
-    make_objects(store, out);
-    must(store_end(store, ST_OK, &err));
-    for (size_t i = 0; i < n; i += DATASET_ROUND)
-        make_round(store, &rng, out, i);
-    store_close(store);
+    dataset_fill(half, n, out);
     if (rename(half, path)) {
         perror(path);
         exit(1);

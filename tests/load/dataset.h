@@ -17,8 +17,11 @@ struct dataset_names {
     char big_model[64], big_cluster[64];
 };
 
-/* Make `path` with n trials (a multiple of DATASET_ROUND) unless it is there, and say what is in it. Ends the program
- * on errors. */
+/* Put n trials (a multiple of DATASET_ROUND) into the dataset at `path`, a file or an address, which has none, and say
+ * what is in it. Ends the program on errors. */
+void dataset_fill(const char *path, size_t n, struct dataset_names *out);
+
+/* The file `path`, made with n trials unless it is there, and what is in it. Ends the program on errors. */
 void dataset_make(const char *path, size_t n, struct dataset_names *out);
 
 /* The token of the last page of `page_size` records of these in that order, as the service would have given it. */

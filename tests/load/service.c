@@ -1,9 +1,11 @@
 /* The service under load: a real server on 127.0.0.1 with a dataset of a million trials, and one client on the same
  * machine. Prints one table: throughput, times and errors of each kind of request, each beside its goal, and what
  * memory the server has before and after a soak of mixed traffic. Server and client share the machine's cores; times
- * are the client's.
+ * are the client's. With --postgresql a second server, over a dataset with the same trials at that address, takes its
+ * turn in each row. PostgreSQL's own processor time and memory are not counted.
  *
- *     load [--trials N] [--seconds S] [--soak S] [--folder DIR] [--only WORD] PROGRAM */
+ *     load [--trials N] [--seconds S] [--soak S] [--folder DIR] [--only WORD] [--postgresql ADDRESS] PROGRAM
+ *     load [--trials N] --fill ADDRESS                       put the trials there, and end */
 #include <errno.h>
 #include <fcntl.h>
 #include <getopt.h>
@@ -35,31 +37,36 @@ enum {
 static struct {
     double seconds, soak_s;
     size_t trials;
-    const char *folder, *only, *program;
+    const char *folder, *only, *postgresql, *fill, *program;
 } options = {.seconds = 10, .soak_s = 60, .trials = 1000000, .folder = "build/load"};
 
 static struct dataset_names names;
 static struct rng rng;
-static uint16_t port;
-static pid_t server;
+static struct server {
+    const char *engine, *dataset;
+    uint16_t port;
+    pid_t pid;
+} servers[2], *server = servers; /* `server` is the one that has its turn */
+static size_t n_servers;
 static uint64_t all_errors;
 
 static void die(const char *what) {
     fprintf(stderr, "load: %s: %s\n", what, strerror(errno));
-    if (server > 0)
-        kill(server, SIGTERM);
+    for (size_t i = 0; i < n_servers; i++)
+        kill(servers[i].pid, SIGTERM);
     exit(1);
 }
 
-/* ---- the server ---- */
+/* ---- the servers ---- */
 
-static void start_server(const char *dataset) {
+static void start_server(const char *engine, const char *dataset) {
     int ends[2];
     char line[256];
     if (pipe2(ends, O_CLOEXEC))
         die("pipe");
-    server = fork();
-    if (server == 0) {
+    server = &servers[n_servers];
+    *server = (struct server){.engine = engine, .dataset = dataset, .pid = fork()};
+    if (server->pid == 0) {
         dup2(ends[1], STDOUT_FILENO);
         execl(options.program, options.program, "serve", "--open", "--listen", "127.0.0.1:0", "--no-access-log",
               "--dataset", dataset, (char *)NULL);
@@ -67,23 +74,32 @@ static void start_server(const char *dataset) {
     }
     close(ends[1]);
     FILE *from = fdopen(ends[0], "r");
-    if (server < 0 || !from || !fgets(line, sizeof line, from))
+    if (server->pid < 0 || !from || !fgets(line, sizeof line, from))
         die("the server did not start");
     fclose(from);
-    port = (uint16_t)atoi(strrchr(line, ':') + 1);
+    server->port = (uint16_t)atoi(strrchr(line, ':') + 1);
+    n_servers++;
 }
 
-static void stop_server(void) {
-    kill(server, SIGTERM);
-    waitpid(server, NULL, 0);
-    server = 0;
+static void stop_servers(void) {
+    for (; n_servers > 0; n_servers--) {
+        kill(servers[n_servers - 1].pid, SIGTERM);
+        waitpid(servers[n_servers - 1].pid, NULL, 0);
+    }
+}
+
+/* The next server that has its turn; false after the last. */
+static bool next_turn(bool *begun) {
+    server = *begun ? server + 1 : servers;
+    *begun = true;
+    return server < servers + n_servers;
 }
 
 /* What the server has of its own, in MiB. */
 static double server_mib(void) {
     char path[64], line[256];
     double kib = NAN;
-    snprintf(path, sizeof path, "/proc/%d/status", (int)server);
+    snprintf(path, sizeof path, "/proc/%d/status", (int)server->pid);
     FILE *file = fopen(path, "r");
     while (file && fgets(line, sizeof line, file))
         if (!strncmp(line, "RssAnon:", 8))
@@ -97,7 +113,7 @@ static double server_mib(void) {
 static double server_us(void) {
     clockid_t clock;
     struct timespec used = {0};
-    if (clock_getcpuclockid(server, &clock) || clock_gettime(clock, &used))
+    if (clock_getcpuclockid(server->pid, &clock) || clock_gettime(clock, &used))
         die("the server's clock");
     return (double)used.tv_sec * 1e6 + (double)used.tv_nsec / 1e3;
 }
@@ -105,16 +121,16 @@ static double server_us(void) {
 /* ---- the table ---- */
 
 static void print_head(void) {
-    printf("%-58s %9s %9s %9s %9s %9s %6s  %s\n", "WHAT", "A SECOND", "CPU US", "P50 MS", "P99 MS", "MAX MS", "ERRORS",
-           "GOAL");
+    printf("%-58s %-10s %9s %9s %9s %9s %9s %6s  %s\n", "WHAT", "DATASET", "A SECOND", "CPU US", "P50 MS", "P99 MS",
+           "MAX MS", "ERRORS", "GOAL");
 }
 
 /* `each` is how many things a unit counts as, cpu_us what the server used for them all; goals of 0 are none. */
 static void print_row(const char *what, const struct load_result *r, double cpu_us, double each, const char *thing,
                       double goal_per_s, double goal_p99_ms) {
     const double per_s = (double)r->units * each / r->seconds;
-    printf("%-58s %9.0f %9.1f %9.3f %9.3f %9.3f %6lu ", what, per_s, cpu_us / ((double)r->units * each), r->p50_ms,
-           r->p99_ms, r->max_ms, (unsigned long)r->errors);
+    printf("%-58s %-10s %9.0f %9.1f %9.3f %9.3f %9.3f %6lu ", what, server->engine, per_s,
+           cpu_us / ((double)r->units * each), r->p50_ms, r->p99_ms, r->max_ms, (unsigned long)r->errors);
     if (goal_per_s > 0)
         printf(" >= %.0f %s/s: %s", goal_per_s, thing, per_s >= goal_per_s ? "met" : "missed");
     if (goal_p99_ms > 0)
@@ -276,7 +292,7 @@ static void open_session(const char *model, const char *cluster, char href[128])
     load_printf(&body, "{\"model\":\"%s\",\"cluster\":\"%s\",\"ranker\":\"none\",\"budget\":{\"trials\":2000}}", model,
                 cluster);
     load_request(&request, "POST", "/api/v1/sessions", "", body.n, body.bytes);
-    const int status = load_once(port, &request, &answer);
+    const int status = load_once(server->port, &request, &answer);
     const char *at = status == 201 ? after(answer.bytes, "\"href\":\"") : NULL;
     if (!at) {
         fprintf(stderr, "load: no session: %d %s\n", status, answer.bytes ? answer.bytes : "");
@@ -323,34 +339,39 @@ static enum load_turn take_turn(void *context, unsigned c, int status, char *bod
 static void row_of_asking(const char *what, const char *model, const char *cluster) {
     static struct asking a;
     struct load_result result;
-    if (!wanted(what))
-        return;
-    memset(&a, 0, sizeof a);
-    for (unsigned c = 0; c < CLIENTS; c++)
-        open_session(model, cluster, a.session[c]);
-    const struct load_plan plan = {.port = port,
-                                   .connections = CLIENTS,
-                                   .seconds = options.seconds,
-                                   .make = make_turn,
-                                   .take = take_turn,
-                                   .context = &a};
-    const double before_us = server_us();
-    load_run(&plan, &result);
-    print_row(what, &result, server_us() - before_us, 1, "", 0, 0);
+    for (bool begun = false; wanted(what) && next_turn(&begun);) {
+        memset(&a, 0, sizeof a);
+        for (unsigned c = 0; c < CLIENTS; c++)
+            open_session(model, cluster, a.session[c]);
+        const struct load_plan plan = {.port = server->port,
+                                       .connections = CLIENTS,
+                                       .seconds = options.seconds,
+                                       .make = make_turn,
+                                       .take = take_turn,
+                                       .context = &a};
+        const double before_us = server_us();
+        load_run(&plan, &result);
+        print_row(what, &result, server_us() - before_us, 1, "", 0, 0);
+    }
 }
 
 /* ---- rows ---- */
 
-static void row(const char *what, struct load_plan plan, double each, const char *thing, double goal_per_s,
-                double goal_p99_ms) {
+/* Of the server that has its turn. */
+static void row_of_one(const char *what, struct load_plan plan, double each, const char *thing, double goal_per_s,
+                       double goal_p99_ms) {
     struct load_result result;
-    if (!wanted(what))
-        return;
-    plan.port = port;
+    plan.port = server->port;
     plan.seconds = plan.seconds > 0 ? plan.seconds : options.seconds;
     const double before_us = server_us();
     load_run(&plan, &result);
     print_row(what, &result, server_us() - before_us, each, thing, goal_per_s, goal_p99_ms);
+}
+
+static void row(const char *what, struct load_plan plan, double each, const char *thing, double goal_per_s,
+                double goal_p99_ms) {
+    for (bool begun = false; wanted(what) && next_turn(&begun);)
+        row_of_one(what, plan, each, thing, goal_per_s, goal_p99_ms);
 }
 
 static void rows_of_gets(void) {
@@ -363,7 +384,7 @@ static void rows_of_gets(void) {
 }
 
 static void rows_of_predictions(void) {
-    size_t next = 0;
+    size_t next = 0; /* from DATASET_BIG on they begin again, for the next server */
     row("predict 100 new strategies of ResNet-50, one at a time",
         (struct load_plan){.connections = 1,
                            .most = DATASET_BIG / PREDICTED,
@@ -377,8 +398,7 @@ static void rows_of_predictions(void) {
 }
 
 /* The first and the last page of one list, at a constant rate. */
-static void rows_of_query(const char *dataset, const char *what, const char *filter, const char *escaped,
-                          const char *order) {
+static void rows_of_query(const char *what, const char *filter, const char *escaped, const char *order) {
     char text[96], path[PATH_ROOM], token[64];
     int n = snprintf(path, sizeof path, "/api/v1/records?order=%s&page_size=%d%s%s", order, PAGE,
                      escaped ? "&filter=" : "", escaped ? escaped : "");
@@ -387,25 +407,27 @@ static void rows_of_query(const char *dataset, const char *what, const char *fil
     snprintf(text, sizeof text, "records: %s, first page, at 100 a second", what);
     row(text, plan, 1, "", 0, 20);
     snprintf(text, sizeof text, "records: %s, last page", what);
-    if (!wanted(text))
-        return;
-    dataset_last_page(dataset, filter, order, PAGE, token);
-    snprintf(path + n, sizeof path - (size_t)n, "&page_token=%s", token);
-    row(text, plan, 1, "", 0, 20);
+    for (bool begun = false; wanted(text) && next_turn(&begun);) {
+        dataset_last_page(server->dataset, filter, order, PAGE, token);
+        snprintf(path + n, sizeof path - (size_t)n, "&page_token=%s", token);
+        row_of_one(text, plan, 1, "", 0, 20);
+    }
 }
 
-static void rows_of_queries(const char *dataset) {
-    rows_of_query(dataset, "all, newest", NULL, NULL, "-recorded");
-    rows_of_query(dataset, "state, fastest", "state = complete", "state+%3D+complete", "measured");
-    rows_of_query(dataset, "model, cluster, fastest", "model = small-3 AND cluster = nodes-5 AND state = complete",
+static void rows_of_queries(void) {
+    rows_of_query("all, newest", NULL, NULL, "-recorded");
+    rows_of_query("state, fastest", "state = complete", "state+%3D+complete", "measured");
+    rows_of_query("model, cluster, fastest", "model = small-3 AND cluster = nodes-5 AND state = complete",
                   "model+%3D+small-3+AND+cluster+%3D+nodes-5+AND+state+%3D+complete", "measured");
-    rows_of_query(dataset, "no index, newest", "(measured_us < 90000 OR proposer = wfbp) AND NOT runner = lab",
+    rows_of_query("no index, newest", "(measured_us < 90000 OR proposer = wfbp) AND NOT runner = lab",
                   "(measured_us+%3C+90000+OR+proposer+%3D+wfbp)+AND+NOT+runner+%3D+lab", "-recorded");
 }
 
-static void row_of_ingest(const char *what, enum spread spread, double goal) {
-    row(what, (struct load_plan){.connections = 4, .make = make_batch, .take = take_201, .context = &spread}, BATCH,
-        "records", goal, 0);
+static void row_of_ingest(const char *what, enum spread spread) {
+    static const double goals[] = {20000, 15000}; /* of a file, of PostgreSQL */
+    const struct load_plan plan = {.connections = 4, .make = make_batch, .take = take_201, .context = &spread};
+    for (bool begun = false; wanted(what) && next_turn(&begun);)
+        row_of_one(what, plan, BATCH, "records", goals[server - servers], 0);
 }
 
 /* ---- the soak ---- */
@@ -440,11 +462,9 @@ static void soak(void) {
     enum { PARTS = 10 };
     double mib[PARTS];
     struct load_result result, sum = {0};
-    if (options.soak_s <= 0 || !wanted("soak"))
-        return;
     const double before_us = server_us();
     for (int part = 0; part < PARTS; part++) {
-        const struct load_plan plan = {.port = port,
+        const struct load_plan plan = {.port = server->port,
                                        .connections = 16,
                                        .rate = 400,
                                        .seconds = options.soak_s / PARTS,
@@ -492,7 +512,10 @@ static void remove_dataset(const char *path) {
 }
 
 static void usage(void) {
-    fputs("usage: load [--trials N] [--seconds S] [--soak S] [--folder DIR] [--only WORD] PROGRAM\n", stderr);
+    fputs("usage: load [--trials N] [--seconds S] [--soak S] [--folder DIR] [--only WORD] [--postgresql ADDRESS] "
+          "PROGRAM\n"
+          "       load [--trials N] --fill ADDRESS\n",
+          stderr);
     exit(2);
 }
 
@@ -500,7 +523,8 @@ static void parse_options(int argc, char **argv) {
     static const struct option list[] = {
         {"trials", required_argument, NULL, 't'}, {"seconds", required_argument, NULL, 's'},
         {"soak", required_argument, NULL, 'k'},   {"folder", required_argument, NULL, 'f'},
-        {"only", required_argument, NULL, 'o'},   {0}};
+        {"only", required_argument, NULL, 'o'},   {"postgresql", required_argument, NULL, 'p'},
+        {"fill", required_argument, NULL, 'i'},   {0}};
     for (int c; (c = getopt_long(argc, argv, "", list, NULL)) != -1;)
         switch (c) {
         case 't':
@@ -518,18 +542,41 @@ static void parse_options(int argc, char **argv) {
         case 'o':
             options.only = optarg;
             break;
+        case 'p':
+            options.postgresql = optarg;
+            break;
+        case 'i':
+            options.fill = optarg;
+            break;
         default:
             usage();
         }
-    if (optind != argc - 1 || options.trials < DATASET_ROUND || !(options.seconds > 0))
+    if (optind != argc - !options.fill || options.trials < DATASET_ROUND || !(options.seconds > 0))
         usage();
     options.trials -= options.trials % DATASET_ROUND;
     options.program = argv[optind];
 }
 
+static void rows(void) {
+    print_head();
+    rows_of_gets();
+    rows_of_predictions();
+    rows_of_queries();
+    row_of_ingest("records:batchCreate, 500 of a session, 4 connections", ONE_SESSION);
+    row_of_ingest("records:batchCreate, 500 of anything, 4 connections", SCATTERED);
+    row_of_asking("suggest and complete, small model, 4 sessions", "small-0", "nodes-4");
+    row_of_asking("suggest and complete, ResNet-50, 4 sessions", names.big_model, names.big_cluster);
+    for (bool begun = false; options.soak_s > 0 && wanted("soak") && next_turn(&begun);)
+        soak();
+}
+
 int main(int argc, char **argv) {
     char kept[PATH_ROOM], used[PATH_ROOM];
     parse_options(argc, argv);
+    if (options.fill) {
+        dataset_fill(options.fill, options.trials, &names);
+        return 0;
+    }
     if (mkdir(options.folder, 0755) && errno != EEXIST)
         die(options.folder);
     snprintf(kept, sizeof kept, "%s/trials-%zu.db", options.folder, options.trials);
@@ -539,18 +586,13 @@ int main(int argc, char **argv) {
     copy_file(kept, used);
     make_batches(ONE_SESSION);
     make_batches(SCATTERED);
-    start_server(used);
-    printf("%zu trials; the server has %.1f MiB\n", options.trials, server_mib());
-    print_head();
-    rows_of_gets();
-    rows_of_predictions();
-    rows_of_queries(used);
-    row_of_ingest("records:batchCreate, 500 of a session, 4 connections", ONE_SESSION, 20000);
-    row_of_ingest("records:batchCreate, 500 of anything, 4 connections", SCATTERED, 0);
-    row_of_asking("suggest and complete, small model, 4 sessions", "small-0", "nodes-4");
-    row_of_asking("suggest and complete, ResNet-50, 4 sessions", names.big_model, names.big_cluster);
-    soak();
-    stop_server();
+    start_server("file", used);
+    if (options.postgresql)
+        start_server("PostgreSQL", options.postgresql);
+    for (bool begun = false; next_turn(&begun);)
+        printf("%zu trials; the server of the %s has %.1f MiB\n", options.trials, server->engine, server_mib());
+    rows();
+    stop_servers();
     remove_dataset(used);
     return all_errors != 0;
 }
