@@ -2,7 +2,7 @@
 # A dataset in PostgreSQL: the tests of dataset/ on a server of their own, and the commands that a user types. Needs OUT;
 # prints ok, not ok and skip lines (tests/README.md).
 # Once: it is the server's time; what is common to both engines runs under sanitizers over SQLite.
-# Plan: 42
+# Plan: 55
 set -u
 cd "$(dirname "$0")/../.."
 source tests/support/postgres.bash
@@ -55,6 +55,36 @@ n=$(($(wc -l <all) / 3))
 [ $n -gt 3 ] && cmp -s <(head -n $n all) <(tail -n $n all) && cmp -s <(head -n $n all) <(sed -n "$((n + 1)),$((2 * n))p" all)
 verdict every_byte_came_along $? "$(wc -l <all)"
 check a_copy_is_postgresqls 2 'pg_dump --format=custom' "$syncopate" dataset backup copy.db --dataset "$mine"
+
+# ---- users with the rights of docs/operations.md ----
+users() { "$postgres_programs/psql" -X -q -v ON_ERROR_STOP=1 "$1" "${@:2}"; }
+tuning="${postgres_url/\/postgres?/\/tuning?}"
+as() { echo "${tuning/user=postgres/user=$1}"; }
+for user in owner runner reader; do users "$postgres_url" -c "create role $user login"; done
+users "$postgres_url" -c 'create database tuning owner owner'
+check the_owner_makes_the_tables 0 '' "$syncopate" dataset merge file.db --dataset "$(as owner)"
+sed -n '/^```sql$/,/^```$/{/^```/!p}' "$root/docs/operations.md" >grants.sql
+check the_pages_rights_are_given 0 '' users "$(as owner)" -f grants.sql
+check a_reader_reads 0 'mlp-small' "$syncopate" dataset query --dataset "$(as reader)"
+check and_checks 0 'are as they should be' "$syncopate" dataset check --dataset "$(as reader)"
+check and_does_not_write 1 'this user may not do that' "$syncopate" session suggest "$id" --dataset "$(as reader)"
+of_runner=$("$syncopate" session open mlp-small lab-4x1g --trial-time 30ms --rounds 0 --trials 3 --dataset "$(as runner)" 2>err)
+verdict a_runner_opens_a_session $? "$(cat err)"
+check asks 0 "SYNCOPATE_TRIAL_NUMBER='1'" "$syncopate" session suggest "$of_runner" --dataset "$(as runner)"
+check tells 0 '' "$syncopate" session complete "$of_runner" 1 --time 12ms,13ms,12ms --dataset "$(as runner)"
+check merges 0 '' "$syncopate" dataset merge file.db --dataset "$(as runner)"
+check and_makes_no_tables 1 'permission denied for schema public' users "$(as runner)" -c 'create table mine (a int)'
+
+# ---- a copy that pg_dump makes, brought back elsewhere ----
+"$postgres_programs/pg_dump" --format=custom --file=tuning.dump "$(as owner)"
+users "$postgres_url" -c 'create database restored owner owner'
+restored=$(as owner); restored=${restored/tuning/restored}
+check brought_back 0 '' "$postgres_programs/pg_restore" --no-owner --dbname "$restored" tuning.dump
+check and_whole 0 'are as they should be' "$syncopate" dataset check --dataset "$restored"
+"$syncopate" dataset export --format jsonl --references --dataset "$restored" >restored.jsonl 2>err
+"$syncopate" dataset export --format jsonl --references --dataset "$(as reader)" >tuning.jsonl 2>err
+cmp -s restored.jsonl tuning.jsonl
+verdict the_same_rows $? "$(wc -l <tuning.jsonl)"
 
 # ---- a service ----
 "$syncopate" serve --open --listen 127.0.0.1:0 --dataset "$mine" --no-access-log >serve.out 2>serve.err &
