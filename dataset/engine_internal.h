@@ -17,6 +17,7 @@ struct engine {
     /* All iterations of a trial: ?1 the trial, ?2 the times with a space between two. NULL: one at a time is fast. */
     const char *add_iterations;
     const char *audiences; /* see schema_audiences */
+    bool rows_together;    /* a statement costs far more than one row that it inserts */
     bool merges_medians;   /* no index has all medians in order, so that fastest.c merges those of the pairs */
 
     /* How many bytes this dataset takes (usage.c); only differences count. */

@@ -1,9 +1,10 @@
-/* One insertion a record. It fails to insert where the uid is taken; only then does a second statement look which
- * column differs. Records of one batch mostly come from one machine and name few models, clusters and strategies, so
- * the last environment and the rows of some ids are kept for the batch.
- * Cost: O(log trials) a record and index; the sync of the one transaction is shared by all. */
+/* One insertion a record, and some of them at once (sql_insert_each). It inserts nothing where the uid is taken; only
+ * then does a second statement look which column differs. Records of one batch mostly come from one machine and name
+ * few models, clusters and strategies, so the last environment and the rows of some ids are kept for the batch. Cost:
+ * O(log trials) a record and index; the sync of the one transaction is shared by all. */
 #include "dataset/ingest.h"
 
+#include <assert.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,6 +13,7 @@
 #include "base/clock.h"
 #include "base/statistics.h"
 #include "dataset/audiences_internal.h"
+#include "dataset/sharing.h"
 #include "dataset/store_internal.h"
 #include "dataset/validate_internal.h"
 
@@ -34,15 +36,38 @@ struct known {
     int64_t row;
 };
 
+/* Records that are checked and wait to be inserted together. Their numbers of rows are given; those of duplicates
+ * remain unused. */
+enum { TOGETHER = 128, VALUES = 28 };
+struct together {
+    size_t n;
+    struct sql_value values[TOGETHER * VALUES];
+    char uids[TOGETHER][UID_ROOM]; /* that were made */
+    struct times {
+        size_t n;
+        const double *us;
+    } iterations[TOGETHER];
+};
+
+/* Who owns and who sees a session, which its trials go by. */
+enum { SESSIONS = 64 };
+struct known_session {
+    const char *id, *team, *shared; /* team NULL: of none; both NULL: it is not here */
+};
+
 struct batch {
     struct store *store;
     const struct import_options *options;
     struct import_report report;
     char now[32];
-    int64_t last_row;             /* the largest row number of a trial */
+    int64_t last_row; /* the largest row number of a trial */
+    struct together *waiting;
+    size_t inserted;              /* records that waited and do no more */
     const char *environment_json; /* the last one, */
     int64_t environment;          /* and its row */
     struct known known[KNOWN];
+    struct known_session sessions[SESSIONS];
+    struct arena arena;
 };
 
 /* Compute mean and median from the iterations where both are missing. *middle is the median of the iterations, NaN when
@@ -185,12 +210,13 @@ static const char trial_difference[] =
     " WHERE uid = ?2";
 
 /* The uid was there. */
-static enum status look_at_duplicate(struct batch *batch, size_t n, const struct sql_value *values, struct error *err) {
+static enum status look_at_duplicate(struct batch *batch, const struct sql_value values[VALUES], struct error *err) {
+    enum { COMPARED = 22 };
     struct sql_statement *stmt;
     bool row;
     enum status status = refuse_hidden(batch, values[1].text, err);
     if (!status)
-        status = sql_first(batch->store, trial_difference, n, values, &stmt, &row, err);
+        status = sql_first(batch->store, trial_difference, COMPARED, values, &stmt, &row, err);
     if (status)
         return status;
     const char *column = sql_column_text(stmt, 0);
@@ -203,20 +229,69 @@ static enum status look_at_duplicate(struct batch *batch, size_t n, const struct
     return status;
 }
 
-/* The number 0 becomes the next one of the session. */
+/* ?4 is the number that was given, which may be 0, and ?28 that of the row. */
 static const char import_trial[] =
     "INSERT INTO trials (id, uid, session, number, round, seed, model, cluster, strategy, proposer, runner, state,"
     "                     reason, queued, started, ended, predicted_us, mean_us, median_us, low_us, high_us,"
     "                     environment, team, shared, attempt, client, n_iterations)"
-    " VALUES (?1, ?2, ?3,"
-    "         CASE WHEN ?3 IS NULL THEN NULL"
-    "              WHEN ?4 > 0 THEN ?4"
-    "              ELSE (SELECT coalesce(max(number), 0) + 1 FROM trials WHERE session = ?3) END,"
-    "         ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, reason_kept(?13), ?14, ?15, ?16, ?17, ?18, ?19, ?20, ?21, ?22,"
-    "         coalesce(?23, (SELECT team FROM sessions WHERE id = ?3)),"
-    "         shared_narrow(?24, (SELECT shared FROM sessions WHERE id = ?3)),"
-    "         ?25, ?26, ?27)"
+    " VALUES (?1, ?2, ?3, ?28, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, reason_kept(?13), ?14, ?15, ?16, ?17, ?18, ?19, ?20,"
+    "         ?21, ?22, ?23, ?24, ?25, ?26, ?27)"
     " ON CONFLICT (uid) DO NOTHING";
+
+static const char next_number[] = "SELECT coalesce(max(number), 0) + 1"
+                                  " FROM trials"
+                                  " WHERE session = ?";
+
+static const char session_owner[] = "SELECT team, shared"
+                                    " FROM sessions"
+                                    " WHERE id = ?";
+
+static enum status read_session(struct batch *batch, const char *id, struct known_session *out, struct error *err) {
+    struct sql_statement *stmt;
+    bool row;
+    *out = (struct known_session){0};
+    enum status status = sql_first(batch->store, session_owner, SQL_VALUES(sql_text(id)), &stmt, &row, err);
+    if (status)
+        return status;
+    if (row) {
+        status = sql_copy_text(stmt, 0, &batch->arena, &out->team, err);
+        if (!status)
+            status = sql_copy_text(stmt, 1, &batch->arena, &out->shared, err);
+        sql_reset(stmt);
+    }
+    if (!status)
+        out->id = id;
+    return status;
+}
+
+static enum status find_session(struct batch *batch, const char *id, const struct known_session **out,
+                                struct error *err) {
+    unsigned place = 0;
+    for (const char *at = id; *at; at++)
+        place = 31 * place + (unsigned char)*at;
+    struct known_session *known = &batch->sessions[place % SESSIONS];
+    *out = known;
+    return known->id && !strcmp(known->id, id) ? ST_OK : read_session(batch, id, known, err);
+}
+
+/* What the trial of a session belongs to, and whom it is shared with at most. *team and *shared are what it says
+ * itself, where NULL says nothing. */
+static enum status follow_session(struct batch *batch, const char *id, const char **team, const char **shared,
+                                  struct error *err) {
+    const struct known_session none = {0}, *session = &none;
+    enum status status = id ? find_session(batch, id, &session, err) : ST_OK;
+    if (status)
+        return status;
+    const char *a = *shared ? *shared : "*", *b = session->shared ? session->shared : "*";
+    char *both = strcmp(a, "*") && strcmp(b, "*") ? arena_alloc(&batch->arena, strlen(a) + strlen(b) + 1, 1) : NULL;
+    if (both)
+        shared_narrow(a, b, both);
+    else if (strcmp(a, "*") && strcmp(b, "*"))
+        return error_no_memory(err);
+    *team = *team ? *team : session->team;
+    *shared = both ? both : strcmp(a, "*") ? a : b;
+    return ST_OK;
+}
 
 /* Rows of the descriptions that a record refers to. */
 struct references {
@@ -233,20 +308,56 @@ static enum status find_references(struct batch *batch, const struct record *r, 
     return status;
 }
 
-static enum status insert(struct batch *batch, const struct record *r, const char *uid, int64_t strategy,
-                          struct error *err) {
+/* What became of record i of those that waited. */
+static enum status take_inserted(struct batch *batch, size_t i, bool inserted, struct error *err) {
+    const struct together *w = batch->waiting;
+    const struct sql_value *values = &w->values[i * VALUES];
+    if (!inserted)
+        return look_at_duplicate(batch, values, err);
+    batch->report.added++;
+    return insert_iterations(batch->store, values[0].integer, w->iterations[i].n, w->iterations[i].us, err);
+}
+
+static enum status insert_waiting(struct batch *batch, struct error *err) {
+    struct together *w = batch->waiting;
+    bool inserted[TOGETHER];
+    size_t done;
+    enum status status = sql_insert_each(batch->store, import_trial, w->n, VALUES, w->values, inserted, &done, err);
+    if (status)
+        batch->inserted += done;
+    for (size_t i = 0; i < w->n && !status; i++) {
+        status = take_inserted(batch, i, inserted[i], err);
+        batch->inserted += !status;
+    }
+    w->n = 0;
+    return status;
+}
+
+/* Put it with those that wait. */
+static enum status insert(struct batch *batch, const struct record *r, int64_t strategy, struct error *err) {
+    struct together *w = batch->waiting;
     const struct import_options *o = batch->options;
     const bool complete = r->state == RECORD_COMPLETE, keep = o->keep_rows && r->trial > batch->last_row;
     const int64_t row = keep ? r->trial : batch->last_row + 1;
+    const bool numbered = r->session && !r->number; /* by those that are there */
     const char *team = r->team ? r->team : o->team, *shared = r->shared ? r->shared : o->shared;
     struct references to = {.strategy = strategy};
-    enum status status = check_team(team, shared, err);
+    int64_t number = (int64_t)r->number;
+    enum status status = numbered ? insert_waiting(batch, err) : ST_OK;
+    if (!status)
+        status = check_team(team, shared, err);
+    if (!status)
+        status = follow_session(batch, r->session, &team, &shared, err);
+    if (!status && numbered)
+        status = sql_first_integer(batch->store, next_number, SQL_VALUES(sql_text(r->session)), &number, err);
     if (!status)
         status = find_references(batch, r, &to, err);
+    if (!status && !r->uid)
+        status = make_uid(w->uids[w->n], err);
     if (status)
         return status;
     const struct sql_value values[] = {sql_integer(row),
-                                       sql_text(uid),
+                                       sql_text(r->uid ? r->uid : w->uids[w->n]),
                                        sql_text(r->session),
                                        sql_integer((int64_t)r->number),
                                        sql_integer((int64_t)r->round),
@@ -271,58 +382,70 @@ static enum status insert(struct batch *batch, const struct record *r, const cha
                                        sql_text(shared),
                                        sql_integer(r->attempt ? (int64_t)r->attempt : 1),
                                        sql_text(r->client),
-                                       complete ? sql_integer((int64_t)r->n_iterations) : sql_no_integer()};
-    enum { N = sizeof values / sizeof *values };
-    status = sql_run(batch->store, import_trial, N, values, err);
-    if (status)
-        return status;
-    if (sql_changes(batch->store) == 0)
-        return look_at_duplicate(batch, N - 5, values, err); /* all that it compares */
+                                       complete ? sql_integer((int64_t)r->n_iterations) : sql_no_integer(),
+                                       r->session ? sql_integer(number) : sql_no_integer()};
+    static_assert(sizeof values / sizeof *values == VALUES, "as import_trial has");
+    memcpy(&w->values[w->n * VALUES], values, sizeof values);
+    w->iterations[w->n++] = (struct times){r->n_iterations, r->iterations_us};
     batch->last_row = row;
-    batch->report.added++;
-    return insert_iterations(batch->store, row, r->n_iterations, r->iterations_us, err);
+    return w->n < TOGETHER && !numbered ? ST_OK : insert_waiting(batch, err);
 }
 
 /* `strategy` is the row of its strategy, or 0. */
 static enum status add_record(struct batch *batch, const struct record *record, int64_t strategy, struct error *err) {
     struct record r = *record;
-    char made[UID_ROOM];
     double middle;
     enum status status = fill_times(&r, &middle, err);
     if (!status)
         status = check_record(&r, middle, err);
-    if (!status && !r.uid)
-        status = make_uid(made, err);
     if (!status && r.state == RECORD_COMPLETE)
         status = put_environment(batch, r.environment_json ? r.environment_json : "{}", err);
-    return !status ? insert(batch, &r, r.uid ? r.uid : made, strategy, err) : status;
+    return !status ? insert(batch, &r, strategy, err) : status;
+}
+
+/* Where one is refused before it could wait, those that wait come first: what is refused among them is told. */
+static enum status add_records(struct batch *batch, size_t n, const struct record *records, struct error *err) {
+    const int64_t *rows = batch->options->strategy_rows;
+    struct error earlier = {0};
+    enum status status = ST_OK;
+    for (size_t i = 0; i < n && !status; i++)
+        status = add_record(batch, &records[i], rows ? rows[i] : 0, err);
+    const enum status waited = insert_waiting(batch, &earlier);
+    if (!waited || (status && waited == ST_ENVIRONMENT))
+        return status;
+    if (err)
+        *err = earlier;
+    return waited;
 }
 
 static const char last_trial[] = "SELECT coalesce(max(id), 0)"
                                  " FROM trials";
 
+static enum status add_batch(struct batch *batch, size_t n, const struct record *records, struct error *err) {
+    enum status status = sql_first_integer(batch->store, last_trial, 0, NULL, &batch->last_row, err);
+    const int64_t before = batch->last_row;
+    if (!status)
+        status = add_records(batch, n, records, err);
+    if (status && err)
+        err->position = batch->inserted < n ? batch->inserted + 1 : 0;
+    if (!status && batch->report.added)
+        status = audiences_add(batch->store, before + 1, batch->last_row, err);
+    return status;
+}
+
 enum status store_trials_import(struct store *store, size_t n, const struct record *records,
                                 const struct import_options *options, struct import_report *out, struct error *err) {
     static const struct import_options plain = {0};
     struct batch batch = {.store = store, .options = options ? options : &plain};
-    size_t i = 0;
     clock_utc(batch.now, sizeof batch.now);
+    if (!(batch.waiting = malloc(sizeof *batch.waiting)))
+        return error_no_memory(err);
+    batch.waiting->n = 0;
     enum status status = store_begin(store, err);
-    if (status)
-        return status;
-    status = sql_first_integer(store, last_trial, 0, NULL, &batch.last_row, err);
-    const int64_t before = batch.last_row;
-    while (i < n && !status) {
-        const int64_t *rows = batch.options->strategy_rows;
-        status = add_record(&batch, &records[i], rows ? rows[i] : 0, err);
-        if (!status)
-            i++;
-    }
-    if (status && err)
-        err->position = i < n ? i + 1 : 0;
-    if (!status && batch.report.added)
-        status = audiences_add(store, before + 1, batch.last_row, err);
-    status = store_end(store, status, err);
+    if (!status)
+        status = store_end(store, add_batch(&batch, n, records, err), err);
+    arena_release(&batch.arena);
+    free(batch.waiting);
     if (!status)
         *out = batch.report;
     return status;

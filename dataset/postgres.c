@@ -36,9 +36,10 @@ struct parameters {
 struct statement {
     struct sql_statement common;
     bool kept;
-    char *copy; /* of common.sql, where that is not kept */
-    char *text; /* as PostgreSQL reads it */
-    uint64_t reasons;
+    char *copy;    /* of common.sql, where that is not kept */
+    char *text;    /* as PostgreSQL reads it */
+    size_t n;      /* parameters in the text, */
+    bool *reasons; /* and which of them are reasons */
     struct parameters with;
     Oid *prepared;      /* the types that it was prepared with, on the connection of age `age` */
     unsigned name, age; /* of what was prepared; name 0: nothing */
@@ -182,9 +183,8 @@ static int64_t changed_by(PGresult *result) {
 
 static enum status exec(struct store *store, const char *sql, int64_t *changed, struct error *err) {
     size_t n;
-    uint64_t reasons;
     PGresult *result = NULL;
-    char *text = postgres_translate(sql, &n, &reasons);
+    char *text = postgres_translate(sql, &n, NULL);
     enum status status = text ? postgres_query(store, text, &result, err) : error_no_memory(err);
     free(text);
     if (status)
@@ -272,7 +272,7 @@ static enum status bind(struct sql_statement *statement, size_t first, size_t n,
     for (size_t i = 0; i < n && !status; i++) {
         const size_t at = first - 1 + i;
         bind_one(&s->with, at, &values[i]);
-        if (at < 64 && (s->reasons >> at & 1))
+        if (at < s->n && s->reasons[at])
             status = clean(&s->with.own[at], &s->with.values[at], err);
     }
     return status;
@@ -294,15 +294,14 @@ static void finalize(struct sql_statement *statement);
 
 static enum status prepare(struct store *store, const char *sql, bool kept, struct sql_statement **out,
                            struct error *err) {
-    size_t n;
     struct statement *s = calloc(1, sizeof *s);
     if (!s)
         return error_no_memory(err);
     s->kept = kept;
     s->copy = kept ? NULL : strdup(sql);
     s->common = (struct sql_statement){.store = store, .sql = kept ? sql : s->copy};
-    s->text = postgres_translate(sql, &n, &s->reasons);
-    if (!s->common.sql || !s->text || !make_room(&s->with, n)) {
+    s->text = postgres_translate(sql, &s->n, &s->reasons);
+    if (!s->common.sql || !s->text || !make_room(&s->with, s->n)) {
         finalize(&s->common);
         return error_no_memory(err);
     }
@@ -487,6 +486,7 @@ static void finalize(struct sql_statement *statement) {
     reset(statement);
     free_values(&s->with);
     free(s->prepared);
+    free(s->reasons);
     PQfreemem(s->bytes);
     free(s->text);
     free(s->copy);
@@ -567,6 +567,7 @@ const struct engine postgres_engine = {
     .add_iterations = "INSERT INTO iterations (trial, number, time_us)"
                       " SELECT ?1, i - 1, t FROM unnest(string_to_array(?2, ' ')::double precision[])"
                       " WITH ORDINALITY x (t, i)",
+    .rows_together = true,
     .audiences = postgres_audiences,
     .size = size_of,
     .exec = exec,

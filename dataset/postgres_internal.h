@@ -39,8 +39,9 @@ enum status postgres_claim(struct store *store, const char *name, bool together,
 void postgres_unclaim(struct store *store, const char *name, bool together);
 
 /* A statement of this folder as PostgreSQL reads it; malloc'd, NULL when memory is out. *n is how many parameters it
- * has, and bit i of *reasons says that parameter i (from 0) is a reason to be made clean (validate_reason). */
-char *postgres_translate(const char *sql, size_t *n, uint64_t *reasons);
+ * has, and (*reasons)[i], malloc'd too, says that parameter i (from 0) is a reason to be made clean (validate_reason);
+ * `reasons` may be NULL. */
+char *postgres_translate(const char *sql, size_t *n, bool **reasons);
 
 /* Make the tables where there are none. Fails: ST_INVALID (of a newer schema, or another program's tables),
  * ST_NOT_FOUND (none, and the store is for reading only). */

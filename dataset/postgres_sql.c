@@ -66,23 +66,11 @@ static const char *put_quoted(const char *at, FILE *out) {
     return at + n + (at[n] == '\'');
 }
 
-char *postgres_translate(const char *sql, size_t *n, uint64_t *reasons) {
-    static const char reason[] = "reason_kept(?";
-    char *text = NULL;
-    size_t bytes, length, number;
-    FILE *out = open_memstream(&text, &bytes);
-    *n = 0;
-    *reasons = 0;
-    if (!out)
-        return NULL;
+static bool put_statement(const char *sql, size_t *n, FILE *out) {
+    size_t length, number;
     while (*sql) {
-        const bool kept = !strncmp(sql, reason, sizeof reason - 1);
         const char *other = other_piece(sql, &length);
-        if (kept) {
-            fputs("reason_kept(", out);
-            sql = put_parameter(sql + sizeof reason - 2, n, &number, out);
-            *reasons |= number <= 64 ? UINT64_C(1) << (number - 1) : 0;
-        } else if (other) {
+        if (other) {
             fputs(other, out);
             sql += length;
         } else if (*sql == '\'') {
@@ -93,10 +81,31 @@ char *postgres_translate(const char *sql, size_t *n, uint64_t *reasons) {
             putc(*sql++, out);
         }
     }
-    const bool failed = ferror(out) != 0;
-    if (fclose(out) || failed) {
-        free(text);
+    return ferror(out) == 0;
+}
+
+/* Of the n parameters of `text`. */
+static bool *find_reasons(const char *text, size_t n) {
+    static const char reason[] = "reason_kept($";
+    bool *reasons = calloc(n + 1, sizeof *reasons);
+    for (const char *at = text; reasons && (at = strstr(at, reason)); at++)
+        reasons[strtoul(at + sizeof reason - 1, NULL, 10) - 1] = true;
+    return reasons;
+}
+
+char *postgres_translate(const char *sql, size_t *n, bool **reasons) {
+    char *text = NULL;
+    size_t bytes;
+    FILE *out = open_memstream(&text, &bytes);
+    *n = 0;
+    if (!out)
         return NULL;
-    }
-    return text;
+    bool good = put_statement(sql, n, out);
+    good = fclose(out) == 0 && good;
+    if (good && reasons)
+        good = (*reasons = find_reasons(text, *n)) != NULL;
+    if (good)
+        return text;
+    free(text);
+    return NULL;
 }

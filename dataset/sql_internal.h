@@ -67,6 +67,13 @@ enum status sql_step(struct store *store, const char *sql, size_t n_values, cons
 enum status sql_insert(struct store *store, const char *sql, size_t n, const struct sql_value *values, int64_t *row,
                        struct error *err);
 
+/* `sql` is "INSERT INTO table (id, ...) VALUES (...) ON CONFLICT ... DO NOTHING" of one row with n numbered parameters,
+ * of which ?1 is the id. Insert rows, in order: row i has the values from values[i * n] on, and inserted[i] says
+ * whether it was not there. No row may read what another one wrote, because an engine may insert several at once; their
+ * texts must live until this returns. *done is how many are in; after a failure the next one was refused. */
+enum status sql_insert_each(struct store *store, const char *sql, size_t rows, size_t n, const struct sql_value *values,
+                            bool *inserted, size_t *done, struct error *err);
+
 /* The first row of a statement. Where *row says that there is one, *out is at it until it is reset. */
 enum status sql_first(struct store *store, const char *sql, size_t n, const struct sql_value *values,
                       struct sql_statement **out, bool *row, struct error *err);
@@ -77,6 +84,7 @@ enum status sql_first_integer(struct store *store, const char *sql, size_t n, co
 
 /* Finalize them all, before the database is closed. */
 void sql_forget(struct store *store);
+void sql_forget_together(struct store *store); /* of sql_insert_each; sql_forget calls it */
 
 /* ---- others ---- */
 

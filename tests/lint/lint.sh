@@ -143,7 +143,7 @@ first_lines() {
 plans() {
     local script
     for script in tests/*/*.sh; do
-        case $script in tests/support/* | tests/fuzz/* | tests/lint/lint.sh) continue ;; esac
+        case $script in tests/support/* | tests/fuzz/* | tests/load/* | tests/lint/lint.sh) continue ;; esac
         [ ! -x "$script" ] || grep -qE '^# Plan: [0-9]+$' "$script" ||
             echo "$script:1: does not say how many results it has; add a line \"# Plan: N\" to its head"
     done

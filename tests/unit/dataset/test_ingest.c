@@ -147,6 +147,113 @@ static void a_batch_with_one_bad_record_is_refused_whole(void **state) {
     store_close(store);
 }
 
+enum { MANY = 300 }; /* more than go together */
+
+/* Of two sessions of the teams red and blue, or of none; with numbers or without, owners or without. */
+static void draw_many(struct rng *rng, const struct fixture *f, struct record records[MANY], char uids[MANY][16]) {
+    static const char *const sessions[] = {NULL, NULL, "red-1", "blue-1"}, *const teams[] = {NULL, NULL, "red",
+                                                                                             "green"};
+    static const char *const audiences[] = {NULL, "*", "", "|blue|red|", "|green|", "|blue|"};
+    for (size_t i = 0; i < MANY; i++) {
+        snprintf(uids[i], sizeof uids[i], "uid-%zu", i);
+        records[i] = finished(f, uids[i], 1 + (double)rng_below(rng, 1000));
+        records[i].session = sessions[rng_below(rng, 4)];
+        records[i].number = records[i].session && rng_below(rng, 8) ? i + 1 : 0;
+        records[i].team = teams[rng_below(rng, 4)];
+        records[i].shared = audiences[rng_below(rng, 6)];
+        if (rng_below(rng, 3))
+            continue;
+        records[i].state = RECORD_FAILED;
+        records[i].reason = "it\033[31m failed";
+        records[i].mean_us = records[i].median_us = (double)NAN;
+    }
+}
+
+static struct store *open_for_many(const char *name, struct fixture *f) {
+    struct store *store = must_open(dataset_path(name), STORE_READ_WRITE);
+    struct error err = {0};
+    *f = put_fixture(store);
+    for (int blue = 0; blue < 2; blue++) {
+        const struct stored_session session = {.id = blue ? "blue-1" : "red-1",
+                                               .model = f->model.hex,
+                                               .cluster = f->cluster.hex,
+                                               .seed = 1,
+                                               .budget = "{}",
+                                               .team = blue ? "blue" : "red",
+                                               .shared = blue ? "|red|" : "*"};
+        assert_ok(store_session_begin(store, &session, &err));
+    }
+    return store;
+}
+
+static void assert_same_trials(struct store *a, struct store *b) {
+    struct error err = {0};
+    struct arena arena = {0};
+    struct record *x, *y;
+    size_t n, m;
+    assert_ok(query_collect(a, &(struct query){0}, &arena, &n, &x, &err));
+    assert_ok(query_collect(b, &(struct query){0}, &arena, &m, &y, &err));
+    assert_int_equal(n, m);
+    for (size_t i = 0; i < n; i++) {
+        assert_string_equal(x[i].uid, y[i].uid);
+        assert_int_equal(x[i].number, y[i].number);
+        assert_true(x[i].state == y[i].state);
+        assert_string_equal(x[i].team ? x[i].team : "-", y[i].team ? y[i].team : "-");
+        assert_string_equal(x[i].shared, y[i].shared);
+        assert_string_equal(x[i].reason ? x[i].reason : "-", y[i].reason ? y[i].reason : "-");
+    }
+    arena_release(&arena);
+}
+
+static void many_at_once_are_as_one_by_one(void **state) {
+    (void)state;
+    static struct record records[MANY];
+    static char uids[MANY][16];
+    struct error err = {0};
+    struct import_report report;
+    struct fixture f;
+    struct rng rng;
+    rng_seed(&rng, test_seed());
+    struct store *together = open_for_many("together.db", &f), *alone = open_for_many("alone.db", &f);
+    draw_many(&rng, &f, records, uids);
+    for (size_t i = 0; i < MANY; i++)
+        assert_ok(store_trials_import(alone, 1, &records[i], NULL, &report, &err));
+    for (size_t before = 0; before <= MANY; before += 50) { /* what is there already is a duplicate */
+        assert_ok(store_trials_import(together, before, records, NULL, &report, &err));
+        assert_true(report.added == (before ? 50 : 0) && report.duplicates == before - report.added);
+    }
+    assert_same_trials(together, alone);
+    assert_sound(together);
+    store_close(together);
+    store_close(alone);
+}
+
+static void the_one_of_many_that_is_refused_is_named(void **state) {
+    (void)state;
+    static struct record records[MANY];
+    static char uids[MANY][16];
+    struct error err = {0};
+    struct import_report report;
+    struct fixture f;
+    struct rng rng;
+    rng_seed(&rng, test_seed());
+    struct store *store = open_for_many("refused.db", &f);
+    for (int k = 0; k < 12; k++) {
+        draw_many(&rng, &f, records, uids);
+        const size_t at = rng_below(&rng, MANY);
+        if (k % 3 == 0)
+            records[at].strategy = f.model.hex; /* there is no such strategy */
+        else if (k % 3 == 1)
+            records[at].session = "nowhere";
+        else
+            records[at].proposer = "\033[31m";
+        assert_int_not_equal(store_trials_import(store, MANY, records, NULL, &report, &err), ST_OK);
+        assert_int_equal(err.position, at + 1);
+        assert_int_equal(count_trials(store), 0);
+    }
+    store_close(store);
+}
+
 static char *export_all(struct store *store) {
     struct error err = {0};
     char *text = NULL;
@@ -479,6 +586,8 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_batch_is_added_once),
         cmocka_unit_test(a_batch_with_one_bad_record_is_refused_whole),
+        cmocka_unit_test(many_at_once_are_as_one_by_one),
+        cmocka_unit_test(the_one_of_many_that_is_refused_is_named),
         cmocka_unit_test(calibrations_of_an_older_export_are_skipped_and_counted),
         cmocka_unit_test(an_export_comes_back_byte_for_byte),
         cmocka_unit_test(unfinished_trials_stay_out),
