@@ -1,11 +1,11 @@
-"""Python programs that need not import torch first, which takes seconds of processor time: a process that has imported it
-forks for each of them.
+"""Python programs that need not import torch first, which takes seconds of processor time: a process that has imported
+it forks for each of them.
 
     forks.py serve SOCKET             forks for whoever asks
     forks.py run SOCKET ARGUMENT...   is `python3 ARGUMENT...`, in a process forked by the one that serves there
 
-The second needs no torch. It has the environment, folder, input, outputs and exit status that `python3` would have; where it
-is ended, so is the forked process. Of Python's options it knows -m, -c and -u. tests/cli/forks.bash has both."""
+The second needs no torch. It has the environment, folder, input, outputs and exit status that `python3` would have; where
+it is ended, so is the forked process. Of Python's options it knows -m, -c and -u. tests/cli/forks.bash has both."""
 
 import os
 import signal
@@ -148,7 +148,8 @@ def execute(arguments):
     while arguments and arguments[0] == "-u":
         arguments = arguments[1:]
     kind = arguments[0] if arguments else "-"
-    sys.path[0:1] = [""] if kind in ("-", "-c") else [os.getcwd()] if kind == "-m" else [os.path.dirname(os.path.abspath(kind))]
+    own = {"-": "", "-c": "", "-m": os.getcwd()}.get(kind, os.path.dirname(os.path.abspath(kind)))
+    sys.path[0:1] = [own]
     sys.path[1:1] = [folder for folder in os.environ.get("PYTHONPATH", "").split(":") if folder]
     if kind == "-m":
         sys.argv = arguments[1:]

@@ -1,6 +1,7 @@
-# Sourced. torchrun_of PYTHON FOLDER [REALLY]: write FOLDER/torchrun, which is that of PYTHON's torch, but for four things:
-# - of the programs that it starts, the first of each kind of REALLY (profile, bench, script: "profile bench script") is
-#   started as users do; the others, and their torchrun, are forked by FOLDER/forked (forks.bash), which saves them the import;
+# Sourced. torchrun_of PYTHON FOLDER [REALLY]: write FOLDER/torchrun, which is that of PYTHON's torch, but for four
+# things:
+# - of the programs that it starts, the first of each kind of REALLY ("profile bench script") is started as users do; the
+#   others, and their torchrun, are forked by FOLDER/forked (forks.bash), which saves them the import;
 # - its ranks meet at a free port, not at 29500, since scripts run beside each other;
 # - Debian's, 1.13 under Python 3.11, knows no Std.NONE and ends before it starts a rank, and here it knows it;
 # - the bench, which pages tell people to run for a minute, measures small messages alone, and not what computing and

@@ -102,7 +102,7 @@ struct ref {
      * a line of their own. */
     int under_way[2];
     double saved[REF_RESOURCES]; /* by resource; of ports alone */
-    bool inside[REF_MESSAGES]; /* ref_stays */
+    bool inside[REF_MESSAGES];   /* ref_stays */
     double started_us[REF_NODES][REF_ITERATIONS + 1];
     int wanted;
 };

@@ -12,8 +12,9 @@
 #include "tuner/predict/predictor.h"
 #include "tuner/session/trials.h"
 
+/* A test to which no strategy matters defines fewer before: simulations are most of its time. */
 #ifndef WORLD_NODES
-#define WORLD_NODES "4" /* a test to which no strategy matters defines fewer before: simulations are most of its time */
+#define WORLD_NODES "4"
 #endif
 
 static const char MODEL[] =
