@@ -25,7 +25,7 @@ from torch.nn.parallel import DistributedDataParallel
 
 import syncopate_torch
 from gloo_ranks import free_port, verdict
-from syncopate_torch import lanes
+from syncopate_torch import interference, lanes
 from syncopate_torch.description import check_writable, read, words
 from syncopate_torch.hook import distribute
 from syncopate_torch.line import Follower, Leader, Line
@@ -582,6 +582,7 @@ def rank_runs_bench(rank, port, arguments):
         RANK=str(rank), WORLD_SIZE=str(RANKS), MASTER_ADDR="127.0.0.1", MASTER_PORT=str(port), GLOO_SOCKET_IFNAME="lo"
     )
     sys.argv[1:] = arguments
+    interference.WINDOW_S, interference.REPETITIONS = 0.05, 3  # shares of which only the range is tested here
     runpy.run_module("syncopate_torch.bench", run_name="__main__", alter_sys=True)
 
 

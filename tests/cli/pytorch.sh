@@ -6,11 +6,11 @@
 set -u
 cd "$(dirname "$0")/../.." || exit 2
 source tests/cli/check.bash
+source tests/cli/forks.bash
 root=$PWD
 syncopate=$PWD/${OUT:-build/release}/bin/syncopate
 dir=$(mktemp -d)
-trap 'rm -rf "$dir"' EXIT
-cd "$dir" || exit 2
+trap 'forks_end; rm -rf "$dir"' EXIT
 export OMP_NUM_THREADS=1 PYTHONDONTWRITEBYTECODE=1 PYTHONPATH=$root/interop/pytorch
 gloo='import torch.distributed as d; assert d.is_available() and d.is_gloo_available()'
 for python in python3 /usr/bin/python3 none; do $python -c "$gloo" 2>/dev/null && break; done
@@ -18,6 +18,11 @@ if [ $python = none ]; then
     echo "skip pytorch: needs PyTorch with gloo (Debian: python3-torch)"
     exit 0
 fi
+
+# Whatever needs torch below is forked by a process that has it; cli/pytorch_pages.sh starts programs as users do.
+forks_of $python "$dir"
+python=$dir/forked
+cd "$dir" || exit 2
 
 # ---- a model and a cluster of this machine ----
 module=$root/interop/pytorch

@@ -9,7 +9,7 @@ source tests/cli/torchrun.bash
 root=$PWD
 syncopate=$PWD/${OUT:-build/release}/bin/syncopate
 dir=$(mktemp -d)
-trap 'rm -rf "$dir"' EXIT
+trap 'forks_end; rm -rf "$dir"' EXIT
 cd "$dir" || exit 2
 export OMP_NUM_THREADS=1 PYTHONDONTWRITEBYTECODE=1 PYTHONWARNINGS=ignore
 export PYTHONPATH=$root/interop/pytorch:$root/tests/cli:$root/examples/pytorch
@@ -41,7 +41,8 @@ if ! "$python" -c 'from torch.distributed.fsdp import FSDPModule; FSDPModule.set
     echo "skip pytorch_fsdp: needs PyTorch 2.13 in build/venv (.ci/torch)"
     exit 0
 fi
-ranks="$python $root/tests/cli/pytorch_fsdp.py"
+cd "$root" && torchrun_of "$python" "$dir/programs" script && cd "$dir" || exit 2
+forked=$dir/programs/forked ranks="$dir/programs/forked $root/tests/cli/pytorch_fsdp.py"
 timeout 100 $ranks profile 2>err || echo "not ok profile_ends_well: $(tail -n 1 err)"
 cat >cluster.json <<'JSON'
 {"schema":"syncopate.cluster/1","name":"here",
@@ -82,14 +83,13 @@ SYNCOPATE=$syncopate timeout 600 $ranks typed_export.json exported_*.json 2>err 
 
 # ---- how much travels, on a loopback of our own ----
 if unshare -n true 2>/dev/null && command -v ip >/dev/null; then
-    timeout 100 unshare -n bash -c "ip link set lo up && $ranks bytes" 2>err ||
+    timeout 100 unshare -n bash -c "ip link set lo up && $python $root/tests/cli/pytorch_fsdp.py bytes" 2>err ||
         echo "not ok bytes_end_well: $(tail -n 1 err)"
 else
     echo "skip our_reduce_scatter_sends_half_the_bytes_of_gloos: needs root and iproute2"
 fi
 
 # ---- docs/fsdp.md, typed as it stands ----
-torchrun_of "$python" "$dir/programs"
 export ROOT=$root OUT=${OUT:-build/release} PATH=$dir/programs:$root/build/venv/bin:$PATH PYTHONPATH=$root/interop/pytorch:$root/tests/http
 mkdir page
 (cd page && python3 -c 'import guide
@@ -97,7 +97,7 @@ guide.BLOCK_SECONDS = 300
 guide.main(["docs/fsdp.md"])')
 
 # ---- what the bench writes of halves: of each operation the same sizes ----
-timeout 300 "$python" "$root/tests/cli/pytorch.py" "$root/interop/pytorch" bench --max-bytes 16384 --idle --sharded --out halves.json 2>bench.err ||
+timeout 300 "$forked" "$root/tests/cli/pytorch.py" "$root/interop/pytorch" bench --max-bytes 16384 --idle --sharded --out halves.json 2>bench.err ||
     echo "not ok bench_ends_well: $(tail -n 1 bench.err)"
 check it_can_be_used 0 "fsdp-per-block" "$syncopate" simulate cnn-small halves.json --baseline fsdp-per-block
 check halves_are_measured_as_all_reduces_are 0 "" "$python" -c '

@@ -10,7 +10,7 @@ source tests/cli/check.bash
 source tests/cli/torchrun.bash
 export ROOT=$PWD OUT=${OUT:-build/release} PYTHONDONTWRITEBYTECODE=1 OMP_NUM_THREADS=1 PYTHONWARNINGS=ignore
 dir=$(mktemp -d)
-trap 'rm -rf "$dir"' EXIT
+trap 'forks_end; rm -rf "$dir"' EXIT
 gloo='import torch.distributed as d; assert d.is_available() and d.is_gloo_available()'
 for python in python3 /usr/bin/python3 none; do $python -c "$gloo" 2>/dev/null && break; done
 if [ $python = none ]; then
@@ -38,11 +38,11 @@ guide.BLOCK_SECONDS = 300
 guide.main(["docs/bucket-size.md", "docs/pytorch.md"], ["train.py"])'
 
 # ---- what the commands say ----
-profile="timeout 100 $python -m syncopate_torch.profile"
+profile="timeout 100 $dir/programs/forked -m syncopate_torch.profile"
 check profile_help_says_how_it_is_started 0 "torchrun --nproc_per_node 8 -m syncopate_torch.profile" $profile --help
 check and_what_comes_next 0 "syncopate simulate model.json measured.json" $profile --help
 check bench_help_says_how_it_is_started 0 "torchrun --nproc_per_node 8 -m syncopate_torch.bench" \
-    timeout 100 $python -m syncopate_torch.bench --help
+    timeout 100 "$dir/programs/forked" -m syncopate_torch.bench --help
 check profile_of_a_missing_script_says_one_line 2 "error: none.py: No such file or directory" $profile --out m.json none.py
 check profile_into_a_missing_folder_says_one_line 2 "none/m.json: cannot write into none" $profile --out none/m.json train.py
 echo 'print("nothing")' >nothing.py

@@ -4,6 +4,7 @@
 #ifndef TESTS_PROPERTY_SIMULATOR_REFERENCE_H
 #define TESTS_PROPERTY_SIMULATOR_REFERENCE_H
 
+#include <assert.h>
 #include <limits.h>
 #include <math.h>
 #include <stdlib.h>
@@ -19,6 +20,7 @@ enum {
     REF_MESSAGES = 48,
     REF_STEPS = 32,
     REF_FLOWS = REF_NODES * REF_MESSAGES * 5,
+    REF_RESOURCES = 4 * 64,
     REF_WAITS = REF_NODES * REF_MESSAGES * 2,
     REF_ITERATIONS = 80
 };
@@ -99,8 +101,8 @@ struct ref {
     /* All-reduces that have begun and not ended; others wait in line where they go in order. Those among replicas have
      * a line of their own. */
     int under_way[2];
-    double saved[4 * 64];      /* by resource; of ports alone */
-    bool inside[REF_MESSAGES]; /* ref_stays */
+    double saved[REF_RESOURCES]; /* by resource; of ports alone */
+    bool inside[REF_MESSAGES];   /* ref_stays */
     double started_us[REF_NODES][REF_ITERATIONS + 1];
     int wanted;
 };
@@ -298,41 +300,41 @@ static inline int ref_resources(const struct ref *r) {
     return 4 * (int)r->cost->cluster->n_nodes + (int)r->cost->cluster->n_links + 3;
 }
 
-static inline void ref_freeze(struct ref *r, int resource, double level) {
-    double unused;
-    for (int i = 0; i < r->n_flows; i++)
-        if (!r->flows[i].frozen && ref_uses(r, &r->flows[i], resource, &unused)) {
-            r->flows[i].frozen = true;
-            r->flows[i].rate = level;
-        }
-}
-
 static inline void ref_rates(struct ref *r) {
+    static bool uses[REF_RESOURCES][REF_FLOWS]; /* which do not change here, while rates do */
+    static double capacity[REF_RESOURCES];
     int n_resources = ref_resources(r);
+    assert(n_resources <= REF_RESOURCES);
     for (int i = 0; i < r->n_flows; i++) {
         r->flows[i].frozen = !ref_has_turn(r, &r->flows[i]);
         r->flows[i].rate = 0;
+        for (int resource = 0; resource < n_resources; resource++)
+            uses[resource][i] = ref_uses(r, &r->flows[i], resource, &capacity[resource]);
     }
     for (;;) {
         double lowest = INFINITY;
         int at = -1;
         for (int resource = 0; resource < n_resources; resource++) {
-            double capacity = 0, used = 0;
+            double used = 0;
             int open = 0;
             for (int i = 0; i < r->n_flows; i++) {
-                if (!ref_uses(r, &r->flows[i], resource, &capacity))
+                if (!uses[resource][i])
                     continue;
                 used += r->flows[i].frozen ? r->flows[i].rate : 0;
                 open += !r->flows[i].frozen;
             }
-            if (open > 0 && fmax(capacity - used, 0) / open < lowest) {
-                lowest = fmax(capacity - used, 0) / open;
+            if (open > 0 && fmax(capacity[resource] - used, 0) / open < lowest) {
+                lowest = fmax(capacity[resource] - used, 0) / open;
                 at = resource;
             }
         }
         if (at < 0)
             return;
-        ref_freeze(r, at, lowest);
+        for (int i = 0; i < r->n_flows; i++)
+            if (uses[at][i] && !r->flows[i].frozen) {
+                r->flows[i].frozen = true;
+                r->flows[i].rate = lowest;
+            }
     }
 }
 

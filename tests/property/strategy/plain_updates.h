@@ -12,20 +12,39 @@
 #include "strategy/updates/order.h"
 #include "tests/support/check.h"
 
-enum { PLAIN_MOST = 100000, PLAIN_UPDATES = 64 };
+enum { PLAIN_PORTS = 24, PLAIN_MOST = 20000, PLAIN_UPDATES = 64 };
 
 struct plain_reservation {
-    uint32_t port;
     double from_us, until_us, rate;
 };
 
-/* Ports as in struct calendar. */
+/* Ports as in struct calendar; of each its reservations, and of all together the ports, in their order. */
 struct plain_network {
     const double *rates;
     double now_us;
-    size_t n;
-    struct plain_reservation list[PLAIN_MOST];
+    size_t n, of_port[PLAIN_PORTS];
+    uint32_t ports[PLAIN_PORTS * PLAIN_MOST];
+    struct plain_reservation list[PLAIN_PORTS][PLAIN_MOST];
 };
+
+static inline void plain_start(struct plain_network *net, const double *rates, double now_us) {
+    net->rates = rates;
+    net->now_us = now_us;
+    net->n = 0;
+    memset(net->of_port, 0, sizeof net->of_port);
+}
+
+static inline void plain_reserve(struct plain_network *net, uint32_t port, struct plain_reservation reservation) {
+    assert_true(port < PLAIN_PORTS && net->of_port[port] < PLAIN_MOST);
+    net->ports[net->n++] = port;
+    net->list[port][net->of_port[port]++] = reservation;
+}
+
+/* Take back all but the first `n`. */
+static inline void plain_back_to(struct plain_network *net, size_t n) {
+    while (net->n > n)
+        net->of_port[net->ports[--net->n]]--;
+}
 
 static inline bool plain_same(double a, double b) {
     return isfinite(a) && isfinite(b) && fabs(a - b) <= 1e-9 * fmax(fabs(a), fabs(b));
@@ -34,9 +53,9 @@ static inline bool plain_same(double a, double b) {
 /* What a port has free from `us` on, and until when that is so at least. */
 static inline double plain_free(const struct plain_network *net, uint32_t port, double us, double *until_us) {
     double rate = net->rates[port];
-    for (size_t i = 0; i < net->n; i++) {
-        const struct plain_reservation *r = &net->list[i];
-        if (r->port != port || r->until_us <= us)
+    for (size_t i = 0; i < net->of_port[port]; i++) {
+        const struct plain_reservation *r = &net->list[port][i];
+        if (r->until_us <= us)
             continue;
         *until_us = fmin(*until_us, r->from_us > us ? r->from_us : r->until_us);
         rate -= r->from_us <= us ? r->rate : 0;
@@ -48,7 +67,6 @@ static inline double plain_free(const struct plain_network *net, uint32_t port, 
 static inline double plain_transfer(struct plain_network *net, uint32_t from, uint32_t to, double bytes,
                                     double available_us, bool reserve) {
     double us = fmax(available_us, net->now_us);
-    size_t n = net->n;
     if (from == to || bytes <= 0)
         return us;
     for (double left = bytes;;) {
@@ -57,20 +75,15 @@ static inline double plain_transfer(struct plain_network *net, uint32_t from, ui
         bool through = rate > 0 && us + left / rate <= until_us;
         double end_us = through ? us + left / rate : until_us;
         if (reserve && rate > 0) {
-            assert_true(n + 2 <= PLAIN_MOST);
-            net->list[n++] = (struct plain_reservation){2 * from, us, end_us, rate};
-            net->list[n++] = (struct plain_reservation){2 * to + 1, us, end_us, rate};
+            plain_reserve(net, 2 * from, (struct plain_reservation){us, end_us, rate});
+            plain_reserve(net, 2 * to + 1, (struct plain_reservation){us, end_us, rate});
         }
-        if (through) {
-            net->n = n; /* only now: the walk must not meet what it takes */
+        if (through)
             return end_us;
-        }
         left -= rate * (end_us - us);
         us = end_us;
-        if (left <= 1e-12 * bytes) { /* what rounding leaves */
-            net->n = n;
+        if (left <= 1e-12 * bytes) /* what rounding leaves */
             return us;
-        }
     }
 }
 
@@ -82,7 +95,7 @@ static inline double plain_update(struct plain_network *net, const struct update
         end_us = fmax(end_us, plain_transfer(net, u->node, servers->nodes[s], u->bytes * servers->share[s],
                                              u->available_us, true));
     if (!reserve)
-        net->n = n;
+        plain_back_to(net, n);
     return end_us;
 }
 
@@ -128,7 +141,7 @@ static inline uint32_t plain_order(struct plain_network *net, const struct updat
         end_us = plain_update(net, servers, &updates[now], true);
         int next = plain_due_or_shortest(net, servers, n, updates, processed, place + 1, &next_us);
         if (next >= 0 && end_us > next_us && !plain_same(end_us, next_us)) {
-            net->n = before;
+            plain_back_to(net, before);
             continue;
         }
         order_end_us[ordered] = end_us;
@@ -179,7 +192,7 @@ static inline double plain_aggregate(struct plain_network *net, uint32_t server,
     double ends[PLAIN_UPDATES + 1], best = INFINITY;
     for (uint32_t d = 0; d <= n; d++) {
         ends[d] = d < n && k == 0 ? INFINITY : plain_groups(net, server, n, order, updates, k, aggregators, d, groups);
-        net->n = before;
+        plain_back_to(net, before);
         best = fmin(best, ends[d]);
     }
     *direct = 0;

@@ -98,7 +98,7 @@ static void calendar_reserves_what_is_free_and_takes_it_back(void **state) {
         struct calendar calendar;
         struct error err;
         random_batch(&rng, 40, &b);
-        net = (struct plain_network){.rates = b.rates, .now_us = b.now_us};
+        plain_start(&net, b.rates, b.now_us);
         assert_ok(calendar_init(&calendar, b.n_nodes, b.rates, b.now_us, &err));
         for (uint32_t u = 0; u < b.n; u++) {
             const struct update *x = &b.updates[u];
@@ -146,7 +146,7 @@ static void order_equals_a_plain_reading_of_algorithm_2(void **state) {
         random_batch(&rng, i % 10 ? 12 : PLAIN_UPDATES, &b);
         struct update_servers servers = chance(&rng, 0.2) ? some_servers(&rng, &b) : one_server(&b);
         run_order(&b, &servers, UPDATE_ORDER_mlfabric, &calendar, &got);
-        net = (struct plain_network){.rates = b.rates, .now_us = b.now_us};
+        plain_start(&net, b.rates, b.now_us);
         uint32_t n = plain_order(&net, &servers, b.n, b.updates, want, want_us);
         assert_int_equal(got.order.n, n);
         for (uint32_t p = 0; p < n; p++) {
@@ -404,7 +404,7 @@ static void groups_equal_a_plain_reading_of_algorithm_3(void **state) {
         for (uint32_t u = 0; u < b.n; u++)
             order[u] = u;
         rng_shuffle(&rng, b.n, order);
-        net = (struct plain_network){.rates = b.rates, .now_us = b.now_us};
+        plain_start(&net, b.rates, b.now_us);
         double want = plain_aggregate(&net, b.server, b.n, order, b.updates, b.k, b.aggregators, &direct, groups);
         run_aggregation(&b, order, b.n, &calendar, &got);
         assert_close(got.all.end_us, want, 1e-9);

@@ -1,4 +1,5 @@
 /* What `tune` prints of a session, what the service's routes say of it and what the report says of it agree. */
+#define WORLD_NODES "2"
 #include <stdio.h>
 #include <stdlib.h>
 

@@ -1,4 +1,5 @@
 /* What a report says of a session is what the session says itself, and its timelines are the simulator's. */
+#define WORLD_NODES "2"
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>

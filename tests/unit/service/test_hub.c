@@ -1,6 +1,7 @@
 /* The hub beside a session that is kept by its dataset alone: both give out trials by the same rules
  * (tuner/session/assignments.h), so the same requests in the same order leave the same records. And its events: each
  * has all its members, or what it tells of did not happen. */
+#define WORLD_NODES "2"
 #include <cjson/cJSON.h>
 #include <stdio.h>
 #include <stdlib.h>

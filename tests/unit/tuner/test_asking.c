@@ -1,4 +1,5 @@
 /* A session that lives in its dataset alone: each call opens the file anew, as processes that come and go do. */
+#define WORLD_NODES "2"
 #include <stdio.h>
 #include <stdlib.h>
 

@@ -1,4 +1,5 @@
 /* A session that hands out several trials at once. */
+#define WORLD_NODES "2"
 #include <stdio.h>
 #include <stdlib.h>
 
