@@ -27,10 +27,10 @@ static const char MODEL[] =
     "{\"name\":\"l3\",\"forward_us\":2000,\"backward_us\":6000,\"variables\":[\"c\"]},"
     "{\"name\":\"l4\",\"forward_us\":1000,\"backward_us\":3000,\"variables\":[\"e\"]}]}";
 
-static const char CLUSTER[] =
-    "{\"schema\":\"syncopate.cluster/1\",\"name\":\"few\",\"nodes\":[{\"name\":\"n\",\"count\":" WORLD_NODES
-    ",\"nic_gbit_per_s\":1,"
-    "\"nic_latency_us\":50}],\"runtime\":{\"message_us\":100,\"push_us\":200,\"coordination_us\":150}}";
+#define CLUSTER(nodes)                                                                                                 \
+    "{\"schema\":\"syncopate.cluster/1\",\"name\":\"few\",\"nodes\":[{\"name\":\"n\",\"count\":" nodes                 \
+    ",\"nic_gbit_per_s\":1,"                                                                                           \
+    "\"nic_latency_us\":50}],\"runtime\":{\"message_us\":100,\"push_us\":200,\"coordination_us\":150}}"
 
 struct world {
     struct model model;
@@ -79,7 +79,7 @@ static void read_text(const char *text, cJSON **json) {
     assert_ok(json_parse(text, strlen(text), "test", json, &err));
 }
 
-static int world_set_up(void **state) {
+static int world_of(void **state, const char *cluster) {
     static struct world w;
     struct error err;
     cJSON *json;
@@ -87,13 +87,17 @@ static int world_set_up(void **state) {
     read_text(MODEL, &json);
     assert_ok(model_read(json, "model", &w.model, &err));
     cJSON_Delete(json);
-    read_text(CLUSTER, &json);
+    read_text(cluster, &json);
     assert_ok(cluster_read(json, "cluster", &w.cluster, &err));
     cJSON_Delete(json);
     assert_ok(predictor_init(&w.truth, &w.model, &w.cluster, &err));
     assert_ok(predictor_correct(&w.truth, (struct correction){1.8, 1.25}, &err));
     *state = &w;
     return 0;
+}
+
+static int world_set_up(void **state) {
+    return world_of(state, CLUSTER(WORLD_NODES));
 }
 
 static int world_tear_down(void **state) {

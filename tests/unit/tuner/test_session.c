@@ -600,25 +600,31 @@ static void fitted_factors_are_those_of_the_truth(void **state) {
     space_release(&space);
 }
 
+/* Where only the course of a session matters. */
+static int small_world_set_up(void **state) {
+    return world_of(state, CLUSTER("2"));
+}
+
 int main(void) {
-#define T(name) cmocka_unit_test_setup_teardown(name, world_set_up, world_tear_down)
+#define T(name)     cmocka_unit_test_setup_teardown(name, world_set_up, world_tear_down)
+#define SMALL(name) cmocka_unit_test_setup_teardown(name, small_world_set_up, world_tear_down)
     const struct CMUnitTest tests[] = {
         T(session_beats_the_baselines_of_a_cluster_that_is_not_as_described),
-        T(same_seed_gives_the_same_session),
-        T(interrupted_session_goes_on_as_if_nothing_had_happened),
-        T(interrupted_session_with_a_ranker_goes_on_too),
-        T(resumed_session_has_used_the_time_that_it_ran_and_not_the_pauses),
-        T(session_that_cannot_be_resumed_stays_as_it_was),
-        T(trial_without_its_iterations_is_no_round),
-        T(trials_of_any_number_of_iterations_count),
-        T(trial_that_was_ended_early_is_told_recorded_and_told_again),
-        T(session_without_a_completed_trial_says_why),
-        T(session_stops_when_the_best_is_close_to_the_bound),
-        T(gap_that_a_baseline_closes_ends_the_session_before_the_search),
-        T(gradients_are_rounded_only_where_that_is_allowed),
-        T(no_trial_is_over_the_memory),
+        SMALL(same_seed_gives_the_same_session),
+        SMALL(interrupted_session_goes_on_as_if_nothing_had_happened),
+        SMALL(interrupted_session_with_a_ranker_goes_on_too),
+        SMALL(resumed_session_has_used_the_time_that_it_ran_and_not_the_pauses),
+        SMALL(session_that_cannot_be_resumed_stays_as_it_was),
+        SMALL(trial_without_its_iterations_is_no_round),
+        SMALL(trials_of_any_number_of_iterations_count),
+        SMALL(trial_that_was_ended_early_is_told_recorded_and_told_again),
+        SMALL(session_without_a_completed_trial_says_why),
+        SMALL(session_stops_when_the_best_is_close_to_the_bound),
+        SMALL(gap_that_a_baseline_closes_ends_the_session_before_the_search),
+        SMALL(gradients_are_rounded_only_where_that_is_allowed),
+        SMALL(no_trial_is_over_the_memory),
         T(what_is_sharded_is_tried_as_far_as_it_is_allowed),
-        T(baselines_take_at_most_half_of_the_budget),
+        SMALL(baselines_take_at_most_half_of_the_budget),
         T(second_session_learns_from_the_first),
         T(fitted_factors_are_those_of_the_truth),
     };
