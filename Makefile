@@ -302,8 +302,8 @@ fuzz:  ## every parser, each for FUZZ_SECONDS (60), under libFuzzer
 fuzz-http:  ## REQUESTS (100000) requests after /openapi.json to a service under AddressSanitizer
 	@$(MAKE) --no-print-directory MODE=asan all
 	@OUT=$(BUILD)/asan REQUESTS=$(or $(REQUESTS),100000) SECONDS=0 tests/http/fuzz.sh
-faults: all  ## SIGKILL of the service at KILLS (50) random moments among CLIENTS (8) clients, then the other faults
-	@OUT=$(OUT) KILLS=$(or $(KILLS),50) CLIENTS=$(or $(CLIENTS),8) tests/http/kill.sh
+faults: all  ## SIGKILL at KILLS (50) random moments among CLIENTS (8) clients, of one service and of three on PostgreSQL (SERVICES=3: these alone), then the other faults
+	@OUT=$(OUT) KILLS=$(or $(KILLS),50) CLIENTS=$(or $(CLIENTS),8) SERVICES='$(SERVICES)' tests/http/kill.sh
 	@OUT=$(OUT) tests/http/faults.sh
 attack: all  ## the service under attack for SECONDS (600): does each limit hold, how long another team waits, how much memory (tests/http/attack.py)
 	@OUT=$(OUT) SHORT=0 SECONDS=$(or $(SECONDS),600) tests/http/attack.sh
