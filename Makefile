@@ -85,7 +85,7 @@ REPLAY := $(patsubst tests/fuzz/fuzz_%.c,$(OUT)/tests/fuzz/replay_%,$(wildcard t
 ALL_C := $(wildcard $(foreach f,$(FOLDERS) tests,$(f)/*.[ch] $(f)/*/*.[ch] $(f)/*/*/*.[ch]))
 
 .PHONY: all demo demo-pytorch demo-fsdp test bench bench-service accuracy accuracy-sharded accuracy-nccl accuracy-pytorch accuracy-split accuracy-weather convergence failover curves evaluate evaluate-live asan tsan coverage fuzz lint format tidy man install \
-        uninstall deb test-deb clean deps help quick $(FOLDERS) tests docs examples
+        uninstall deb test-deb test-postgresql clean deps help quick $(FOLDERS) tests docs examples
 .DEFAULT_GOAL := all
 .DELETE_ON_ERROR:
 .SECONDARY:
@@ -209,6 +209,11 @@ test: deps  ## every test; ends with "N passed, N failed, N skipped"
 quick: all $(UNIT) $(REPLAY) $(NCCL_DOUBLE)  ## every test, without installing anything first
 	@OUT=$(OUT) tests/run.sh $(UNIT) $(REPLAY)
 
+# Those of tuner/ that have datasets.
+POSTGRESQL := $(filter-out %_torture,$(filter $(foreach t,unit/dataset/% property/dataset/% unit/service/% \
+    $(addprefix unit/tuner/test_,asking collection examples outcome rankers session%),$(OUT)/tests/$(t)),$(UNIT)))
+test-postgresql: $(POSTGRESQL)  ## the tests of datasets, sessions and the service, with datasets in a PostgreSQL of their own
+	@OUT=$(OUT) tests/postgresql.sh $(POSTGRESQL)
 asan:  ## the tests under AddressSanitizer and UndefinedBehaviorSanitizer, without scripts that say "Once"; ALL=1 for the longest too
 	@$(MAKE) --no-print-directory MODE=asan quick
 tsan:  ## the same under ThreadSanitizer; TEST_SCRIPTS=0 leaves all scripts out
@@ -298,12 +303,15 @@ $(OUT)/tests/fuzz/replay_%: $(OUT)/obj/tests/fuzz/fuzz_%.o $(OUT)/obj/tests/fuzz
 FUZZ_SECONDS ?= 60
 fuzz:  ## every parser, each for FUZZ_SECONDS (60), under libFuzzer
 	@$(MAKE) --no-print-directory MODE=fuzz CC=clang fuzz-run
-.PHONY: fuzz-run fuzz-http faults attack mutants
+.PHONY: fuzz-run fuzz-http schemathesis faults attack mutants
 fuzz-http:  ## REQUESTS (100000) requests after /openapi.json to a service under AddressSanitizer
 	@$(MAKE) --no-print-directory MODE=asan all
 	@OUT=$(BUILD)/asan REQUESTS=$(or $(REQUESTS),100000) SECONDS=0 tests/http/fuzz.sh
-faults: all  ## SIGKILL of the service at KILLS (50) random moments among CLIENTS (8) clients, then the other faults
-	@OUT=$(OUT) KILLS=$(or $(KILLS),50) CLIENTS=$(or $(CLIENTS),8) tests/http/kill.sh
+schemathesis: all  ## what another's tool, schemathesis from PyPI, makes from /openapi.json, for SECONDS (60)
+	@.ci/schemathesis
+	@OUT=$(OUT) SECONDS_OF_IT=$(or $(SECONDS),60) tests/schemathesis.sh
+faults: all  ## SIGKILL at KILLS (50) random moments among CLIENTS (8) clients, of one service and of three on PostgreSQL (SERVICES=3: these alone), then the other faults
+	@OUT=$(OUT) KILLS=$(or $(KILLS),50) CLIENTS=$(or $(CLIENTS),8) SERVICES='$(SERVICES)' tests/http/kill.sh
 	@OUT=$(OUT) tests/http/faults.sh
 attack: all  ## the service under attack for SECONDS (600): does each limit hold, how long another team waits, how much memory (tests/http/attack.py)
 	@OUT=$(OUT) SHORT=0 SECONDS=$(or $(SECONDS),600) tests/http/attack.sh

@@ -1,6 +1,7 @@
 """A service for tests: started, killed and started again on one port, with clients that repeat what was not answered."""
 import atexit
 import http.client
+import itertools
 import json
 import os
 import re
@@ -39,11 +40,11 @@ def run(*arguments, check=True):
 
 class Service:
     """`wrapper` is a command that runs the command behind it; `environment` is added to this process's. Without `opened`
-    it asks for tokens, and `headers` go with every request."""
+    it asks for tokens, and `headers` go with every request. It runs in `folder`."""
 
-    def __init__(self, *options, dataset="d.db", wrapper=(), environment={}, log="serve.err", opened=True):
+    def __init__(self, *options, dataset="d.db", wrapper=(), environment={}, log="serve.err", opened=True, folder="."):
         self.command = [*wrapper, PROGRAM, "serve", *(["--open"] if opened else []), "--dataset", dataset, *options]
-        self.headers = {}
+        self.headers, self.folder = {}, folder
         self.environment = {**os.environ, **environment}
         self.dataset, self.log, self.port, self.process = dataset, log, free_port(), None
         atexit.register(lambda: self.process and self.alive() and self.process.kill())  # after a test that failed
@@ -51,11 +52,14 @@ class Service:
     def start(self, wait=True):
         with open(self.log, "a", encoding="utf-8") as log:
             self.process = subprocess.Popen([*self.command, "--listen", f"127.0.0.1:{self.port}"], stdout=subprocess.PIPE,
-                                            stderr=log, text=True, env=self.environment)
+                                            stderr=log, text=True, env=self.environment, cwd=self.folder)
         if wait:
-            line = self.process.stdout.readline()
-            assert "syncopate serves" in line, (line, self.tail())
+            self.wait_until_up()
         return self
+
+    def wait_until_up(self):
+        line = self.process.stdout.readline()
+        assert "syncopate serves" in line, (line, self.tail())
 
     def tail(self):
         with open(self.log, encoding="utf-8", errors="replace") as log:
@@ -92,17 +96,8 @@ class Service:
         finally:
             connection.close()
 
-    def insist(self, method, path, body=None, headers={}, until=lambda: False, pause_s=0.05):
-        """As ask, again and again while there is no answer or it is "later"; (0, None) when `until` says to give up."""
-        while not until():
-            try:
-                status, answer = self.ask(method, path, body, headers)
-                if status not in (429, 503, 507):
-                    return status, answer
-            except GONE:
-                pass
-            time.sleep(pause_s)
-        return 0, None
+    def insist(self, *request, **options):
+        return insist([self], *request, **options)
 
     def open_session(self, model=MODEL, cluster=CLUSTER, **options):
         for kind, body in (("models", model), ("clusters", cluster)):
@@ -112,6 +107,18 @@ class Service:
                                    {"model": model["name"], "cluster": cluster["name"], **options})
         assert status == 201, session
         return session["href"]
+
+
+def insist(sites, method, path, body=None, headers={}, pause_s=0.05):
+    """As Service.ask, of these services in turn while there is no answer or it is "later"."""
+    for site in itertools.cycle(sites):
+        try:
+            status, answer = site.ask(method, path, body, headers)
+            if status not in (429, 503, 507):
+                return status, answer
+        except GONE:
+            pass
+        time.sleep(pause_s)
 
 
 def make_token(name, role, team, dataset, *options):

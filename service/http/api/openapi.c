@@ -18,13 +18,16 @@ static bool add_reference(cJSON *to, const char *member, const char *schema) {
     return object && cJSON_AddStringToObject(object, "$ref", text);
 }
 
-/* "content": {"application/json": {"schema": ...}}; without a schema it is text. */
+/* "content": {"application/json": {"schema": ...}}; without a schema it is text. OpenAPI 3.1 has no
+ * schema for the events of a stream. */
 static bool add_content(cJSON *to, const char *type, const char *schema) {
     cJSON *content = cJSON_GetObjectItemCaseSensitive(to, "content");
     content = content ? content : cJSON_AddObjectToObject(to, "content");
     cJSON *media = content ? cJSON_AddObjectToObject(content, type) : NULL;
     if (!media || schema)
         return media && add_reference(media, "schema", schema);
+    if (!strcmp(type, "text/event-stream"))
+        return true;
     cJSON *text = cJSON_AddObjectToObject(media, "schema");
     return text && cJSON_AddStringToObject(text, "type", "string");
 }

@@ -2,7 +2,6 @@
 #ifndef TESTS_UNIT_DATASET_FIXTURE_H
 #define TESTS_UNIT_DATASET_FIXTURE_H
 
-#include <ctype.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,6 +11,7 @@
 #include "dataset/query.h"
 #include "dataset/store.h"
 #include "tests/support/check.h"
+#include "tests/support/dataset/place.h"
 #include "tests/support/dataset/put.h"
 
 /* The shortest that their readers take. */
@@ -28,59 +28,11 @@ struct fixture {
     struct id model, cluster, strategy;
 };
 
-/* The address of a PostgreSQL in which the datasets of these tests lie (tests/unit-postgresql.sh); NULL: they are
- * files.
- */
-static inline const char *test_database(void) {
-    return getenv("SYNCOPATE_TEST_POSTGRESQL");
-}
-
-/* A dataset of its own in test_dir(), valid until the fourth call after this one. In PostgreSQL it is a schema, which
- * is called as the folder and the file would be. */
-static inline const char *dataset_path(const char *name) {
-    static char paths[4][512];
-    static int turn;
-    char *path = paths[turn++ % 4], schema[256];
-    if (!test_database()) {
-        snprintf(path, sizeof paths[0], "%s/%s", test_dir(), name);
-        return path;
-    }
-    const char *folder = strrchr(test_dir(), '/');
-    snprintf(schema, sizeof schema, "t%ld_%s_%s", (long)getpid(), folder ? folder + 1 : "", name);
-    for (char *c = schema; *c; c++)
-        *c = isalnum((unsigned char)*c) ? (char)tolower((unsigned char)*c) : '_';
-    snprintf(path, sizeof paths[0], "%s&options=-csearch_path%%3D%s", test_database(), schema);
-    return path;
-}
-
-/* For tests of what only files have. */
-#define SKIP_IN_POSTGRESQL()                                                                                           \
-    do {                                                                                                               \
-        if (test_database())                                                                                           \
-            skip();                                                                                                    \
-    } while (0)
-
 static inline struct store *must_open(const char *path, enum store_mode mode) {
     struct error err = {0};
     struct store *store = NULL;
     assert_ok(store_open(path, mode, &store, &err));
     return store;
-}
-
-/* Change a dataset as another program could, whatever its rules say. */
-static inline void change_dataset(const char *path, const char *sql) {
-    static const char *const without_rules[] = {
-        "PRAGMA ignore_check_constraints = 1; PRAGMA foreign_keys = 0;"
-        " DROP TRIGGER sessions_changed; DROP TRIGGER holdings_changed",
-        "DO $$ DECLARE c record; BEGIN FOR c IN SELECT conrelid::regclass AS t, conname FROM pg_constraint"
-        " WHERE connamespace = current_schema()::regnamespace AND contype IN ('c', 'f') ORDER BY contype DESC LOOP"
-        " EXECUTE format('ALTER TABLE %s DROP CONSTRAINT %I', c.t, c.conname); END LOOP; END $$;"
-        " DROP TRIGGER IF EXISTS sessions_changed ON sessions; DROP TRIGGER IF EXISTS holdings_changed ON holdings"};
-    struct error err = {0};
-    struct store *store = must_open(path, STORE_READ_WRITE);
-    assert_ok(sql_exec(store, without_rules[test_database() != NULL], &err));
-    assert_ok(sql_exec(store, sql, &err));
-    store_close(store);
 }
 
 static inline struct id must_put(struct store *store, enum store_kind kind, const char *name, const char *content) {

@@ -17,7 +17,7 @@ static uint64_t problems_after(const char *sql) {
     struct check_report report;
     char name[32];
     snprintf(name, sizeof name, "check%d.db", turn++);
-    const char *path = dataset_path(name);
+    const char *path = dataset_path("%s", name);
     struct store *store = must_open(path, STORE_READ_WRITE);
     const struct fixture f = put_fixture(store);
     must_begin_session(store, &f, "s", 1);

@@ -375,7 +375,7 @@ static void assert_refused(const char *name, const char *change) {
     struct error err = {0};
     struct check_report report;
     struct merge_report merged;
-    const char *path = dataset_path(name);
+    const char *path = dataset_path("%s", name);
     struct store *store = must_open(path, STORE_READ_WRITE);
     const struct fixture f = put_fixture(store);
     assert_ok(holding_put(store, STORE_MODEL, f.model.hex, "red", "mine", "", &err));

@@ -90,7 +90,7 @@ static void a_merge_with_a_file_is_exact_both_ways(void **state) {
         for (int i = 0; i < 3; i++) {
             char name[32];
             snprintf(name, sizeof name, "both%d-%d.db", turn, i);
-            snprintf(path[i], sizeof path[i], "%s", (turn + i) % 2 ? file_path(name) : dataset_path(name));
+            snprintf(path[i], sizeof path[i], "%s", (turn + i) % 2 ? file_path(name) : dataset_path("%s", name));
         }
         struct store *first = must_open(path[0], STORE_READ_WRITE);
         fill(first, &rng);

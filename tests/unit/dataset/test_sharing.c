@@ -259,7 +259,7 @@ static void an_export_brings_it_back_also_from_the_form_of_before(void **state) 
     char *before = as_before(two, "\"shared\":\"team\"", "\"shared\":\"\"");
     const char *const inputs[] = {text, before};
     for (int i = 0; i < 2; i++) {
-        struct store *copy = must_open(dataset_path(i ? "copy-1.db" : "copy-0.db"), STORE_READ_WRITE);
+        struct store *copy = must_open(dataset_path("copy-%d.db", i), STORE_READ_WRITE);
         import_text(copy, inputs[i]);
         char *again = export_all(copy);
         assert_string_equal(again, text);
@@ -284,9 +284,9 @@ static void what_is_put_into_a_session_is_shared_no_wider_than_it_is_here(void *
     struct record *r;
     size_t n;
     for (int by_merge = 0; by_merge < 2; by_merge++) {
-        const char *from = dataset_path(by_merge ? "wide-1.db" : "wide-0.db");
+        const char *from = dataset_path("wide-%d.db", by_merge);
         struct store *source = must_open(from, STORE_READ_WRITE);
-        struct store *store = must_open(dataset_path(by_merge ? "here-1.db" : "here-0.db"), STORE_READ_WRITE);
+        struct store *store = must_open(dataset_path("here-%d.db", by_merge), STORE_READ_WRITE);
         struct fixture f = put_fixture(source);
         put_fixture(store);
         begin_session(source, &f, "s", "*");

@@ -209,8 +209,8 @@ static enum status one_life(void *arg, struct error *err) {
 
 static void make_files(const char *name, const char *second) {
     struct error err = {0};
-    snprintf(path, sizeof path, "%s", dataset_path(name));
-    snprintf(other, sizeof other, "%s", dataset_path(second));
+    snprintf(path, sizeof path, "%s", dataset_path("%s", name));
+    snprintf(other, sizeof other, "%s", dataset_path("%s", second));
     struct store *store = must_open(path, STORE_READ_WRITE);
     const struct fixture f = put_fixture(store);
     must_begin_session(store, &f, "s", 1);

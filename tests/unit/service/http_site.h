@@ -17,6 +17,7 @@
 #include "service/http/http.h"
 #include "service/service.h"
 #include "tests/support/check.h"
+#include "tests/support/dataset/place.h"
 
 /* A model, which is called toy, and a cluster, which is called four. */
 #define SITE_MODEL                                                                                                     \
@@ -37,10 +38,17 @@ struct site {
     char dataset[512];
 };
 
-/* Every site has a dataset of its own; `name` is of its file. */
+/* Every site has a dataset of its own; `name` is of its file. The tokens of one in PostgreSQL lie in the working
+ * folder. */
+static inline void site_place(struct site *site, const char *name) {
+    snprintf(site->dataset, sizeof site->dataset, "%s", dataset_path("%s.db", name));
+    if (test_database())
+        assert_int_equal(chdir(test_dir()), 0);
+}
+
 static inline void site_start(struct site *site, const char *name) {
     struct error err = {0};
-    snprintf(site->dataset, sizeof site->dataset, "%s/%s.db", test_dir(), name);
+    site_place(site, name);
     site->service_options.access.dataset = site->dataset;
     if (!site->options.threads)
         site->options.threads = 2;
@@ -61,12 +69,18 @@ static inline void site_stop(struct site *site) {
     site->service = NULL;
 }
 
+/* The file of its tokens. */
+static inline void site_tokens(const struct site *site, char path[600]) {
+    struct error err;
+    assert_ok(store_beside(site->dataset, "tokens", path, 600, &err));
+}
+
 /* A token for the site of this dataset, before it starts or while it runs. */
 static inline void site_token(const struct site *site, const struct token *wanted, char secret[TOKEN_LENGTH + 1]) {
     struct error err;
     struct token made;
     char path[600];
-    snprintf(path, sizeof path, "%s.tokens", site->dataset);
+    site_tokens(site, path);
     assert_ok(tokens_create(path, wanted, &made, secret, &err));
 }
 

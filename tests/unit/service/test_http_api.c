@@ -55,7 +55,7 @@ static int set_up_closed(void **state) {
     (void)state;
     snprintf(name, sizeof name, "closed-%d", number++);
     site = (struct site){0};
-    snprintf(site.dataset, sizeof site.dataset, "%s/%s.db", test_dir(), name);
+    site_place(&site, name);
     make_token("admin", ROLE_ADMIN, 0, admin);
     make_token("reader", ROLE_READ, 0, reader);
     make_token("limited", ROLE_READ, 1, limited);
@@ -146,7 +146,7 @@ static void without_tokens_and_not_open_no_service_starts(void **state) {
     struct error err;
     struct service *service;
     char path[600];
-    snprintf(path, sizeof path, "%s/lonely.db", test_dir());
+    snprintf(path, sizeof path, "%s", dataset_path("lonely.db"));
     assert_fails(service_open(&(struct service_options){.access.dataset = path}, &service, &err), ST_USAGE,
                  "token create");
     assert_int_not_equal(access(path, F_OK), 0);

@@ -540,7 +540,7 @@ static void a_session_of_its_own_is_charged_by_its_budget(void **state) {
     snprintf(slow, sizeof slow, "%s/bin/mpirun.slow", test_dir());
     fclose(fopen(slow, "w"));
     site = (struct site){0};
-    snprintf(site.dataset, sizeof site.dataset, "%s/charged.db", test_dir());
+    site_place(&site, "charged");
     site_token(&site, &wanted, ten);
     site_start(&site, "charged");
     assert_int_equal(ask_as(&site, ten, "POST", "/api/v1/models", SITE_MODEL)->status, 201);

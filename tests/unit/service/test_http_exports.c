@@ -106,7 +106,7 @@ static void import_into(const char *dataset, char *text, struct import_counts *c
     struct store *store;
     const struct import_options options = {.keep_rows = true};
     FILE *from = fmemopen(text, strlen(text), "r");
-    unlink(dataset);
+    dataset_remove(dataset);
     assert_ok(store_open(dataset, STORE_READ_WRITE, &store, &err));
     assert_ok(import_run(store, from, "export", &options, counts, &err));
     store_close(store);
@@ -116,7 +116,7 @@ static void import_into(const char *dataset, char *text, struct import_counts *c
 static void its_pages_make_the_same_session_elsewhere(void **state) {
     (void)state;
     char copy[600];
-    snprintf(copy, sizeof copy, "%s.copy", site.dataset);
+    snprintf(copy, sizeof copy, "%s", dataset_path("copy.db"));
     for (int i = 0; i < TRIALS; i++)
         run_trial(i);
     for (int size = 1; size <= TRIALS + 1; size += 3) {
@@ -152,7 +152,7 @@ static void a_trial_is_found_by_whatever_uid_it_came_with(void **state) {
     FILE *to = open_memstream(&changed, &n);
     fprintf(to, "%.*s\"uid\":\"%s%s", (int)(at - text), text, uid, strchr(at + 7, '"'));
     assert_int_equal(fclose(to), 0);
-    snprintf(copy, sizeof copy, "%s/odd.db", test_dir());
+    snprintf(copy, sizeof copy, "%s", dataset_path("odd.db"));
     import_into(copy, changed, &counts);
     free(text);
     free(changed);

@@ -24,7 +24,7 @@ static int set_up(void **state) {
     (void)state;
     snprintf(name, sizeof name, "names-%d", number++);
     site = (struct site){0};
-    snprintf(site.dataset, sizeof site.dataset, "%s/%s.db", test_dir(), name);
+    site_place(&site, name);
     make_token("admin", "core", ROLE_ADMIN, admin);
     make_token("red", "red", ROLE_RUN, red);
     make_token("blue", "blue", ROLE_RUN, blue);

@@ -109,7 +109,8 @@ static int set_up_closed(void **state) {
     struct token token, wanted = {.name = "reader", .principal = {.team = "red", .role = ROLE_READ}};
     char path[600];
     site = (struct site){0};
-    snprintf(path, sizeof path, "%s/closed.db.tokens", test_dir());
+    site_place(&site, "closed");
+    site_tokens(&site, path);
     assert_ok(tokens_create(path, &wanted, &token, reader, &err));
     site_start(&site, "closed");
     return 0;
@@ -119,8 +120,8 @@ static int tear_down(void **state) {
     (void)state;
     char path[600];
     site_stop(&site);
-    unlink(site.dataset);
-    snprintf(path, sizeof path, "%s.tokens", site.dataset);
+    dataset_remove(site.dataset);
+    site_tokens(&site, path);
     unlink(path);
     return 0;
 }
@@ -603,7 +604,7 @@ static void a_sign_in_ends_with_its_token(void **state) {
     char path[600], cookie[300];
     sign_in(reader, cookie, sizeof cookie);
     assert_int_equal(site_ask(&site, "GET", "/models", cookie, NULL)->status, 200);
-    snprintf(path, sizeof path, "%s.tokens", site.dataset);
+    site_tokens(&site, path);
     assert_ok(tokens_revoke(path, "reader", &err));
     clock_sleep_us(600e3);
     assert_int_equal(site_ask(&site, "GET", "/models", cookie, NULL)->status, 401);
@@ -629,7 +630,7 @@ static void unreadable_tokens_let_nobody_in_and_say_so(void **state) {
     char path[600], cookie[300], bearer[200];
     sign_in(reader, cookie, sizeof cookie);
     snprintf(bearer, sizeof bearer, "Authorization: Bearer %s\r\n", reader);
-    snprintf(path, sizeof path, "%s.tokens", site.dataset);
+    site_tokens(&site, path);
     assert_int_equal(site_get(&site, "/readyz")->status, 200);
     assert_int_equal(chmod(path, 0644), 0);
     clock_sleep_us(600e3);

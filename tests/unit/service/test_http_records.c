@@ -105,7 +105,7 @@ static int set_up_teams(void **state) {
     (void)state;
     snprintf(name, sizeof name, "teams-%d", number++);
     site = (struct site){0};
-    snprintf(site.dataset, sizeof site.dataset, "%s/%s.db", test_dir(), name);
+    site_place(&site, name);
     make_token("admin", "core", ROLE_ADMIN, 0, admin);
     make_token("red", "red", ROLE_RUN, 0, red);
     make_token("blue", "blue", ROLE_RUN, 0, blue);

@@ -25,7 +25,7 @@ static int start(struct server_options options) {
     char name[32];
     snprintf(name, sizeof name, "starvation-%d", number++);
     site = (struct site){.options = options, .service_options.session_idle_us = 0.3e6};
-    snprintf(site.dataset, sizeof site.dataset, "%s/%s.db", test_dir(), name);
+    site_place(&site, name);
     make_token("greedy", greedy);
     make_token("other", other);
     site_start(&site, name);

@@ -56,7 +56,7 @@ static int set_up(void **state) {
     (void)state;
     snprintf(name, sizeof name, "shared-%d", number++);
     site = (struct site){0};
-    snprintf(site.dataset, sizeof site.dataset, "%s/%s.db", test_dir(), name);
+    site_place(&site, name);
     make_token("admin", "core", ROLE_ADMIN, "", admin);
     make_token("red", "red", ROLE_RUN, "", red);
     make_token("blue", "blue", ROLE_RUN, "", blue);
@@ -129,7 +129,7 @@ static void a_stream_ends_when_its_token_is_revoked(void **state) {
     struct error err;
     char path[600];
     const int watcher = listen_as(blue);
-    snprintf(path, sizeof path, "%s.tokens", site.dataset);
+    site_tokens(&site, path);
     assert_ok(tokens_revoke(path, "blue", &err));
     assert_ends(watcher);
 }

@@ -12,6 +12,7 @@
 #include "dataset/query.h"
 #include "service/hub.h"
 #include "service/hub_internal.h"
+#include "tests/support/dataset/place.h"
 #include "tests/unit/tuner/simulated_world.h"
 #include "tuner/session/asking.h"
 
@@ -52,7 +53,7 @@ static void open_hub(struct hub_side *h, struct world *w, const char *name) {
     char path[4096];
     struct error err;
     const struct hub_options defaults = hub_default_options();
-    snprintf(path, sizeof path, "%.4000s/%s.db", test_dir(), name);
+    snprintf(path, sizeof path, "%s", dataset_path("%s.db", name));
     assert_ok(access_open(&(struct access_options){.dataset = path}, &h->access, &err));
     assert_ok(hub_open(h->access, &defaults, &h->hub, &err));
     assert_ok(access_write(h->access, put_world, w, &err));
@@ -89,7 +90,7 @@ static void open_file(struct file_side *f, struct world *w, const char *name) {
     struct error err;
     struct session *engine;
     const struct tune_options o = options();
-    snprintf(path, sizeof path, "%.4000s/%s.db", test_dir(), name);
+    snprintf(path, sizeof path, "%s", dataset_path("%s.db", name));
     assert_ok(store_open(path, STORE_READ_WRITE, &f->store, &err));
     assert_ok(session_prepare(&w->model, &w->cluster, &o, &engine, &err));
     assert_ok(session_begin(engine, f->store, &err));

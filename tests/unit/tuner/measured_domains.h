@@ -13,6 +13,7 @@
 #include "dataset/store.h"
 #include "strategy/space/space.h"
 #include "tests/support/check.h"
+#include "tests/support/dataset/place.h"
 #include "tuner/predict/predictor.h"
 #include "tuner/session/trials.h"
 
@@ -74,7 +75,7 @@ static inline struct store *open_dataset(const char *name) {
     char path[4096];
     struct error err = {0};
     struct store *store = NULL;
-    snprintf(path, sizeof path, "%s/%s", test_dir(), name);
+    snprintf(path, sizeof path, "%s", dataset_path("%s", name));
     assert_ok(store_open(path, STORE_READ_WRITE, &store, &err));
     return store;
 }

@@ -5,6 +5,7 @@
 
 #include "dataset/query.h"
 #include "tests/support/check.h"
+#include "tests/support/dataset/place.h"
 #include "tests/support/strategy/random_instances.h"
 #include "tuner/session/collection.h"
 #include "tuner/session/tune.h"
@@ -161,11 +162,11 @@ static void interrupted_collection_goes_on_where_it_stopped(void **state) {
     char whole[4096], parts[4096], file[4096];
     open_scene(&s, 10);
     s.fail_at = 5;
-    snprintf(file, sizeof file, "%s/whole.db", test_dir());
+    snprintf(file, sizeof file, "%s", dataset_path("whole.db"));
     collect(&s, file, 20, ST_OK);
     assert_int_equal(s.runs, 20);
     ended(file, whole, sizeof whole);
-    snprintf(file, sizeof file, "%s/parts.db", test_dir());
+    snprintf(file, sizeof file, "%s", dataset_path("parts.db"));
     s.runs = 0;
     for (uint64_t stop = 3; stop < 20; stop += 6) {
         s.die_after = stop;
@@ -209,7 +210,7 @@ static void encodings_are_drawn_where_allowed_and_recorded_apart(void **state) {
     struct scene s;
     char file[4096];
     int n = 0;
-    snprintf(file, sizeof file, "%s/encoded.db", test_dir());
+    snprintf(file, sizeof file, "%s", dataset_path("encoded.db"));
     for (uint64_t stream = 20; stream < 20 + SCENES; stream++) {
         open_scene(&s, stream);
         assert_int_equal(encoded(&s, DRAWS), 0);
@@ -239,7 +240,7 @@ static void collection_is_of_one_runner_and_no_session_to_tune(void **state) {
     const struct tune_runner other = {"another", &s, run}, same = {"simulated", &s, run};
     const struct tune_options tune = tune_default_options();
     open_scene(&s, 11);
-    snprintf(file, sizeof file, "%s/runner.db", test_dir());
+    snprintf(file, sizeof file, "%s", dataset_path("runner.db"));
     collect(&s, file, 2, ST_OK);
     assert_ok(store_open(file, STORE_READ_WRITE, &store, &err));
     assert_fails(collect_run(store, &s.collection, &other, &options, &err), ST_CONFLICT,

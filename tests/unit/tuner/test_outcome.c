@@ -5,6 +5,7 @@
 
 #include "dataset/describe.h"
 #include "strategy/baselines/baselines.h"
+#include "tests/support/dataset/place.h"
 #include "tests/unit/tuner/simulated_world.h"
 #include "tuner/session/outcome.h"
 
@@ -73,7 +74,7 @@ static void open_scene(struct scene *s, struct world *w, uint64_t number, struct
     struct error err;
     *s = (struct scene){.world = w, .n = rng_below(rng, RECORDS + 1), .collection = rng_below(rng, 4) == 0};
     char file[4096];
-    snprintf(file, sizeof file, "%s/outcomes.db", test_dir());
+    snprintf(file, sizeof file, "%s", dataset_path("outcomes.db"));
     snprintf(s->id, sizeof s->id, "s%lu", (unsigned long)number);
     assert_ok(store_open(file, STORE_READ_WRITE, &s->store, &err));
     assert_ok(store_put_model(s->store, &w->model, &err));
@@ -268,7 +269,7 @@ static void trial_of_a_session_leaves_model_and_cluster_alone(void **state) {
     struct store *store;
     int64_t row;
     char file[4096];
-    snprintf(file, sizeof file, "%s/alone.db", test_dir());
+    snprintf(file, sizeof file, "%s", dataset_path("alone.db"));
     assert_ok(store_open(file, STORE_READ_WRITE, &store, &err));
     assert_ok(baselines_build(baselines_find("wfbp"), &w->model, &w->cluster, &strategy, &err));
     const struct trial_start of_session = {.model = &w->model,

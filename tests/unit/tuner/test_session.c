@@ -1,6 +1,5 @@
 /* Whole sessions against a simulated cluster. Real trials are the business of tests/cli. */
 #include <math.h>
-#include <sqlite3.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -8,7 +7,9 @@
 #include "base/clock.h"
 #include "dataset/describe.h"
 #include "dataset/query.h"
+#include "dataset/sql_internal.h"
 #include "strategy/memory.h"
+#include "tests/support/dataset/place.h"
 #include "tests/unit/tuner/simulated_world.h"
 #include "tuner/learn/learner.h"
 #include "tuner/session/tune.h"
@@ -40,7 +41,7 @@ static void session_beats_the_baselines_of_a_cluster_that_is_not_as_described(vo
     struct outcome t;
     struct tune_options o = options_of(30);
     char file[4096];
-    snprintf(file, sizeof file, "%s/beats.db", test_dir());
+    snprintf(file, sizeof file, "%s", dataset_path("beats.db"));
     assert_ok(tune(w, file, &o, NULL, &t, &err));
     assert_int_equal(t.ended, 30);
     assert_int_equal(w->runs, 30);
@@ -59,8 +60,8 @@ static void same_seed_gives_the_same_session(void **state) {
     struct outcome a, b;
     struct tune_options o = options_of(20);
     char first[4096], second[4096];
-    snprintf(first, sizeof first, "%s/first.db", test_dir());
-    snprintf(second, sizeof second, "%s/second.db", test_dir());
+    snprintf(first, sizeof first, "%s", dataset_path("first.db"));
+    snprintf(second, sizeof second, "%s", dataset_path("second.db"));
     assert_ok(tune(w, first, &o, NULL, &a, &err));
     assert_ok(tune(w, second, &o, NULL, &b, &err));
     assert_int_equal(a.n_rows, b.n_rows);
@@ -97,10 +98,10 @@ static void check_interruptions(struct world *w, const char *name, const struct 
     o.evaluations = 60;
     o.ranker = ranker;
     w->runs = 0;
-    snprintf(file, sizeof file, "%s/%s-whole.db", test_dir(), name);
+    snprintf(file, sizeof file, "%s", dataset_path("%s-whole.db", name));
     assert_ok(tune(w, file, &o, NULL, &whole, &err));
     for (uint64_t stop = 1; stop < trials; stop += every) {
-        snprintf(file, sizeof file, "%s/%s-stop%lu.db", test_dir(), name, (unsigned long)stop);
+        snprintf(file, sizeof file, "%s", dataset_path("%s-stop%lu.db", name, (unsigned long)stop));
         w->runs = 0;
         w->die_after = stop;
         assert_fails(tune(w, file, &o, NULL, &resumed, &err), ST_CANCELLED, "--resume");
@@ -141,7 +142,7 @@ static void session_that_cannot_be_resumed_stays_as_it_was(void **state) {
     struct arena arena = {0};
     struct tune_options o = options_of(6);
     char file[4096], id[64];
-    snprintf(file, sizeof file, "%s/stays.db", test_dir());
+    snprintf(file, sizeof file, "%s", dataset_path("stays.db"));
     assert_ok(tune(w, file, &o, NULL, &t, &err));
     outcome_release(&t);
     only_session(file, id);
@@ -162,18 +163,19 @@ static void trial_without_its_iterations_is_no_round(void **state) {
     struct world *w = *state;
     struct error err;
     struct outcome t;
-    sqlite3 *db;
+    struct store *store;
+    uint64_t deleted;
     struct tune_options o = options_of(8);
     char file[4096], id[64];
-    snprintf(file, sizeof file, "%s/median.db", test_dir());
+    snprintf(file, sizeof file, "%s", dataset_path("median.db"));
     w->runs = 0;
     w->die_after = 4;
     assert_fails(tune(w, file, &o, NULL, &t, &err), ST_CANCELLED, "--resume");
     w->die_after = 0;
-    assert_int_equal(sqlite3_open(file, &db), SQLITE_OK);
-    assert_int_equal(sqlite3_exec(db, "DELETE FROM iterations WHERE trial = 1", NULL, NULL, NULL), SQLITE_OK);
-    assert_int_equal(sqlite3_changes(db) > 0, 1);
-    sqlite3_close(db);
+    assert_ok(store_open(file, STORE_READ_WRITE, &store, &err));
+    assert_ok(sql_step(store, "DELETE FROM iterations WHERE trial = 1", 0, NULL, &deleted, &err));
+    assert_true(deleted > 0);
+    store_close(store);
     assert_ok(tune(w, file, &o, only_session(file, id), &t, &err));
     assert_int_equal(t.ended, 8);
     for (size_t i = 0; i < t.n_rows; i++)
@@ -204,7 +206,7 @@ static void trials_of_any_number_of_iterations_count(void **state) {
     const struct tune_runner runner = {"simulated", w, long_run};
     char file[4096];
     o.kept.final_rounds = 0;
-    snprintf(file, sizeof file, "%s/long.db", test_dir());
+    snprintf(file, sizeof file, "%s", dataset_path("long.db"));
     assert_ok(store_open(file, STORE_READ_WRITE, &store, &err));
     assert_ok(tune_run(store, &w->model, &w->cluster, &runner, &o, NULL, &t, &err));
     store_close(store);
@@ -279,7 +281,7 @@ static void resumed_session_has_used_the_time_that_it_ran_and_not_the_pauses(voi
     o.listen = read_clock;
     o.context = &reading;
     w->trial_us = 2000;
-    snprintf(file, sizeof file, "%s/used.db", test_dir());
+    snprintf(file, sizeof file, "%s", dataset_path("used.db"));
     for (int run = 0; run < RUNS; run++) {
         const double used_us = reading.used_us;
         reading.earlier_us = NAN;
@@ -326,7 +328,7 @@ static void trial_that_was_ended_early_is_told_recorded_and_told_again(void **st
     w->gives_up = true;
     o.listen = count_early;
     o.context = &told;
-    snprintf(file, sizeof file, "%s/early.db", test_dir());
+    snprintf(file, sizeof file, "%s", dataset_path("early.db"));
     assert_ok(tune(w, file, &o, NULL, &t, &err));
     outcome_release(&t);
     o.context = &again;
@@ -348,7 +350,7 @@ static void session_without_a_completed_trial_says_why(void **state) {
     struct outcome t;
     struct tune_options o = options_of(10);
     char file[4096];
-    snprintf(file, sizeof file, "%s/fails.db", test_dir());
+    snprintf(file, sizeof file, "%s", dataset_path("fails.db"));
     w->all_fail = true;
     assert_fails(tune(w, file, &o, NULL, &t, &err), ST_INFEASIBLE, "the network is down");
 }
@@ -360,7 +362,7 @@ static void session_stops_when_the_best_is_close_to_the_bound(void **state) {
     struct tune_options o = options_of(60);
     char file[4096];
     o.gap = 10;
-    snprintf(file, sizeof file, "%s/gap.db", test_dir());
+    snprintf(file, sizeof file, "%s", dataset_path("gap.db"));
     assert_ok(tune(w, file, &o, NULL, &t, &err));
     assert_int_equal(t.stop, TUNE_STOP_GAP);
     assert_true(t.ended < 60);
@@ -374,7 +376,7 @@ static void gap_that_a_baseline_closes_ends_the_session_before_the_search(void *
     struct tune_options o = options_of(60);
     char file[4096];
     o.gap = 1000;
-    snprintf(file, sizeof file, "%s/gap-at-once.db", test_dir());
+    snprintf(file, sizeof file, "%s", dataset_path("gap-at-once.db"));
     assert_ok(tune(w, file, &o, NULL, &t, &err));
     assert_int_equal(t.stop, TUNE_STOP_GAP);
     assert_int_equal(t.n_rows, 1);
@@ -404,8 +406,8 @@ static void gradients_are_rounded_only_where_that_is_allowed(void **state) {
     struct outcome exact, lossy;
     struct tune_options o = options_of(24);
     char file[2][4096];
-    snprintf(file[0], sizeof file[0], "%s/exact.db", test_dir());
-    snprintf(file[1], sizeof file[1], "%s/lossy.db", test_dir());
+    snprintf(file[0], sizeof file[0], "%s", dataset_path("exact.db"));
+    snprintf(file[1], sizeof file[1], "%s", dataset_path("lossy.db"));
     assert_ok(tune(w, file[0], &o, NULL, &exact, &err));
     assert_int_equal(encoded_in_best(w, file[0], &exact), 0);
     o.kept.allow_lossy = true;
@@ -448,8 +450,8 @@ static void no_trial_is_over_the_memory(void **state) {
     struct tune_options o = options_of(10);
     const uint64_t bytes = w->model.bytes * 41 / 20;
     char file[2][4096];
-    snprintf(file[0], sizeof file[0], "%s/any-memory.db", test_dir());
-    snprintf(file[1], sizeof file[1], "%s/memory.db", test_dir());
+    snprintf(file[0], sizeof file[0], "%s", dataset_path("any-memory.db"));
+    snprintf(file[1], sizeof file[1], "%s", dataset_path("memory.db"));
     o.evaluations = 60;
     assert_ok(tune(w, file[0], &o, NULL, &free_of_it, &err));
     assert_true(over_memory(w, file[0], &free_of_it, bytes) > 0);
@@ -502,7 +504,7 @@ static void what_is_sharded_is_tried_as_far_as_it_is_allowed(void **state) {
     enum sharded least, most;
     struct tune_options o = options_of(14);
     char file[4096];
-    snprintf(file, sizeof file, "%s/sharded.db", test_dir());
+    snprintf(file, sizeof file, "%s", dataset_path("sharded.db"));
     o.evaluations = 60;
     o.kept.memory_bytes = w->model.bytes * 2 - 1;
     for (enum sharded k = SHARDED_none; k < SHARDED_parameters; k++) {
@@ -540,7 +542,7 @@ static void baselines_take_at_most_half_of_the_budget(void **state) {
     struct tune_options o = options_of(12);
     char file[4096];
     size_t found = 0;
-    snprintf(file, sizeof file, "%s/half.db", test_dir());
+    snprintf(file, sizeof file, "%s", dataset_path("half.db"));
     assert_ok(tune(w, file, &o, NULL, &t, &err));
     for (size_t i = 0; i < t.n_rows; i++)
         found += !t.rows[i].baseline;
@@ -557,7 +559,7 @@ static void second_session_learns_from_the_first(void **state) {
     struct tune_options o = options_of(24);
     char file[4096];
     double best = INFINITY;
-    snprintf(file, sizeof file, "%s/warm.db", test_dir());
+    snprintf(file, sizeof file, "%s", dataset_path("warm.db"));
     assert_ok(tune(w, file, &o, NULL, &first, &err));
     o.seed = 2;
     o.trials = 12;

@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "tests/support/dataset/place.h"
 #include "tests/unit/tuner/simulated_world.h"
 #include "tuner/session/session.h"
 
@@ -20,7 +21,7 @@ static struct session *begin(struct world *w, const struct tune_options *options
     struct error err;
     struct session *s;
     char file[4096];
-    snprintf(file, sizeof file, "%s/%s.db", test_dir(), name);
+    snprintf(file, sizeof file, "%s", dataset_path("%s.db", name));
     assert_ok(store_open(file, STORE_READ_WRITE, store, &err));
     assert_ok(session_prepare(&w->model, &w->cluster, options, &s, &err));
     assert_ok(session_begin(s, *store, &err));

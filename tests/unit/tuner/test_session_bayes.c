@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "tests/support/dataset/place.h"
 #include "tests/unit/tuner/simulated_world.h"
 #include "tuner/session/tune.h"
 
@@ -46,7 +47,7 @@ static void trials_that_it_proposed_are_credited_to_it(void **state) {
     struct error err;
     struct outcome t;
     char file[4096], id[64];
-    snprintf(file, sizeof file, "%s/credited.db", test_dir());
+    snprintf(file, sizeof file, "%s", dataset_path("credited.db"));
     assert_ok(tune(w, file, NULL, id, &t, &err));
     assert_true(t.proposers[PROPOSER_bayes].tried > 0);
     assert_int_equal(t.proposers[PROPOSER_bayes].tried, rows_by_bayes(&t));
@@ -59,11 +60,11 @@ static void resumed_session_goes_on_with_it_as_it_would_have(void **state) {
     struct error err;
     struct outcome whole, resumed;
     char file[4096], id[64];
-    snprintf(file, sizeof file, "%s/whole.db", test_dir());
+    snprintf(file, sizeof file, "%s", dataset_path("whole.db"));
     assert_ok(tune(w, file, NULL, id, &whole, &err));
     assert_true(rows_by_bayes(&whole) > 0);
     for (uint64_t stop = 10; stop < TRIALS; stop += 10) {
-        snprintf(file, sizeof file, "%s/stop%lu.db", test_dir(), (unsigned long)stop);
+        snprintf(file, sizeof file, "%s", dataset_path("stop%lu.db", (unsigned long)stop));
         w->runs = 0;
         w->die_after = stop;
         assert_fails(tune(w, file, NULL, id, &resumed, &err), ST_CANCELLED, "--resume");

@@ -6,6 +6,7 @@
 #include "base/json.h"
 #include "dataset/query.h"
 #include "tests/support/check.h"
+#include "tests/support/dataset/place.h"
 #include "tests/unit/tuner/tune_in_dataset.h"
 #include "tuner/predict/predictor.h"
 #include "tuner/session/session_internal.h"
@@ -240,7 +241,7 @@ static void an_interrupted_session_goes_on_as_if_nothing_had_happened(void **sta
         w->die_after = stop;
         assert_fails(tune(w, name, &o, NULL, &resumed, &err), ST_CANCELLED, "--resume");
         w->die_after = 0;
-        snprintf(file, sizeof file, "%s/%s.db", test_dir(), name);
+        snprintf(file, sizeof file, "%s", dataset_path("%s.db", name));
         assert_ok(store_open(file, STORE_READ_ONLY, &store, &err));
         assert_ok(store_session_list(store, 0, 0, &arena, &n, &sessions, &err));
         store_close(store);
@@ -280,7 +281,7 @@ static void trials_of_other_weather_are_not_learned_from(void **state) {
     assert_ok(tune(w, "earlier", &o, NULL, &t, &err));
     const size_t n = t.n_rows;
     outcome_release(&t);
-    snprintf(file, sizeof file, "%s/earlier.db", test_dir());
+    snprintf(file, sizeof file, "%s", dataset_path("earlier.db"));
     assert_ok(store_open(file, STORE_READ_WRITE, &store, &err));
     assert_int_equal(earlier_of(w, store, SEED), n);
     assert_int_equal(earlier_of(w, store, SEED + 100), 0);

@@ -6,6 +6,7 @@
 #include "dataset/query.h"
 #include "simulator/bound.h"
 #include "strategy/baselines/updates.h"
+#include "tests/support/dataset/place.h"
 #include "tests/unit/tuner/simulated_world.h"
 #include "tests/unit/tuner/tune_in_dataset.h"
 #include "tuner/session/session_internal.h"
@@ -149,7 +150,7 @@ static void the_shortest_rounds_of_the_family_get_a_trial_after_the_search(void 
     double predicted[3];
     size_t n = 0;
     char file[4096];
-    snprintf(file, sizeof file, "%s/family.db", test_dir());
+    snprintf(file, sizeof file, "%s", dataset_path("family.db"));
     assert_ok(store_open(file, STORE_READ_WRITE, &store, &err));
     assert_ok(session_prepare(&w->world.model, &w->world.cluster, &o, &s, &err));
     assert_ok(session_begin(s, store, &err));
@@ -377,7 +378,7 @@ static void an_interrupted_session_goes_on_as_if_nothing_had_happened(void **sta
         w->world.die_after = stop;
         assert_fails(tune(w, name, &o, NULL, &resumed, &err), ST_CANCELLED, "--resume");
         w->world.die_after = 0;
-        snprintf(file, sizeof file, "%s/%s.db", test_dir(), name);
+        snprintf(file, sizeof file, "%s", dataset_path("%s.db", name));
         assert_ok(store_open(file, STORE_READ_ONLY, &store, &err));
         assert_ok(store_session_list(store, 0, 0, &arena, &found, &sessions, &err));
         store_close(store);
@@ -415,7 +416,7 @@ static void where_staleness_is_free_its_round_is_no_slower_than_the_best_synchro
     read_text(UNEVEN, &json);
     assert_ok(cluster_read(json, "cluster", &uneven, &err));
     cJSON_Delete(json);
-    snprintf(file, sizeof file, "%s/free.db", test_dir());
+    snprintf(file, sizeof file, "%s", dataset_path("free.db"));
     assert_ok(store_open(file, STORE_READ_WRITE, &store, &err));
     assert_ok(session_prepare(&w->world.model, &uneven, &o, &s, &err));
     assert_ok(session_begin(s, store, &err));

@@ -5,6 +5,7 @@
 #include <stdio.h>
 
 #include "tests/support/check.h"
+#include "tests/support/dataset/place.h"
 #include "tuner/session/tune.h"
 
 /* tune_run on the dataset of this name, which is made where there is none. */
@@ -13,7 +14,7 @@ static enum status tune_in_dataset(const char *name, const struct model *model, 
                                    const char *resume, struct outcome *out, struct error *err) {
     struct store *store;
     char file[4096];
-    snprintf(file, sizeof file, "%s/%s.db", test_dir(), name);
+    snprintf(file, sizeof file, "%s", dataset_path("%s.db", name));
     assert_true(store_open(file, STORE_READ_WRITE, &store, err) == ST_OK);
     enum status st = tune_run(store, model, cluster, runner, options, resume, out, err);
     store_close(store);
