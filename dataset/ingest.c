@@ -274,8 +274,8 @@ static enum status find_session(struct batch *batch, const char *id, const struc
     return known->id && !strcmp(known->id, id) ? ST_OK : read_session(batch, id, known, err);
 }
 
-/* What the trial of a session belongs to, and whom it is shared with at most. *team and *shared are what it says
- * itself, where NULL says nothing. */
+/* A trial belongs to its session's team unless it names one, and nobody sees it from whom the session is hidden. *team
+ * and *shared are what the trial says, or NULL. */
 static enum status follow_session(struct batch *batch, const char *id, const char **team, const char **shared,
                                   struct error *err) {
     const struct known_session none = {0}, *session = &none;
@@ -283,13 +283,12 @@ static enum status follow_session(struct batch *batch, const char *id, const cha
     if (status)
         return status;
     const char *a = *shared ? *shared : "*", *b = session->shared ? session->shared : "*";
-    char *both = strcmp(a, "*") && strcmp(b, "*") ? arena_alloc(&batch->arena, strlen(a) + strlen(b) + 1, 1) : NULL;
-    if (both)
-        shared_narrow(a, b, both);
-    else if (strcmp(a, "*") && strcmp(b, "*"))
+    char *both = arena_alloc(&batch->arena, strlen(a) + strlen(b) + 1, 1);
+    if (!both)
         return error_no_memory(err);
+    shared_narrow(a, b, both);
     *team = *team ? *team : session->team;
-    *shared = both ? both : strcmp(a, "*") ? a : b;
+    *shared = both;
     return ST_OK;
 }
 

@@ -50,13 +50,13 @@ static const char *other_piece(const char *sql, size_t *n) {
 }
 
 /* "?" is the parameter behind the largest so far, "?7" the seventh. Returns what is behind it. */
-static const char *put_parameter(const char *at, size_t *n, size_t *number, FILE *out) {
+static const char *put_parameter(const char *at, size_t *n, FILE *out) {
     char *end = (char *)(uintptr_t)at + 1;
-    *number = *n + 1;
+    size_t number = *n + 1;
     if (*end >= '0' && *end <= '9')
-        *number = strtoul(end, &end, 10);
-    *n = *number > *n ? *number : *n;
-    fprintf(out, "$%zu", *number);
+        number = strtoul(end, &end, 10);
+    *n = number > *n ? number : *n;
+    fprintf(out, "$%zu", number);
     return end;
 }
 
@@ -67,7 +67,7 @@ static const char *put_quoted(const char *at, FILE *out) {
 }
 
 static bool put_statement(const char *sql, size_t *n, FILE *out) {
-    size_t length, number;
+    size_t length;
     while (*sql) {
         const char *other = other_piece(sql, &length);
         if (other) {
@@ -76,7 +76,7 @@ static bool put_statement(const char *sql, size_t *n, FILE *out) {
         } else if (*sql == '\'') {
             sql = put_quoted(sql, out);
         } else if (*sql == '?') {
-            sql = put_parameter(sql, n, &number, out);
+            sql = put_parameter(sql, n, out);
         } else {
             putc(*sql++, out);
         }

@@ -149,8 +149,11 @@ static void a_batch_with_one_bad_record_is_refused_whole(void **state) {
 
 enum { MANY = 300 }; /* more than go together */
 
-/* Of two sessions of the teams red and blue, or of none; with numbers or without, owners or without. */
-static void draw_many(struct rng *rng, const struct fixture *f, struct record records[MANY], char uids[MANY][16]) {
+/* Records of a session of the team red, of one of blue, or of no session. Some name a number, a team, an audience. They
+ * stay until the next call. */
+static struct record *draw_many(struct rng *rng, const struct fixture *f) {
+    static struct record records[MANY];
+    static char uids[MANY][16];
     static const char *const sessions[] = {NULL, NULL, "red-1", "blue-1"}, *const teams[] = {NULL, NULL, "red",
                                                                                              "green"};
     static const char *const audiences[] = {NULL, "*", "", "|blue|red|", "|green|", "|blue|"};
@@ -167,6 +170,7 @@ static void draw_many(struct rng *rng, const struct fixture *f, struct record re
         records[i].reason = "it\033[31m failed";
         records[i].mean_us = records[i].median_us = (double)NAN;
     }
+    return records;
 }
 
 static struct store *open_for_many(const char *name, struct fixture *f) {
@@ -207,15 +211,13 @@ static void assert_same_trials(struct store *a, struct store *b) {
 
 static void many_at_once_are_as_one_by_one(void **state) {
     (void)state;
-    static struct record records[MANY];
-    static char uids[MANY][16];
     struct error err = {0};
     struct import_report report;
     struct fixture f;
     struct rng rng;
     rng_seed(&rng, test_seed());
     struct store *together = open_for_many("together.db", &f), *alone = open_for_many("alone.db", &f);
-    draw_many(&rng, &f, records, uids);
+    const struct record *records = draw_many(&rng, &f);
     for (size_t i = 0; i < MANY; i++)
         assert_ok(store_trials_import(alone, 1, &records[i], NULL, &report, &err));
     for (size_t before = 0; before <= MANY; before += 50) { /* what is there already is a duplicate */
@@ -230,8 +232,6 @@ static void many_at_once_are_as_one_by_one(void **state) {
 
 static void the_one_of_many_that_is_refused_is_named(void **state) {
     (void)state;
-    static struct record records[MANY];
-    static char uids[MANY][16];
     struct error err = {0};
     struct import_report report;
     struct fixture f;
@@ -239,7 +239,7 @@ static void the_one_of_many_that_is_refused_is_named(void **state) {
     rng_seed(&rng, test_seed());
     struct store *store = open_for_many("refused.db", &f);
     for (int k = 0; k < 12; k++) {
-        draw_many(&rng, &f, records, uids);
+        struct record *records = draw_many(&rng, &f);
         const size_t at = rng_below(&rng, MANY);
         if (k % 3 == 0)
             records[at].strategy = f.model.hex; /* there is no such strategy */
