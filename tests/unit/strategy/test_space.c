@@ -81,14 +81,19 @@ static bool id_set_add(struct id_set *set, const struct id *id) {
     }
 }
 
-/* Draws until `quiet` in a row brought nothing new. */
-static uint32_t count_by_sampling(const struct space *space, uint32_t quiet) {
+/* How often in a row nothing new may come before no more is looked for. What has met all `expected` looks for one too
+ * many for a quarter of `quiet`. */
+static uint32_t patience(const struct id_set *set, uint32_t expected, uint32_t quiet) {
+    return set->n == expected ? quiet / 4 : quiet;
+}
+
+static uint32_t count_by_sampling(const struct space *space, uint32_t expected, uint32_t quiet) {
     struct id_set *set = calloc(1, sizeof *set);
     struct error err = {0};
     struct rng rng;
     assert_non_null(set);
     rng_seed(&rng, test_seed());
-    for (uint32_t since = 0; since < quiet; since++) {
+    for (uint32_t since = 0; since < patience(set, expected, quiet); since++) {
         struct strategy s;
         assert_ok(space_sample_uniform(space, &rng, &s, &err));
         if (id_set_add(set, &s.id))
@@ -100,7 +105,7 @@ static uint32_t count_by_sampling(const struct space *space, uint32_t quiet) {
     return n;
 }
 
-static uint32_t count_by_walking(const struct space *space, uint32_t quiet) {
+static uint32_t count_by_walking(const struct space *space, uint32_t expected, uint32_t quiet) {
     struct id_set *set = calloc(1, sizeof *set);
     struct error err = {0};
     struct rng rng;
@@ -108,7 +113,7 @@ static uint32_t count_by_walking(const struct space *space, uint32_t quiet) {
     assert_non_null(set);
     rng_seed(&rng, test_seed());
     assert_ok(space_sample_guided(space, &rng, &at, &err));
-    for (uint32_t since = 0; since < quiet; since++) {
+    for (uint32_t since = 0; since < patience(set, expected, quiet); since++) {
         if (id_set_add(set, &at.id))
             since = 0;
         assert_ok(space_neighbour(space, &at, &rng, &next, &err));
@@ -119,6 +124,10 @@ static uint32_t count_by_walking(const struct space *space, uint32_t quiet) {
     uint32_t n = set->n;
     free(set);
     return n;
+}
+
+static void check_walk(const struct space *space, uint32_t expected, uint32_t quiet) {
+    assert_int_equal(count_by_walking(space, expected, quiet), expected);
 }
 
 static double size_of(const struct space *space) {
@@ -135,7 +144,8 @@ static void check_count(const struct space_options *options, double schedules, d
     struct fixture f;
     fixture_open(&f, two_variables, two_nodes, options);
     assert_close(size_of(&f.space), schedules * rest, 1e-9);
-    assert_int_equal(count_by_sampling(&f.space, quiet), (int)(schedules * (rest + shared)));
+    const uint32_t n = (uint32_t)(schedules * (rest + shared));
+    assert_int_equal(count_by_sampling(&f.space, n, quiet), n);
     fixture_close(&f);
 }
 
@@ -193,13 +203,13 @@ static void neighbour_steps_connect_the_whole_space(void **state) {
     struct fixture f;
     struct space_options o = small_options();
     fixture_open(&f, two_variables, two_nodes, &o);
-    assert_int_equal(count_by_walking(&f.space, RARE), 3 * (20 * 4 + 2 * (3 * 4 + 20 * 1) + 6 * 3));
+    check_walk(&f.space, 3 * (20 * 4 + 2 * (3 * 4 + 20 * 1) + 6 * 3), RARE);
     fixture_close(&f);
     o.max_shards = 2; /* a whole or its halves, and b, each in a group: T_2(2) = 6, T_3(2) = 22 */
     o.each_shard = true;
     o.parameter_server = false;
     fixture_open(&f, two_variables, two_nodes, &o);
-    assert_int_equal(count_by_walking(&f.space, 20000), 3 * (6 + 22));
+    check_walk(&f.space, 3 * (6 + 22), 20000);
     fixture_close(&f);
     o.parameter_server = true;
     o.each_shard = false;
@@ -208,7 +218,7 @@ static void neighbour_steps_connect_the_whole_space(void **state) {
     o.max_shards = 1;
     char *served = chain_model(3, 1000, 0);
     fixture_open(&f, served, two_nodes, &o);
-    assert_int_equal(count_by_walking(&f.space, 60000), 3 * (4 * 4 * 4 + 3 * 4 * 4 + 4));
+    check_walk(&f.space, 3 * (4 * 4 * 4 + 3 * 4 * 4 + 4), 60000);
     fixture_close(&f);
     free(served);
     o = small_options();
@@ -216,7 +226,7 @@ static void neighbour_steps_connect_the_whole_space(void **state) {
     o.max_shards = 1;
     char *model = chain_model(3, 1000, 0);
     fixture_open(&f, model, two_nodes, &o);
-    assert_int_equal(count_by_walking(&f.space, 20000), 3 * 22);
+    check_walk(&f.space, 3 * 22, 20000);
     fixture_close(&f);
     free(model);
 }
@@ -251,13 +261,12 @@ static void neighbour_steps_connect_all_ways_to_shard(void **state) {
     o.whole_messages = o.usual_credit = true;
     o.sharded = space_sharded_up_to(SHARDED_parameters);
     fixture_open(&f, two_variables, two_nodes, &o);
-    assert_int_equal(count_by_walking(&f.space, 100000),
-                     (3 + 2 * 2 * 2) + (3 * 3) + 2 * (2 * 3) * (2 * 2) + (2 * 2) * (3 * 3));
+    check_walk(&f.space, (3 + 2 * 2 * 2) + (3 * 3) + 2 * (2 * 3) * (2 * 2) + (2 * 2) * (3 * 3), 100000);
     fixture_close(&f);
     o.sharded = space_sharded_up_to(SHARDED_gradients);
     fixture_open(&f, two_variables, two_nodes, &o);
-    assert_int_equal(count_by_walking(&f.space, 4000), 3 + 3 * 3);
-    assert_int_equal(count_by_sampling(&f.space, 4000), 3 + 3 * 3);
+    check_walk(&f.space, 3 + 3 * 3, 4000);
+    assert_int_equal(count_by_sampling(&f.space, 3 + 3 * 3, 4000), 3 + 3 * 3);
     fixture_close(&f);
 }
 
