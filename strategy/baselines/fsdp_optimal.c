@@ -9,6 +9,7 @@
  * best that the rule finds. Source: our own exact result (strategy/exact/wrapping.h). */
 #include "strategy/baselines/fsdp_optimal.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -49,7 +50,7 @@ enum { HALVINGS = 10 };
 /* A wrapping as a strategy: the best within a budget by the rule of strategy/exact/wrapping.h, and the memory that its
  * plan needs. */
 struct wrapped {
-    uint64_t rule_budget, peak;
+    uint64_t rule_budget, peak; /* rule_budget 0: every layer alone */
     double value_us;
     uint64_t rule_peak; /* by the rule */
     struct strategy strategy;
@@ -63,13 +64,13 @@ struct site {
     struct wrapping_cost costs;
     struct arena arena;
     size_t n_known;
-    struct wrapped *known; /* [1 + budgets * (1 + HALVINGS)] malloc'd; each rule budget once */
+    struct wrapped *known; /* [3 + budgets * HALVINGS] malloc'd; each rule budget once */
 };
 
 static enum status site_open(struct site *site, const struct model *model, const struct cost *cost, size_t n_budgets,
                              struct error *err) {
     *site = (struct site){.model = model, .cost = cost, .costs = layers_cost(cost)};
-    site->known = calloc(1 + n_budgets * (1 + HALVINGS), sizeof *site->known);
+    site->known = calloc(3 + n_budgets * HALVINGS, sizeof *site->known);
     return site->known ? layers_list(model, cost, &site->arena, &site->layers, err) : error_no_memory(err);
 }
 
@@ -80,26 +81,20 @@ static void site_close(struct site *site) {
     arena_release(&site->arena);
 }
 
-static enum status build(struct site *site, struct wrapped *out, struct error *err) {
-    struct wrapping wrapping;
+static enum status build(struct site *site, const struct wrapping *wrapping, struct wrapped *out, struct error *err) {
     struct strategy s;
     struct plan plan;
     struct memory memory;
-    site->layers.chain.budget = out->rule_budget;
-    enum status st = work_check(err);
-    if (!st)
-        st = wrapping_best(&site->layers.chain, &site->costs, LABELS, &site->arena, &wrapping, err);
-    if (!st)
-        st = strategy_init(&s, "fsdp-optimal", site->model, site->model->n_variables, err);
+    enum status st = strategy_init(&s, "fsdp-optimal", site->model, site->model->n_variables, err);
     if (st)
         return st;
     s.credit_bytes = 0;
-    st = baseline_finish(assign(site->model, &site->layers, &wrapping, &s, err), &s, site->model, site->cost->cluster,
+    st = baseline_finish(assign(site->model, &site->layers, wrapping, &s, err), &s, site->model, site->cost->cluster,
                          &out->strategy, err);
     if (st)
         return st;
-    out->value_us = wrapping.value_us;
-    out->rule_peak = wrapping.peak;
+    out->value_us = wrapping->value_us;
+    out->rule_peak = wrapping->peak;
     st = plan_lower(site->model, site->cost->cluster, &out->strategy, &plan, err);
     if (!st) {
         st = memory_of_plan(&plan, &memory, err);
@@ -112,7 +107,21 @@ static enum status build(struct site *site, struct wrapped *out, struct error *e
     return st;
 }
 
-/* The wrapping for this budget of the rule, built where it is not known; the site's. */
+/* Every layer in a group of its own, of which none keeps anything: the least memory by the rule. */
+static enum status alone(struct site *site, struct wrapping *out, struct error *err) {
+    const uint32_t n = site->layers.chain.n;
+    uint32_t *ends = arena_alloc(&site->arena, n, sizeof *ends);
+    bool *keeps = arena_alloc(&site->arena, n, sizeof *keeps); /* none */
+    if (!ends || !keeps)
+        return error_no_memory(err);
+    for (uint32_t i = 0; i < n; i++)
+        ends[i] = i + 1;
+    *out = (struct wrapping){.n_groups = n, .ends = ends, .keeps = keeps, .value_us = INFINITY};
+    out->peak = wrapping_peak(&site->layers.chain, &site->costs, n, ends, keeps);
+    return ST_OK;
+}
+
+/* The wrapping for this budget of the rule (0: every layer alone), built where it is not known; the site's. */
 static enum status wrap(struct site *site, uint64_t rule_budget, const struct wrapped **out, struct error *err) {
     struct wrapped *next = &site->known[site->n_known];
     for (size_t i = 0; i < site->n_known; i++)
@@ -120,13 +129,30 @@ static enum status wrap(struct site *site, uint64_t rule_budget, const struct wr
             *out = &site->known[i];
             return ST_OK;
         }
-    next->rule_budget = rule_budget;
-    enum status st = build(site, next, err);
+    struct wrapping wrapping;
+    next->rule_budget = site->layers.chain.budget = rule_budget;
+    enum status st = work_check(err);
+    if (!st)
+        st = rule_budget > 0 ? wrapping_best(&site->layers.chain, &site->costs, LABELS, &site->arena, &wrapping, err)
+                             : alone(site, &wrapping, err);
+    if (!st)
+        st = build(site, &wrapping, next, err);
     if (st)
         return st;
     site->n_known++;
     *out = next;
     return ST_OK;
+}
+
+/* Of the fastest within the rule's least memory and every layer alone, the one whose plan needs less. */
+static enum status wrap_least(struct site *site, const struct wrapped **out, struct error *err) {
+    const struct wrapped *fast, *apart;
+    enum status st = wrap(site, wrapping_least_peak(&site->layers.chain, &site->costs), &fast, err);
+    if (!st)
+        st = wrap(site, 0, &apart, err);
+    if (!st)
+        *out = fast->peak <= apart->peak ? fast : apart;
+    return st;
 }
 
 /* The rule's budget is halved between one that is too large and one that is not; the best that fits is kept, NULL: none
@@ -140,7 +166,7 @@ static enum status search(struct site *site, uint64_t budget, const struct wrapp
     if (st || *out)
         return st;
     uint64_t low = wrapping_least_peak(&site->layers.chain, &site->costs), high = any->rule_peak;
-    st = wrap(site, low, &least, err);
+    st = wrap_least(site, &least, err);
     if (st || least->peak > budget)
         return st;
     *out = least;
@@ -207,7 +233,7 @@ static enum status least_memory(const struct model *model, const struct cost *co
     const struct wrapped *least;
     enum status st = site_open(&site, model, cost, 0, err);
     if (!st)
-        st = wrap(&site, wrapping_least_peak(&site.layers.chain, &site.costs), &least, err);
+        st = wrap_least(&site, &least, err);
     if (!st)
         st = copy(least, out, err);
     if (!st)

@@ -44,6 +44,7 @@ struct search {
     struct front *fronts;       /* by unit */
     size_t most;                /* labels at a unit */
     double best_us, dropped_us; /* dropped_us: nothing that begins as a label that was dropped is faster */
+    double price_us;            /* what a byte that is kept counts where labels are dropped */
     struct label best;          /* of all units */
     bool found, no_memory;
 };
@@ -163,14 +164,20 @@ static bool is_no_better(const struct search *s, const struct label *a, const st
             (a->ahead >= than->ahead && a->held >= than->held && a->slack <= than->slack));
 }
 
+/* What a label promises. A bound alone would favour those that have spent the memory early, on keeping. */
+static double promise_us(const struct search *s, const struct label *label) {
+    return label->least_us + s->price_us * (double)label->held;
+}
+
 /* Where the front is full: in place of the label that promises least, if this one promises more. */
 static void replace_worst(struct search *s, struct front *front, const struct label *label) {
     struct label *worst = &front->labels[0];
     for (size_t i = 1; i < front->n; i++)
-        if (front->labels[i].least_us > worst->least_us)
+        if (promise_us(s, &front->labels[i]) > promise_us(s, worst))
             worst = &front->labels[i];
-    s->dropped_us = fmin(s->dropped_us, fmax(label->least_us, worst->least_us));
-    if (label->least_us < worst->least_us)
+    const bool replaces = promise_us(s, label) < promise_us(s, worst);
+    s->dropped_us = fmin(s->dropped_us, replaces ? worst->least_us : label->least_us);
+    if (replaces)
         *worst = *label;
 }
 
@@ -263,9 +270,12 @@ static void extend_all(struct search *s, uint32_t begin) {
 
 /* ---- cuts into groups of equal bytes ---- */
 
-/* Where the k-th of n_groups groups ends, after one that ended at `begin`. */
+/* Where the k-th of n_groups groups ends, after one that ended at `begin`. As many groups as units: every unit alone,
+ * which fits whenever anything does. */
 static uint32_t equal_end(const struct search *s, uint32_t n_groups, uint32_t k, uint32_t begin) {
     const uint32_t n = s->chain->n;
+    if (n_groups == n)
+        return begin + 1;
     const double until = (double)s->bytes[n] * (k + 1) / n_groups;
     uint32_t end = begin + 1;
     while (end < n && (double)s->bytes[end] < until)
@@ -405,6 +415,25 @@ static bool is_proved(const struct search *s) {
     return s->found && s->dropped_us >= s->best_us * PROOF;
 }
 
+/* One label at a unit, at prices from what it takes to gather a byte again down to nothing; the price whose cut was
+ * best stays. Without a budget memory has none. */
+static enum status find_price(struct search *s, struct arena *arena, struct wrapping *out, struct error *err) {
+    const double whole_us = s->chain->budget != UINT64_MAX ? s->cost->gather_floor.per_byte_us : 0;
+    const double parts[] = {1, 0.5, 0.25, 0};
+    double best_price_us = whole_us;
+    for (size_t i = whole_us > 0 ? 0 : 3; i < sizeof parts / sizeof *parts && !is_proved(s); i++) {
+        const double known_us = s->best_us;
+        s->price_us = parts[i] * whole_us;
+        const enum status st = run(s, 1, arena, out, err);
+        if (st)
+            return st;
+        if (s->best_us < known_us)
+            best_price_us = s->price_us;
+    }
+    s->price_us = best_price_us;
+    return ST_OK;
+}
+
 /* Each round keeps more labels, and fewer are kept the better the cut that the round before has found. */
 enum status wrapping_best(const struct wrapping_chain *chain, const struct wrapping_cost *cost, uint32_t labels,
                           struct arena *arena, struct wrapping *out, struct error *err) {
@@ -417,12 +446,13 @@ enum status wrapping_best(const struct wrapping_chain *chain, const struct wrapp
     enum status st = open(&s, arena, err);
     if (!st)
         st = try_equal_cuts(&s, arena, &best, err);
-    const uint32_t rounds[] = {1, WRAPPING_FEW_LABELS, labels};
-    for (size_t i = 0; i < sizeof rounds / sizeof *rounds && !st && !is_proved(&s); i++)
-        if (i == 0 || rounds[i] > rounds[i - 1])
-            st = run(&s, rounds[i] < labels ? rounds[i] : labels, arena, &best, err);
-    if (!st && !s.found) /* the labels that were dropped were those that fit the budget */
-        st = error_set(err, ST_INFEASIBLE, "no cut was found among those that were kept");
+    if (!st)
+        st = find_price(&s, arena, &best, err);
+    const uint32_t few = labels < WRAPPING_FEW_LABELS ? labels : WRAPPING_FEW_LABELS;
+    if (!st && labels > 1 && !is_proved(&s))
+        st = run(&s, few, arena, &best, err);
+    if (!st && labels > few && !is_proved(&s))
+        st = run(&s, labels, arena, &best, err);
     if (!st) {
         best.least_us = fmin(best.value_us * PROOF, s.dropped_us);
         best.peak = wrapping_peak(chain, cost, best.n_groups, best.ends, best.keeps);

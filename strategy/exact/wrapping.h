@@ -3,13 +3,20 @@
  *
  * Units stand in the order of the forward pass; a group is a run of them. The rules are those of a plan whose groups
  * all have sharded parameters, with prefetch 1 in both passes and one message at a time (strategy/plan.h). Let group j,
- * of G, compute for f and b, take a to gather, u to unpack and s to sum. The forward pass, where K is the end of a
- * gather and E that of a computation (E_0 = head_us, K_0 = 0): K_j = max(K_j-1, E_j-2) + a_j          E_j = max(E_j-1,
- * K_j + u_j) + f_j The backward pass goes the other way, from its own time 0; let j count from its first group.
- * Messages go in the order gather 1, gather 2, sum 1, gather 3, sum 2, ..., gather G, sum G-1, sum G. P is the end of
- * the message before gather j+1, and B that of a computation (P_1 = a_1, B_1 = a_1 + u_1 + b_1): B_j+1 = max(B_j, P_j +
- * a_j+1 + u_j+1) + b_j+1          P_j+1 = max(P_j + a_j+1, B_j) + s_j where a and u are 0 for a group that keeps what
- * it gathered, and it ends at max(P_G, B_G) + max(s_G, tail_us). A cut's value is the sum of both passes.
+ * of G, compute for f and b, take a to gather, u to unpack and s to sum.
+ *
+ * The forward pass, where K is the end of a gather and E that of a computation (E_0 = head_us, K_0 = 0):
+ * - K_j = max(K_j-1, E_j-2) + a_j
+ * - E_j = max(E_j-1, K_j + u_j) + f_j
+ *
+ * The backward pass goes the other way, from its own time 0; let j count from its first group. Messages go in the order
+ * gather 1, gather 2, sum 1, gather 3, sum 2, ..., gather G, sum G-1, sum G. P is the end of the message before gather
+ * j+1, and B that of a computation (P_1 = a_1, B_1 = a_1 + u_1 + b_1):
+ * - B_j+1 = max(B_j, P_j + a_j+1 + u_j+1) + b_j+1
+ * - P_j+1 = max(P_j + a_j+1, B_j) + s_j
+ *
+ * Here a and u are 0 for a group that keeps what it gathered. The pass ends at max(P_G, B_G) + max(s_G, tail_us), and a
+ * cut's value is the sum of both.
  *
  * Memory. While group j computes backward, what it needs itself (own_bytes: parameters, gradients, buffers) is there,
  * and the parameters of the next group that computes backward and of all groups before it that keep them, what is being
@@ -70,8 +77,9 @@ uint64_t wrapping_least_peak(const struct wrapping_chain *chain, const struct wr
 
 /* The best cut; n >= 1. It is the best of all as long as at most `labels` partial cuts that end at one unit must be
  * kept (WRAPPING_LABELS for a proof of up to about 60 layers). Where they are more, the least promising are dropped,
- * and least_us says how far from the best the cut can be at most. Fails: ST_INFEASIBLE (nothing fits the budget; the
- * message has the smallest peak), ST_NO_MEMORY. O(n² · labels · labels). */
+ * and least_us says how far from the best the cut can be at most; a budget that wrapping_least_peak fits into always
+ * has one. Fails: ST_INFEASIBLE (nothing fits the budget; the message has the smallest peak), ST_NO_MEMORY.
+ * O(n² · labels · labels). */
 enum { WRAPPING_LABELS = 4096, WRAPPING_FEW_LABELS = 8 };
 enum status wrapping_best(const struct wrapping_chain *chain, const struct wrapping_cost *cost, uint32_t labels,
                           struct arena *arena, struct wrapping *out, struct error *err);

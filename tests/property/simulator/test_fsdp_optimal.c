@@ -9,6 +9,8 @@
 #include "strategy/baselines/baselines.h"
 #include "strategy/baselines/fsdp_optimal.h"
 #include "strategy/baselines/layers.h"
+#include "strategy/memory.h"
+#include "strategy/plan.h"
 #include "tests/support/check.h"
 #include "tests/support/strategy/lone_messages.h"
 #include "tests/support/strategy/random_instances.h"
@@ -136,6 +138,61 @@ static void the_best_wrapping_is_what_its_program_says_and_none_is_faster(void *
     timeline_free(w.timeline);
 }
 
+static uint64_t peak_of(const struct world *w, const struct strategy *s) {
+    struct plan plan;
+    struct memory memory;
+    struct error err;
+    assert_ok(plan_lower(&w->model, &w->cluster, s, &plan, &err));
+    assert_ok(memory_of_plan(&plan, &memory, &err));
+    plan_release(&plan);
+    return memory.peak_bytes;
+}
+
+/* Every layer in a group of its own, of which none keeps anything. */
+static uint64_t peak_of_layers_alone(struct world *w, const struct layers *layers) {
+    struct strategy s;
+    uint32_t ends[MOST];
+    const bool keeps[MOST] = {false};
+    for (uint32_t i = 0; i < layers->chain.n; i++)
+        ends[i] = i + 1;
+    build(w, layers, layers->chain.n, ends, keeps, &s);
+    const uint64_t peak = peak_of(w, &s);
+    strategy_release(&s);
+    return peak;
+}
+
+/* Nothing is said not to fit that layers alone fit into, and a wrapping within that memory is found. */
+static void the_least_memory_is_never_more_than_that_of_layers_alone(void **state) {
+    struct world w = {0};
+    struct rng rng;
+    int run = 0, less = 0;
+    (void)state;
+    rng_seed(&rng, test_seed() + 2);
+    for (int i = 0; i < INSTANCES / 4; i++) {
+        struct arena arena = {0};
+        struct layers layers;
+        struct error err;
+        const bool alike = world_open(&rng, &w);
+        assert_ok(layers_list(&w.model, &w.cost, &arena, &layers, &err));
+        if (alike && layers.chain.n <= MOST && w.cluster.n_devices > 1) {
+            struct strategy least, within;
+            const uint64_t alone = peak_of_layers_alone(&w, &layers);
+            assert_ok(fsdp_least_memory(&w.model, &w.cost, &least, &err));
+            assert_ok(fsdp_optimal_within(&w.model, &w.cost, alone, &within, &err));
+            const uint64_t peak = peak_of(&w, &least);
+            assert_true(peak <= alone && peak_of(&w, &within) <= alone);
+            run++;
+            less += peak < alone;
+            strategy_release(&least);
+            strategy_release(&within);
+        }
+        arena_release(&arena);
+        world_close(&w);
+    }
+    assert_true(run > INSTANCES / 20);
+    print_message("%d models, of which %d need less than with layers alone\n", run, less);
+}
+
 /* Several budgets at once: each gets what it gets alone, and none where nothing fits. */
 static void budgets_share_their_searches_and_not_their_answers(void **state) {
     enum { BUDGETS = 4 };
@@ -181,6 +238,7 @@ static void budgets_share_their_searches_and_not_their_answers(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_best_wrapping_is_what_its_program_says_and_none_is_faster),
+        cmocka_unit_test(the_least_memory_is_never_more_than_that_of_layers_alone),
         cmocka_unit_test(budgets_share_their_searches_and_not_their_answers),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
