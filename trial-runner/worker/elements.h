@@ -37,6 +37,14 @@ KERNEL_BODY uint32_t kernel_value(uint32_t device, uint32_t n_devices, uint32_t 
     return most == 0 ? device < limit : 1 + (mixed >> 16) % most;
 }
 
+/* What a device adds in one of several micro-batches, so that all of them add up to its value: floor(v / n) +
+ * floor((v + 1) / n) + ... + floor((v + n - 1) / n) is v (Hermite), in whatever order. The order turns, so that every
+ * micro-batch has a part in some sample. */
+KERNEL_BODY uint32_t kernel_share(uint32_t value, uint32_t micro_batch, uint32_t micro_batches, uint32_t iteration,
+                                  uint32_t k) {
+    return (value + (micro_batch + k + iteration) % micro_batches) / micro_batches;
+}
+
 /* The device `first` and n - 1 more, each `stride` after the one before. */
 struct kernel_devices {
     uint32_t first, stride, n;

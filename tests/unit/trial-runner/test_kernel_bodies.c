@@ -54,10 +54,10 @@ struct device {
 };
 
 static void device_init(struct device *d, uint32_t number, uint32_t type) {
-    *d = (struct device){.messages = {{type, KERNEL_SAMPLES, 0}, {type, 3, 0}}};
+    *d = (struct device){.messages = {{type, KERNEL_SAMPLES, 0, 0, 0}, {type, 3, 0, 1, 0}}};
     for (uint32_t k = 0; k < KERNEL_SAMPLES + 3; k++)
         d->samples[k] = (struct kernel_sample){k * kernel_width(type), k * kernel_width(type), {0, 1, 2}};
-    d->table = (struct kernel_table){(char *)d->data, d->messages, d->samples, number, 2};
+    d->table = (struct kernel_table){(char *)d->data, d->messages, d->samples, number, 2, 1};
 }
 
 static unsigned wrong_samples(const struct device *d, uint32_t message, uint32_t iteration) {
@@ -70,7 +70,7 @@ static unsigned wrong_samples(const struct device *d, uint32_t message, uint32_t
 static void produce(struct device *d, uint32_t iteration, int spoilt) {
     for (uint32_t message = 0; message < 2; message++)
         for (uint32_t k = 0; k < KERNEL_SAMPLES; k++)
-            kernel_produce(&d->table, message, iteration, spoilt, k);
+            kernel_produce(&d->table, message, iteration, 0, spoilt, k);
 }
 
 static void a_check_knows_the_sum_and_nothing_else(void **state) {
@@ -91,6 +91,36 @@ static void a_check_knows_the_sum_and_nothing_else(void **state) {
         assert_int_equal(wrong_samples(&a, 0, 5), 1);
         assert_int_equal(wrong_samples(&a, 1, 5), 1);
     }
+}
+
+/* Shares of micro-batches add up to what one micro-batch would make; before the last they do not, and a spoilt one is
+ * wrong. What is made at once comes with the last. */
+static void micro_batches_add_up_to_the_value(void **state) {
+    (void)state;
+    for (uint32_t type = 0; type < KERNEL_TYPES; type++)
+        for (uint32_t n = 2; n < 10; n++) {
+            struct device a, whole;
+            device_init(&a, 1, type);
+            device_init(&whole, 1, type);
+            produce(&whole, 4, 0);
+            a.table.micro_batches = n;
+            a.messages[0].adds_up = 1;
+            memset(a.data, 0xff, sizeof a.data); /* the first writes over what is there */
+            for (uint32_t i = 0; i < n; i++) {
+                for (uint32_t k = 0; k < KERNEL_SAMPLES; k++)
+                    kernel_produce(&a.table, 0, 4, i, 0, k);
+                const bool all = memcmp(a.data, whole.data, KERNEL_SAMPLES * kernel_width(type)) == 0;
+                assert_int_equal(all, i + 1 == n);
+            }
+            kernel_produce(&a.table, 0, 4, n - 1, 1, 0);
+            assert_int_not_equal(memcmp(a.data, whole.data, kernel_width(type)), 0);
+            a.messages[0].adds_up = 0;
+            memset(a.data, 0, sizeof a.data);
+            kernel_produce(&a.table, 0, 4, 0, 0, 0);
+            assert_int_equal(a.data[0], 0);
+            kernel_produce(&a.table, 0, 4, n - 1, 0, 0);
+            assert_int_equal(memcmp(a.data, whole.data, kernel_width(type)), 0);
+        }
 }
 
 /* Every alignment of both ends, with one thread and with several. */
@@ -269,6 +299,7 @@ int main(void) {
         cmocka_unit_test(sums_are_exact_for_any_number_of_devices),
         cmocka_unit_test(every_device_has_its_own_part_in_a_sum),
         cmocka_unit_test(a_check_knows_the_sum_and_nothing_else),
+        cmocka_unit_test(micro_batches_add_up_to_the_value),
         cmocka_unit_test(copies_are_whole_wherever_they_lie),
         cmocka_unit_test(scattering_undoes_gathering_in_any_share_of_blocks),
         cmocka_unit_test(threads_share_a_sum_without_gaps),

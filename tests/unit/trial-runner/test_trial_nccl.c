@@ -198,6 +198,64 @@ static void sharded_parameters_are_gathered_and_summed(void **state) {
     trial_result_release(&result);
 }
 
+/* How many samples all devices find right in a run. A part of a sum is with one device of each group, or with all
+ * replicas of it. What is gathered after the update is gathered once more, before the first iteration. */
+static uint64_t samples_of(const struct subject *s) {
+    struct error err = {0};
+    struct plan plan;
+    uint64_t samples = 0;
+    assert_ok(plan_lower(&s->model, &s->cluster, &s->strategy, &plan, &err));
+    for (uint32_t m = 0; m < plan.n_messages; m++) {
+        const struct message *message = &plan.messages[m];
+        const uint64_t elements = message_elements(message), devices = s->cluster.n_devices;
+        const uint64_t holders = message->half == HALF_replicas                    ? message->ranks
+                                 : message->half == HALF_scatter && message->ranks ? devices / message->ranks
+                                 : message->half == HALF_scatter                   ? 1
+                                                                                   : devices;
+        if (!message_is_first_half(message))
+            samples += (ITERATIONS + WARMUP + (uint64_t)plan_is_update(&plan, message->ready)) * holders *
+                       (elements < 16 ? elements : 16);
+    }
+    plan_release(&plan);
+    return samples;
+}
+
+static void check_all_samples(const char *cluster, const char *strategy) {
+    struct subject s;
+    struct trial_result result;
+    subject_init(&s, cluster, strategy);
+    run_subject(&s, NULL, &result);
+    assert_string_equal(result.reason, "");
+    assert_int_equal(result.ending, TRIAL_COMPLETE);
+    assert_true(result.median_us >= COMPUTE_US * s.strategy.micro_batches * 0.99);
+    assert_int_equal(result.checked, samples_of(&s));
+    trial_result_release(&result);
+    subject_release(&s);
+}
+
+#define BATCHES(how) FIFO ",\"accumulation\":{\"micro_batches\":3,\"synchronize\":\"" how "\"}"
+
+/* In each, or added up and summed in the last: whole, in halves, sharded, and at a server. */
+static void micro_batches_add_up(void **state) {
+    NEED_DOUBLE(state);
+    check_all_samples(CLUSTER("3", "1"), FUSED(BATCHES("last"), "ring"));
+    check_all_samples(CLUSTER("2", "1"), SHARDED(BATCHES("each"), "optimizer", ",\"partition_bytes\":4096"));
+    check_all_samples(CLUSTER("3", "1"), SHARDED(BATCHES("last"), "parameters", ""));
+    check_all_samples(CLUSTER("2", "1"), SHARDED(BATCHES("each"), "parameters", ""));
+    check_all_samples(CLUSTER("2", "1"),
+                      STRATEGY(BATCHES("each"), "ring", "", SERVED("\"n1\"", "false"), IN("1"), IN("2")));
+}
+
+/* Shard groups of two, in a node or over two, and what each pair keeps for the backward pass. Parts of layers that no
+ * number divides are padded. */
+static void replicas_and_parts_among_fewer_devices_are_right(void **state) {
+    NEED_DOUBLE(state);
+    check_all_samples(CLUSTER("4", "1"), SHARDED(FIFO ",\"shard_ranks\":2", "parameters", ",\"partition_bytes\":4096"));
+    check_all_samples(CLUSTER("2", "2"),
+                      SHARDED(BATCHES("each_all_reduce_last") ",\"shard_ranks\":2", "parameters", ""));
+    check_all_samples(CLUSTER("4", "1"), SHARDED(FIFO, "parameters", ",\"reshard_after_forward\":2"));
+}
+
 static void servers_sum_on_their_gpus(void **state) {
     NEED_DOUBLE(state);
     check_complete(CLUSTER("3", "1"), STRATEGY(PRIORITY, "ring", "", SERVED("\"n1\"", "false"),
@@ -289,17 +347,20 @@ static void a_wrong_sum_fails_the_trial(void **state) {
 }
 
 /* What a rank brings to the collective gets lost in the double. */
-static void check_loss(const char *collective, const char *strategy, const char *reason) {
+static void check_loss(const char *collective, const char *cluster, const char *strategy, const char *reason) {
     setenv("SYNCOPATE_DOUBLE_WRONG", collective, 1);
-    check_failure(CLUSTER("2", "1"), strategy, NULL, reason);
+    check_failure(cluster, strategy, NULL, reason);
     unsetenv("SYNCOPATE_DOUBLE_WRONG");
 }
 
 static void a_lost_part_fails_the_trial(void **state) {
     NEED_DOUBLE(state);
-    check_loss("reduce-scatter", SHARDED(FIFO, "parameters", ""), "wrong sum: message");
-    check_loss("all-gather", SHARDED(FIFO, "parameters", ""), "not gathered: message");
-    check_loss("all-gather", SHARDED(FIFO, "optimizer", ""), "wrong sum: message");
+    check_loss("reduce-scatter", CLUSTER("2", "1"), SHARDED(FIFO, "parameters", ""), "wrong sum: message");
+    check_loss("all-gather", CLUSTER("2", "1"), SHARDED(FIFO, "parameters", ""), "not gathered: message");
+    check_loss("all-gather", CLUSTER("2", "1"), SHARDED(FIFO, "optimizer", ""), "wrong sum: message");
+    check_loss("all-reduce", CLUSTER("4", "1"), SHARDED(FIFO ",\"shard_ranks\":2", "parameters", ""),
+               "wrong sum: message");
+    check_failure(CLUSTER("2", "1"), FUSED(BATCHES("last"), "ring"), "sum", "wrong sum: message");
     check_failure(CLUSTER("2", "1"), SHARDED(FIFO, "parameters", ""), "sum", "message");
 }
 
@@ -327,15 +388,6 @@ static void an_algorithm_that_nccl_lacks_is_infeasible(void **state) {
     run(CLUSTER("2", "1"), FUSED(FIFO, "halving_doubling"), NULL, &result);
     assert_int_equal(result.ending, TRIAL_INFEASIBLE);
     assert_contains(result.reason, "halving_doubling is not in NCCL");
-    trial_result_release(&result);
-}
-
-static void shards_within_groups_of_devices_are_infeasible(void **state) {
-    NEED_DOUBLE(state);
-    struct trial_result result;
-    run(CLUSTER("4", "1"), SHARDED(FIFO ",\"shard_ranks\":2", "parameters", ""), NULL, &result);
-    assert_int_equal(result.ending, TRIAL_INFEASIBLE);
-    assert_contains(result.reason, "moves within groups of 2 devices; the MPI worker does that");
     trial_result_release(&result);
 }
 
@@ -417,6 +469,8 @@ int main(void) {
         cmocka_unit_test(gathered_rows_sum),
         cmocka_unit_test(halves_sum_and_reach_all),
         cmocka_unit_test(sharded_parameters_are_gathered_and_summed),
+        cmocka_unit_test(micro_batches_add_up),
+        cmocka_unit_test(replicas_and_parts_among_fewer_devices_are_right),
         cmocka_unit_test(servers_sum_on_their_gpus),
         cmocka_unit_test(shared_pushes_sum),
         cmocka_unit_test(local_reduction_under_stop_and_wait_priority_does_not_deadlock),
@@ -428,7 +482,6 @@ int main(void) {
         cmocka_unit_test(a_hung_rank_fails_the_trial_when_its_time_is_up),
         cmocka_unit_test(an_asynchronous_error_of_nccl_is_reported_and_ends_every_rank),
         cmocka_unit_test(an_algorithm_that_nccl_lacks_is_infeasible),
-        cmocka_unit_test(shards_within_groups_of_devices_are_infeasible),
         cmocka_unit_test(workers_need_a_gpu_each_unless_they_are_to_share),
         cmocka_unit_test(no_gpu_is_one_clear_line),
         cmocka_unit_test(a_measured_cluster_has_nccl_s_algorithms),
