@@ -3,7 +3,7 @@
 # NCCL, and in the lab as fast as predicted. Needs OUT and, for labs, root; prints ok, not ok and skip lines
 # (tests/README.md).
 # Alone: real trials are timed.
-# Plan: 47
+# Plan: 50
 set -u
 cd "$(dirname "$0")/../.."
 double=$PWD/${OUT:-build/release}/tests/support/syncopate-worker-nccl
@@ -95,12 +95,6 @@ for name in layers pairs whole kept late early cut mixed narrow narrow-pairs nar
 done
 ! here narrow --iterations 4 --warmup 1 --fault sum && grep -qE '"event":"error".*(sum|gathered)' out
 verdict a_wrong_part_in_another_type_is_noticed $? "$(head -c 300 out)"
-if [ -x "$double" ]; then
-    ! worker=$double here narrow --iterations 4 --warmup 1 && grep -q "the MPI worker does that" out
-    verdict types_of_their_own_are_refused_by_nccl $? "$(head -c 300 out)"
-else
-    echo "skip types_of_their_own_are_refused_by_nccl: needs the NCCL worker, which CUDA and NCCL are for"
-fi
 # The NCCL worker on its stand-ins finds as many samples right.
 by_nccl() {
     if [ -x "$double" ]; then
@@ -113,6 +107,9 @@ by_nccl() {
 }
 by_nccl early
 by_nccl mixed
+by_nccl narrow-cut
+by_nccl halves
+by_nccl narrow-last
 ranks=4 cluster=pairs.cluster.json
 for name in replicas replicas-cut fewer narrow-replicas narrow-fewer; do
     here $name --iterations 4 --warmup 1
@@ -122,6 +119,7 @@ for name in replicas replicas-cut fewer narrow-replicas narrow-fewer; do
 done
 by_nccl replicas-cut
 by_nccl fewer
+by_nccl narrow-fewer
 ! here replicas --iterations 4 --warmup 1 --fault sum && grep -qE '"event":"error".*(sum|gathered)' out
 verdict a_wrong_part_of_a_replica_is_noticed $? "$(head -c 300 out)"
 unset ranks cluster

@@ -256,6 +256,35 @@ static void replicas_and_parts_among_fewer_devices_are_right(void **state) {
     check_all_samples(CLUSTER("4", "1"), SHARDED(FIFO, "parameters", ",\"reshard_after_forward\":2"));
 }
 
+static void check_failure(const char *cluster, const char *strategy, const char *fault, const char *reason) {
+    struct trial_result result;
+    run(cluster, strategy, fault, &result);
+    assert_int_equal(result.ending, TRIAL_FAILED);
+    assert_contains(result.reason, reason);
+    assert_true(result.wall_s < 20);
+    trial_result_release(&result);
+}
+
+#define TYPED(id, gathered, summed)                                                                                    \
+    "{\"id\":" id ",\"sharded\":\"parameters\",\"gathered_as\":\"" gathered "\",\"summed_as\":\"" summed "\"}"
+
+/* a, b and h are f32, c is f16, d bf16 and e f64; f and g are no floats. */
+#define TYPES(schedule)                                                                                                \
+    "{\"schema\":\"syncopate.strategy/1\",\"name\":\"s\",\"schedule\":{" schedule                                      \
+    "},\"groups\":[" TYPED("0", "bf16", "f32") "," TYPED("1", "f32", "bf16") "," TYPED("2", "f16", "f32") "," TYPED(   \
+        "3", "f32",                                                                                                    \
+        "f16") ",{\"id\":4,\"sharded\":\"parameters\"},{\"id\":5,\"sharded\":\"parameters\"}],\"variables\":[{"        \
+               "\"name\":\"a\",\"sync\":" IN("0") "}" MEMBER("b", "0") MEMBER("c", "1") MEMBER("d", "2")               \
+                   MEMBER("e", "3") MEMBER("f", "4") MEMBER("g", "5") MEMBER("h", "0") "]}"
+
+/* Of each group what is gathered, summed and kept differs in type. */
+static void types_of_their_own_are_gathered_and_summed(void **state) {
+    NEED_DOUBLE(state);
+    check_all_samples(CLUSTER("3", "1"), TYPES(BATCHES("last")));
+    check_all_samples(CLUSTER("2", "2"), TYPES(FIFO ",\"shard_ranks\":2"));
+    check_failure(CLUSTER("2", "1"), TYPES(FIFO), "sum", "message");
+}
+
 static void servers_sum_on_their_gpus(void **state) {
     NEED_DOUBLE(state);
     check_complete(CLUSTER("3", "1"), STRATEGY(PRIORITY, "ring", "", SERVED("\"n1\"", "false"),
@@ -327,15 +356,6 @@ static void random_plans_sum(void **state) {
     space_release(&space);
     cluster_release(&s.cluster);
     model_release(&s.model);
-}
-
-static void check_failure(const char *cluster, const char *strategy, const char *fault, const char *reason) {
-    struct trial_result result;
-    run(cluster, strategy, fault, &result);
-    assert_int_equal(result.ending, TRIAL_FAILED);
-    assert_contains(result.reason, reason);
-    assert_true(result.wall_s < 20);
-    trial_result_release(&result);
 }
 
 static void a_wrong_sum_fails_the_trial(void **state) {
@@ -471,6 +491,7 @@ int main(void) {
         cmocka_unit_test(sharded_parameters_are_gathered_and_summed),
         cmocka_unit_test(micro_batches_add_up),
         cmocka_unit_test(replicas_and_parts_among_fewer_devices_are_right),
+        cmocka_unit_test(types_of_their_own_are_gathered_and_summed),
         cmocka_unit_test(servers_sum_on_their_gpus),
         cmocka_unit_test(shared_pushes_sum),
         cmocka_unit_test(local_reduction_under_stop_and_wait_priority_does_not_deadlock),

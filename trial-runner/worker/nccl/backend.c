@@ -47,11 +47,6 @@ static enum status check_message(const struct plan *plan, uint32_t i, struct err
         return error_set(err, ST_INFEASIBLE,
                          "message %u is encoded as %s, which no all-reduce adds; the MPI worker does", i,
                          encoding_name(message->encoder));
-    if (message->in_use || message->converted_bytes > 0)
-        return error_set(err, ST_INFEASIBLE,
-                         "message %u is of parameters that are \"gathered_as\" or \"summed_as\" another type than the "
-                         "model's; the MPI worker does that",
-                         i);
     if (plan->n_replicas > 0 && message->local_reduction)
         return error_set(err, ST_INFEASIBLE,
                          "message %u is pushed once a node, and beside replicas this worker does not do that; the MPI "

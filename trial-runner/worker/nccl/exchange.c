@@ -88,8 +88,10 @@ static bool is_checked(const struct exchange *x, uint32_t m) {
 static void enqueue_end(struct exchange *x, uint32_t m, struct stream *stream) {
     const struct message *message = &x->plan->messages[m];
     struct transfer *transfer = &x->transfers[m];
-    if (message->half != HALF_scatter)
+    if (message->half == HALF_none || message->half == HALF_gather)
         gradients_scatter(&x->gradients, m, stream);
+    else
+        gradients_convert_part(&x->gradients, m, stream);
     stream_mark(stream, transfer->done, MARK_DONE, m);
     transfer->enqueued = transfer->iteration + 1;
     if (!is_checked(x, m))
@@ -179,6 +181,7 @@ static void move_half(struct exchange *x, uint32_t m) {
     }
     if (message_gathers_parameters(message) && x->gathered)
         stream_await(&x->collectives, x->gathered);
+    gradients_convert_part(&x->gradients, m, &x->collectives);
     check_call(x, ncclAllGather(part, run, count, type, comm, x->collectives.cuda), "ncclAllGather");
 }
 

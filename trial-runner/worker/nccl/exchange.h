@@ -5,7 +5,8 @@
  *   halves           gather -> ncclReduceScatter; the other half: ncclAllGather -> scatter
  *   sharded parameters  an all-gather: this device's part -> ncclAllGather -> scatter. A reduce-scatter:
  *                    gather -> ncclReduceScatter into this device's part, and with replicas -> ncclAllReduce of it
- *                    among those that have it, on a stream beside the others
+ *                    among those that have it, on a stream beside the others. In types of their own gradients are
+ *                    converted as they are gathered, and parts before or after
  *   hierarchical     gather -> ncclReduce in the node -> ncclAllReduce between leaders -> ncclBroadcast -> scatter
  *   parameter server gather -> [ncclReduce to the leader] -> ncclSend -> ncclRecv -> [ncclBroadcast] -> scatter
  *
