@@ -411,6 +411,22 @@ static void an_algorithm_that_nccl_lacks_is_infeasible(void **state) {
     trial_result_release(&result);
 }
 
+/* Both would take one stream. */
+static void replicas_beside_sums_within_nodes_are_infeasible(void **state) {
+    NEED_DOUBLE(state);
+    static const char strategy[] =
+        "{\"schema\":\"syncopate.strategy/1\",\"name\":\"s\",\"schedule\":{" FIFO ",\"shard_ranks\":2},\"groups\":["
+        "{\"id\":0,\"sharded\":\"parameters\"},{\"id\":2},{\"id\":3},{\"id\":4},{\"id\":5}],\"variables\":["
+        "{\"name\":\"a\",\"sync\":" IN("0") "}" MEMBER("b", "0") ",{\"name\":\"c\",\"sync\":" SERVED(
+            "\"n1\"", "true") "}" MEMBER("d", "2") MEMBER("e", "3") MEMBER("f", "4") MEMBER("g", "5")
+            MEMBER("h", "0") "]}";
+    struct trial_result result;
+    run(CLUSTER("2", "2"), strategy, NULL, &result);
+    assert_int_equal(result.ending, TRIAL_INFEASIBLE);
+    assert_contains(result.reason, "is pushed once a node, and beside replicas this worker does not do that");
+    trial_result_release(&result);
+}
+
 static void workers_need_a_gpu_each_unless_they_are_to_share(void **state) {
     NEED_DOUBLE(state);
     setenv("SYNCOPATE_DOUBLE_GPUS", "2", 1);
@@ -503,6 +519,7 @@ int main(void) {
         cmocka_unit_test(a_hung_rank_fails_the_trial_when_its_time_is_up),
         cmocka_unit_test(an_asynchronous_error_of_nccl_is_reported_and_ends_every_rank),
         cmocka_unit_test(an_algorithm_that_nccl_lacks_is_infeasible),
+        cmocka_unit_test(replicas_beside_sums_within_nodes_are_infeasible),
         cmocka_unit_test(workers_need_a_gpu_each_unless_they_are_to_share),
         cmocka_unit_test(no_gpu_is_one_clear_line),
         cmocka_unit_test(a_measured_cluster_has_nccl_s_algorithms),
