@@ -65,6 +65,7 @@ mlp-small 3 1 zero-2
 cnn-small 3 1 fsdp-optimal
 cnn-small 4 1 fsdp-per-block
 cnn-small 2 2 fsdp-whole
+cnn-small 2 2 hsdp
 END
 [ "${1:-}" != sums ] || exit $failed
 

@@ -72,6 +72,11 @@ static uint32_t losses_of(const struct export *export) {
     return losses;
 }
 
+/* Beside other forms one with nothing but algorithms need not say the rest. */
+static bool says_algorithms_alone(const struct export_limits *limits, size_t i) {
+    return limits->n > 1 && strcmp(limits->forms[i]->name, "nccl") == 0;
+}
+
 static enum status find_losses(const struct export_limits *limits, const struct strategy *strategy,
                                const struct model *model, const struct cluster *cluster, uint32_t *out,
                                struct error *err) {
@@ -82,7 +87,7 @@ static enum status find_losses(const struct export_limits *limits, const struct 
         enum status st = export_build(limits->forms[i], strategy, model, cluster, &export, err);
         if (st)
             return st;
-        any |= losses_of(&export);
+        any |= says_algorithms_alone(limits, i) ? 0 : losses_of(&export);
         algorithms &= losses_of(&export);
         export_release(&export);
     }

@@ -1,7 +1,7 @@
 /* Limit a search to strategies that a framework's form can say without a loss.
  *
- * Where there are several forms, each must say everything, with one exception: beside the form "nccl", which says only
- * the algorithms, the other forms need not say the algorithms. A loss can be accepted when the job does that part by
+ * Where there are several forms, each must say everything, with one exception: the form "nccl" says only the
+ * algorithms, and beside it the other forms need not say these. A loss can be accepted when the job does that part by
  * itself: for example a communication hook of PyTorch that makes exact groups.
  * Threads: functions have no state; a const struct export_limits may be shared. */
 #ifndef INTEROP_EXPORT_LIMITS_H

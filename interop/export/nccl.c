@@ -1,7 +1,8 @@
 /* NCCL: environment variables, and a table of algorithms by size for our tuner plugin (nccl/plugin.c).
  *
  * This form says which algorithm an all-reduce uses and nothing else: groups, order and sizes are the framework's, so
- * it goes together with a framework's form and notes algorithms only. A size that the strategy sends has the
+ * it goes together with a framework's form, and notes algorithms and what moves by other ways than whole all-reduces. A
+ * size that the strategy sends has the
  * algorithm of its group; neighbouring sizes with one algorithm make one row; sizes that the strategy does not send
  * and groups that leave it open have no row. Where all sizes use one algorithm, NCCL_ALGO is enough and the plugin is
  * not needed (NCCL 2.24 and later, which know its form "allreduce:...").
@@ -144,6 +145,19 @@ static void note_algorithms(struct form *f) {
                   s->n_groups);
 }
 
+/* Reduce-scatters, all-gathers, all-reduces among replicas and encoders have no row. */
+static void note_other_ways(struct form *f) {
+    const struct strategy *s = f->strategy;
+    uint32_t sharded = 0;
+    for (uint32_t g = 0; g < s->n_groups; g++)
+        sharded += s->groups[g].sharded != SHARDED_none;
+    if (sharded)
+        form_note(f, EXPORT_LOSS_SHARDED,
+                  "%u of %u groups are reduced, scattered and gathered, and the table has rows for all-reduces alone",
+                  sharded, s->n_groups);
+    form_note_rest(f, ~(unsigned)(CAN_REDUCE_LOCALLY | CAN_KEEP_PARTS | CAN_REPLICATE | CAN_RESHARD | CAN_CARRY));
+}
+
 enum status export_nccl(struct form *f, struct error *err) {
     struct plan plan = {0};
     enum status st = plan_lower(f->model, f->cluster, f->strategy, &plan, err);
@@ -153,6 +167,7 @@ enum status export_nccl(struct form *f, struct error *err) {
     if (sent) {
         uint32_t n = collect(&plan, sent);
         note_algorithms(f);
+        note_other_ways(f);
         qsort(sent, n, sizeof *sent, by_bytes);
         n = merge_sizes(f, sent, n);
         write_files(f, sent, n);

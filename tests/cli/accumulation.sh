@@ -1,10 +1,11 @@
 #!/bin/bash
-# Micro-batches ("accumulation"): refused where they cannot be, their gradients added up and summed right over MPI, and in
-# the lab as fast as predicted. Needs OUT and, for labs, root; prints ok, not ok and skip lines (tests/README.md).
+# Micro-batches ("accumulation"): refused where they cannot be, their gradients added up and summed right over MPI and by
+# NCCL, and in the lab as fast as predicted. Needs OUT and, for labs, root; prints ok, not ok and skip lines (tests/README.md).
 # Alone: real trials are timed.
-# Plan: 25
+# Plan: 27
 set -u
 cd "$(dirname "$0")/../.."
+double=$PWD/${OUT:-build/release}/tests/support/syncopate-worker-nccl
 source tests/cli/trials.bash accumulation
 
 cat >model.json <<'END'
@@ -68,9 +69,9 @@ sed 's/"name":"c"/&,"encoding":{"kind":"powersgd","rank":16}/' whole-last.json >
 for how in last each_all_reduce_last; do
     sed "s/\"last\"/\"$how\"/; s/\"credit_bytes\"/\"shard_ranks\":2,&/" sharded-last.json >replicas-$how.json
 done
-# apart NAME OPTION...: in a folder of its own, since runs that no time is taken of go at once
+# apart NAME OPTION...: in a folder of its own, since runs that no time is taken of go at once. Another worker: `by`.
 apart() {
-    mkdir "run-$1" && cp ./*.json "run-$1" && cd "run-$1" && here "$@" --iterations 2
+    mkdir "run-$1${by:-}" && cp ./*.json "run-$1${by:-}" && cd "run-$1${by:-}" && here "$@" --iterations 2
     echo $? >status
 }
 fine="$(echo {whole,zero,sharded}-{last,each}) powersgd-last" replicas="replicas-last replicas-each_all_reduce_last"
@@ -81,12 +82,25 @@ for name in $replicas; do
     (ranks=4 cluster=pairs.cluster.json apart $name) &
 done
 cp whole-last.json whole-wrong.json && cp replicas-last.json replicas-wrong.json
+if [ -x "$double" ]; then # on stand-ins
+    (by=-nccl worker=$double apart zero-each) &
+    (by=-nccl worker=$double ranks=4 cluster=pairs.cluster.json apart replicas-each_all_reduce_last) &
+fi
 (apart whole-wrong --fault sum) &
 (ranks=4 cluster=pairs.cluster.json apart replicas-wrong --fault sum) &
 wait
 for name in $fine $replicas; do
     [ "$(cat run-$name/status)" = 0 ] && grep -q '"event":"done"' run-$name/out
     verdict "${name}_is_summed" $? "$(head -c 300 run-$name/out)"
+done
+for name in zero-each replicas-each_all_reduce_last; do
+    if [ -x "$double" ]; then
+        [ "$(cat run-$name-nccl/status)" = 0 ] &&
+            [ "$(grep -o '"checked":[0-9]*' run-$name-nccl/out)" = "$(grep -o '"checked":[0-9]*' run-$name/out)" ]
+        verdict "${name}_by_nccl_is_the_same" $? "$(head -c 300 run-$name-nccl/out)"
+    else
+        echo "skip ${name}_by_nccl_is_the_same: needs the NCCL worker, which CUDA and NCCL are for"
+    fi
 done
 for name in whole-wrong replicas-wrong; do
     [ "$(cat run-$name/status)" != 0 ] && grep -qE '"event":"error".*sum' run-$name/out

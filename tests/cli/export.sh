@@ -2,7 +2,7 @@
 # syncopate strategy export as a person types it, and every form read back by what reads it in earnest where that is
 # here: a shell, python3, protoc and python3-protobuf; torch, accelerate and deepspeed, where .ci/torch puts them. Needs
 # OUT; prints ok, not ok and skip lines (tests/README.md).
-# Plan: 60
+# Plan: 61
 set -u
 cd "$(dirname "$0")/../.." || exit 2
 source tests/cli/check.bash
@@ -44,6 +44,8 @@ check strict_is_an_error 3 'horovod cannot say everything that bytescheduler-all
     export_of bytescheduler-all-reduce "${on[@]}" --to horovod --strict --out strict.env
 check strict_refuses_what_is_sharded_too 3 'horovod cannot say everything that fsdp-per-block does: ' \
     export_of fsdp-per-block "${on[@]}" --to horovod --strict --out strict.env
+check strict_refuses_it_for_nccl 3 'nccl cannot say everything that fsdp-per-block does: ' \
+    export_of fsdp-per-block "${on[@]}" --to nccl --strict --out strict.env
 [ ! -e strict.env ] && echo "ok strict_writes_nothing" || echo "not ok strict_writes_nothing: strict.env is there"
 check strict_passes_what_is_whole 0 'HOROVOD_FUSION_THRESHOLD=134217728' export_of horovod "${on[@]}" --to horovod --strict
 check folder_that_cannot_be 1 '/nonexistent' export_of wfbp "${on[@]}" --to nccl --out /nonexistent/x.env

@@ -3,7 +3,7 @@
 # NCCL, and in the lab as fast as predicted. Needs OUT and, for labs, root; prints ok, not ok and skip lines
 # (tests/README.md).
 # Alone: real trials are timed.
-# Plan: 45
+# Plan: 50
 set -u
 cd "$(dirname "$0")/../.."
 double=$PWD/${OUT:-build/release}/tests/support/syncopate-worker-nccl
@@ -95,28 +95,31 @@ for name in layers pairs whole kept late early cut mixed narrow narrow-pairs nar
 done
 ! here narrow --iterations 4 --warmup 1 --fault sum && grep -qE '"event":"error".*(sum|gathered)' out
 verdict a_wrong_part_in_another_type_is_noticed $? "$(head -c 300 out)"
-if [ -x "$double" ]; then
-    ! worker=$double here narrow --iterations 4 --warmup 1 && grep -q "the MPI worker does that" out
-    verdict types_of_their_own_are_refused_by_nccl $? "$(head -c 300 out)"
-else
-    echo "skip types_of_their_own_are_refused_by_nccl: needs the NCCL worker, which CUDA and NCCL are for"
-fi
 # The NCCL worker on its stand-ins finds as many samples right.
-for name in early mixed; do
+by_nccl() {
     if [ -x "$double" ]; then
-        worker=$double here $name --iterations 4 --warmup 1
-        [ $? = 0 ] && [ "$(grep -o '"checked":[0-9]*' out)" = "$(cat $name.checked)" ]
-        verdict "${name}_by_nccl_are_the_same" $? "$(head -c 300 out) $(cat $name.checked)"
+        worker=$double here $1 --iterations 4 --warmup 1
+        [ $? = 0 ] && [ "$(grep -o '"checked":[0-9]*' out)" = "$(cat $1.checked)" ]
+        verdict "$1_by_nccl_are_the_same" $? "$(head -c 300 out) $(cat $1.checked)"
     else
-        echo "skip ${name}_by_nccl_are_the_same: needs the NCCL worker, which CUDA and NCCL are for"
+        echo "skip $1_by_nccl_are_the_same: needs the NCCL worker, which CUDA and NCCL are for"
     fi
-done
+}
+by_nccl early
+by_nccl mixed
+by_nccl narrow-cut
+by_nccl halves
+by_nccl narrow-last
 ranks=4 cluster=pairs.cluster.json
 for name in replicas replicas-cut fewer narrow-replicas narrow-fewer; do
     here $name --iterations 4 --warmup 1
     [ $? = 0 ] && grep -q '"event":"done"' out
     verdict "${name}_are_gathered_and_summed" $? "$(head -c 300 out)"
+    grep -o '"checked":[0-9]*' out >$name.checked
 done
+by_nccl replicas-cut
+by_nccl fewer
+by_nccl narrow-fewer
 ! here replicas --iterations 4 --warmup 1 --fault sum && grep -qE '"event":"error".*(sum|gathered)' out
 verdict a_wrong_part_of_a_replica_is_noticed $? "$(head -c 300 out)"
 unset ranks cluster

@@ -37,6 +37,14 @@ KERNEL_BODY uint32_t kernel_value(uint32_t device, uint32_t n_devices, uint32_t 
     return most == 0 ? device < limit : 1 + (mixed >> 16) % most;
 }
 
+/* What a device adds in one of several micro-batches, so that all of them add up to its value: floor(v / n) +
+ * floor((v + 1) / n) + ... + floor((v + n - 1) / n) is v (Hermite), in whatever order. The order turns, so that every
+ * micro-batch has a part in some sample. */
+KERNEL_BODY uint32_t kernel_share(uint32_t value, uint32_t micro_batch, uint32_t micro_batches, uint32_t iteration,
+                                  uint32_t k) {
+    return (value + (micro_batch + k + iteration) % micro_batches) / micro_batches;
+}
+
 /* The device `first` and n - 1 more, each `stride` after the one before. */
 struct kernel_devices {
     uint32_t first, stride, n;
@@ -108,6 +116,64 @@ KERNEL_BODY uint16_t kernel_add_bf16(uint16_t a, uint16_t b) {
     x += y;
     memcpy(&bits, &x, sizeof bits);
     return (uint16_t)((bits + 0x7fff + (bits >> 16 & 1)) >> 16);
+}
+
+/* ---- a float as a number of 16 bits, rounded to even, and back ---- */
+
+KERNEL_BODY uint32_t kernel_float_bits(float value) {
+    uint32_t bits;
+    memcpy(&bits, &value, sizeof bits);
+    return bits;
+}
+
+KERNEL_BODY float kernel_float(uint32_t bits) {
+    float value;
+    memcpy(&value, &bits, sizeof value);
+    return value;
+}
+
+/* Below 2^-14 f16 counts in steps of 2^-24, which are the steps of f32 from 1/2 on: so adding 1/2 rounds. */
+KERNEL_BODY uint16_t kernel_f16_of(float value) {
+    uint32_t bits = kernel_float_bits(value), sign = bits >> 16 & 0x8000, size = bits & 0x7fffffff;
+    if (size > 0x7f800000)
+        return (uint16_t)(sign | 0x7e00);
+    if (size >= 0x47800000) /* 65536 */
+        return (uint16_t)(sign | 0x7c00);
+    if (size < 0x38800000) /* 2^-14 */
+        return (uint16_t)(sign | (kernel_float_bits(kernel_float(size) + 0.5f) - 0x3f000000));
+    return (uint16_t)(sign | (size + 0xfff + (size >> 13 & 1) - 0x38000000) >> 13);
+}
+
+KERNEL_BODY float kernel_value_of_f16(uint16_t bits) {
+    uint32_t sign = (uint32_t)(bits & 0x8000) << 16, size = (uint32_t)(bits & 0x7fff) << 13;
+    if (size >= 0x7c00u << 13)
+        return kernel_float(sign | 0x7f800000 | size);
+    return kernel_float(sign | kernel_float_bits(kernel_float(size) * 0x1p112f));
+}
+
+KERNEL_BODY uint16_t kernel_bf16_of(float value) {
+    uint32_t bits = kernel_float_bits(value), rounded = (bits + 0x7fff + (bits >> 16 & 1)) >> 16;
+    return (uint16_t)((bits & 0x7fffffff) > 0x7f800000 ? bits >> 16 | 0x40 : rounded);
+}
+
+KERNEL_BODY float kernel_value_of_bf16(uint16_t bits) {
+    return kernel_float((uint32_t)bits << 16);
+}
+
+/* Element i of any type of floats, and storing there. */
+KERNEL_BODY double kernel_float_at(const void *from, uint32_t type, uint64_t i) {
+    return type == KERNEL_f16    ? (double)kernel_value_of_f16(((const uint16_t *)from)[i])
+           : type == KERNEL_bf16 ? (double)kernel_value_of_bf16(((const uint16_t *)from)[i])
+           : type == KERNEL_f32  ? (double)((const float *)from)[i]
+                                 : ((const double *)from)[i];
+}
+KERNEL_BODY void kernel_store_float(void *to, uint32_t type, uint64_t i, double value) {
+    if (type == KERNEL_f64)
+        ((double *)to)[i] = value;
+    else if (type == KERNEL_f32)
+        ((float *)to)[i] = (float)value;
+    else
+        ((uint16_t *)to)[i] = type == KERNEL_f16 ? kernel_f16_of((float)value) : kernel_bf16_of((float)value);
 }
 
 #endif

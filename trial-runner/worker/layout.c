@@ -8,7 +8,7 @@
 /* The type in memory of an element of variable v that travels in this message. */
 static enum dtype type_of(const struct layout *layout, const struct plan *plan, const struct message *message,
                           uint32_t v) {
-    return layout->wide ? message_dtype_in_use(message, &plan->model->variables[v]) : message->dtype;
+    return layout->wide || message->half ? message_dtype_in_use(message, &plan->model->variables[v]) : message->dtype;
 }
 
 /* Shards of one variable may travel in several types. Each byte gets the room that the widest element in memory needs

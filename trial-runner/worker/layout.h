@@ -1,8 +1,8 @@
 /* Where a plan's gradients lie in one device's memory, and which of their elements prove that they were summed.
  *
- * Every variable has a contiguous run of what the plan moves of it: `wide` in the element type in which the device has
- * it, which mostly is the model's, else in the type in which it travels. A message is proved at up to LAYOUT_SAMPLES
- * elements: the first, the last and evenly between. */
+ * Every variable has a contiguous run of what the plan moves of it: `wide`, and where devices keep parts, in the
+ * element type in which the device has it, which mostly is the model's; else in the type in which it travels. A message
+ * is proved at up to LAYOUT_SAMPLES elements: the first, the last and evenly between. */
 #ifndef TRIAL_RUNNER_WORKER_LAYOUT_H
 #define TRIAL_RUNNER_WORKER_LAYOUT_H
 

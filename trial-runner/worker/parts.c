@@ -29,19 +29,18 @@ struct part part_whole(const struct message *message) {
     return (struct part){0, message->bytes / dtype_bytes(message->dtype)};
 }
 
-/* How many parts the message is cut into. */
-static uint32_t parts_of(const struct message *message, uint32_t n_devices) {
+uint32_t part_count(const struct message *message, uint32_t n_devices) {
     return message_is_of_replicas(message) ? message->stride : message->ranks > 0 ? message->ranks : n_devices;
 }
 
 uint64_t part_elements(const struct message *message, uint32_t n_devices) {
-    return divide_up(part_whole(message).end, parts_of(message, n_devices));
+    return divide_up(part_whole(message).end, part_count(message, n_devices));
 }
 
 struct part part_of_device(const struct message *message, uint32_t device, uint32_t n_devices) {
     const struct kernel_devices group = part_group(message, device, n_devices);
     const uint32_t k = message_is_of_replicas(message) ? group.first : part_place(&group, device);
-    return part_of(part_whole(message), k, parts_of(message, n_devices));
+    return part_of(part_whole(message), k, part_count(message, n_devices));
 }
 
 static bool has_sample(const struct message *message, uint32_t k, uint32_t device, uint32_t n_devices) {

@@ -28,6 +28,9 @@ struct part part_of(struct part whole, uint32_t k, uint32_t n);
 struct kernel_devices part_group(const struct message *message, uint32_t device, uint32_t n_devices);
 uint32_t part_place(const struct kernel_devices *group, uint32_t device);
 
+/* How many parts the message is cut into. */
+uint32_t part_count(const struct message *message, uint32_t n_devices);
+
 /* All elements; how many are in a part that is whole; a device's part. */
 struct part part_whole(const struct message *message);
 uint64_t part_elements(const struct message *message, uint32_t n_devices);

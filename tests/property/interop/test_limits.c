@@ -207,6 +207,26 @@ static void what_is_accepted_is_no_loss(void **state) {
     close_instance(&i);
 }
 
+/* What is sharded is the framework's form's to say; NCCL's alone loses it. */
+static void nccl_beside_a_form_need_not_say_what_is_sharded(void **state) {
+    (void)state;
+    struct instance i;
+    struct rng rng;
+    struct error err;
+    struct export_limits alone, beside, neither;
+    struct strategy strategy;
+    open_instance(&i, 401, &rng);
+    assert_ok(export_limits_parse("nccl", NULL, &alone, &err));
+    assert_ok(export_limits_parse("pytorch-hook,nccl", NULL, &beside, &err));
+    assert_ok(export_limits_parse("horovod,nccl", NULL, &neither, &err));
+    assert_ok(baselines_build(baselines_find("dear"), &i.model, &i.cluster, &strategy, &err));
+    assert_fails(export_limits_check(&alone, &strategy, &i.model, &i.cluster, &err), ST_INFEASIBLE, "sharded");
+    assert_ok(export_limits_check(&beside, &strategy, &i.model, &i.cluster, &err));
+    assert_fails(export_limits_check(&neither, &strategy, &i.model, &i.cluster, &err), ST_INFEASIBLE, "sharded");
+    strategy_release(&strategy);
+    close_instance(&i);
+}
+
 /* NCCL takes the algorithm where a framework's form has no word for it. */
 static void nccl_lifts_the_loss_of_algorithms(void **state) {
     (void)state;
@@ -245,6 +265,7 @@ int main(void) {
         cmocka_unit_test(a_baseline_is_within_the_form_of_its_own_framework),
         cmocka_unit_test(pulls_go_by_priority_where_the_framework_orders_them),
         cmocka_unit_test(what_is_accepted_is_no_loss),
+        cmocka_unit_test(nccl_beside_a_form_need_not_say_what_is_sharded),
         cmocka_unit_test(nccl_lifts_the_loss_of_algorithms),
         cmocka_unit_test(words_that_are_none_are_refused),
     };

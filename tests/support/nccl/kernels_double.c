@@ -74,6 +74,7 @@ struct values {
     struct kernel_table table;
     const uint32_t *messages;
     uint32_t n, iteration; /* n: of messages, or the message that is checked */
+    uint32_t micro_batch;
     bool spoilt;
     uint8_t *verdict;
 };
@@ -82,13 +83,13 @@ static void produce(void *context) {
     const struct values *v = context;
     for (uint32_t i = 0; i < v->n; i++)
         for (uint32_t k = 0; k < KERNEL_SAMPLES; k++)
-            kernel_produce(&v->table, v->messages[i], v->iteration, v->spoilt, k);
+            kernel_produce(&v->table, v->messages[i], v->iteration, v->micro_batch, v->spoilt, k);
     free(context);
 }
 
 cudaError_t kernels_produce(const struct kernel_table *table, const uint32_t *messages, uint32_t n, uint32_t iteration,
-                            bool spoilt, cudaStream_t stream) {
-    const struct values values = {*table, messages, n, iteration, spoilt, NULL};
+                            uint32_t micro_batch, bool spoilt, cudaStream_t stream) {
+    const struct values values = {*table, messages, n, iteration, micro_batch, spoilt, NULL};
     double_enqueue(stream, produce, double_copy(&values, sizeof values));
     return cudaSuccess;
 }
@@ -102,7 +103,7 @@ static void check(void *context) {
 
 cudaError_t kernels_check(const struct kernel_table *table, uint32_t message, uint32_t iteration, uint8_t *verdict,
                           cudaStream_t stream) {
-    const struct values values = {*table, NULL, message, iteration, false, verdict};
+    const struct values values = {*table, NULL, message, iteration, 0, false, verdict};
     double_enqueue(stream, check, double_copy(&values, sizeof values));
     return cudaSuccess;
 }

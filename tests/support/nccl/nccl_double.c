@@ -145,6 +145,11 @@ static void move(const struct operation *o, bool sends, int peer, void *data) {
     transfer(o->comm, &side, 1);
 }
 
+static bool is_wrong(const char *kind) {
+    const char *word = getenv("SYNCOPATE_DOUBLE_WRONG");
+    return word && strcmp(word, kind) == 0;
+}
+
 static void sum_at(const struct operation *o, int root) {
     void *other = malloc(o->count * width_of(o->type) + 1);
     if (!other)
@@ -153,7 +158,8 @@ static void sum_at(const struct operation *o, int root) {
         if (peer == root)
             continue;
         move(o, false, peer, other);
-        kernel_sum(o->to, other, o->count, kernel_type_of(o->type), 0, 1);
+        if (peer != o->comm->n - 1 || o->kind != ALL_REDUCE || !is_wrong("all-reduce"))
+            kernel_sum(o->to, other, o->count, kernel_type_of(o->type), 0, 1);
     }
     free(other);
 }
@@ -172,11 +178,6 @@ static void run_collective(struct operation *o) {
             move(o, true, peer, o->to);
     if (o->kind != REDUCE && !is_root)
         move(o, false, root, o->to);
-}
-
-static bool is_wrong(const char *kind) {
-    const char *word = getenv("SYNCOPATE_DOUBLE_WRONG");
-    return word && strcmp(word, kind) == 0;
 }
 
 /* In turn, each rank sends its slice to all others. */

@@ -202,6 +202,9 @@ static const struct {
     {"horovod", FIFO ",'shard_ranks':2", PARAMETERS, TOGETHER, "sharded replicas"},
     {"nccl", FIFO, "{'id':0,'algorithm':'tree'}", TOGETHER, "algorithm"},
     {"nccl", FIFO, "{'id':0,'algorithm':'halving_doubling'}", TOGETHER, "algorithm"},
+    {"nccl", FIFO, "{'id':0,'sharded':'optimizer'}", TOGETHER, "sharded"},
+    {"nccl", FIFO ",'shard_ranks':2", PARAMETERS, TOGETHER, "sharded replicas"},
+    {"nccl", FIFO, FEWER, TOGETHER, "sharded reshard"},
     {"byteps", FIFO, GROUP, TOGETHER, "all-reduce order"},
     {"byteps", "'policy':'fifo','cross_iteration':false", "", SERVED, ""}, /* by the first server alone */
     {"byteps", "'policy':'fifo','cross_iteration':false", "", A(ON("'n2'")) B(ON("'n2'")) C(ON("'n2'")), "placement"},

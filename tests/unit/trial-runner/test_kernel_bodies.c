@@ -54,10 +54,10 @@ struct device {
 };
 
 static void device_init(struct device *d, uint32_t number, uint32_t type) {
-    *d = (struct device){.messages = {{type, KERNEL_SAMPLES, 0}, {type, 3, 0}}};
+    *d = (struct device){.messages = {{type, KERNEL_SAMPLES, type, type, 0, 0, 0}, {type, 3, type, type, 0, 1, 0}}};
     for (uint32_t k = 0; k < KERNEL_SAMPLES + 3; k++)
         d->samples[k] = (struct kernel_sample){k * kernel_width(type), k * kernel_width(type), {0, 1, 2}};
-    d->table = (struct kernel_table){(char *)d->data, d->messages, d->samples, number, 2};
+    d->table = (struct kernel_table){(char *)d->data, d->messages, d->samples, number, 2, 1};
 }
 
 static unsigned wrong_samples(const struct device *d, uint32_t message, uint32_t iteration) {
@@ -70,7 +70,7 @@ static unsigned wrong_samples(const struct device *d, uint32_t message, uint32_t
 static void produce(struct device *d, uint32_t iteration, int spoilt) {
     for (uint32_t message = 0; message < 2; message++)
         for (uint32_t k = 0; k < KERNEL_SAMPLES; k++)
-            kernel_produce(&d->table, message, iteration, spoilt, k);
+            kernel_produce(&d->table, message, iteration, 0, spoilt, k);
 }
 
 static void a_check_knows_the_sum_and_nothing_else(void **state) {
@@ -91,6 +91,62 @@ static void a_check_knows_the_sum_and_nothing_else(void **state) {
         assert_int_equal(wrong_samples(&a, 0, 5), 1);
         assert_int_equal(wrong_samples(&a, 1, 5), 1);
     }
+}
+
+/* Gathered into another type chunks are as the MPI worker converts them, in any share of blocks and threads, and come
+ * back. */
+static void chunks_are_converted_as_the_mpi_worker_does(void **state) {
+    (void)state;
+    enum { N = 37 };
+    static const uint32_t floats[] = {KERNEL_f32, KERNEL_f16, KERNEL_bf16, KERNEL_f64};
+    for (int pair = 0; pair < 16; pair++) {
+        const uint32_t in_data = floats[pair / 4], in_buffer = floats[pair % 4];
+        const uint64_t bytes = N * kernel_width(in_buffer);
+        const struct kernel_chunk chunk = {8, 16, bytes, in_data, in_buffer};
+        uint64_t data[N + 2] = {0}, buffer[N + 3] = {0}, wanted[N] = {0}, before[N + 2];
+        for (uint64_t i = 0; i < N; i++)
+            kernel_store_float(data + 1, in_data, i, ((double)i - 11) * 0.75);
+        memcpy(before, data, sizeof data);
+        convert_elements(wanted, (enum dtype)in_buffer, data + 1, (enum dtype)in_data, N);
+        for (uint32_t thread = 0; thread < 5; thread++)
+            kernel_copy_chunks(&chunk, 1, (char *)data, (char *)buffer, 0, 0, 1, thread, 5);
+        assert_memory_equal(buffer + 2, wanted, bytes);
+        memset(data + 1, 0x55, N * kernel_width(in_data));
+        for (uint32_t thread = 0; thread < 5; thread++)
+            kernel_copy_chunks(&chunk, 1, (char *)data, (char *)buffer, 1, 0, 1, thread, 5);
+        assert_memory_equal(data, before, sizeof data);
+        assert_int_equal(buffer[1], 0);
+    }
+}
+
+/* Shares of micro-batches add up to what one micro-batch would make; before the last they do not, and a spoilt one is
+ * wrong. What is made at once comes with the last. */
+static void micro_batches_add_up_to_the_value(void **state) {
+    (void)state;
+    for (uint32_t type = 0; type < KERNEL_TYPES; type++)
+        for (uint32_t n = 2; n < 10; n++) {
+            struct device a, whole;
+            device_init(&a, 1, type);
+            device_init(&whole, 1, type);
+            produce(&whole, 4, 0);
+            a.table.micro_batches = n;
+            a.messages[0].adds_up = 1;
+            memset(a.data, 0xff, sizeof a.data); /* the first writes over what is there */
+            for (uint32_t i = 0; i < n; i++) {
+                for (uint32_t k = 0; k < KERNEL_SAMPLES; k++)
+                    kernel_produce(&a.table, 0, 4, i, 0, k);
+                const bool all = memcmp(a.data, whole.data, KERNEL_SAMPLES * kernel_width(type)) == 0;
+                assert_int_equal(all, i + 1 == n);
+            }
+            kernel_produce(&a.table, 0, 4, n - 1, 1, 0);
+            assert_int_not_equal(memcmp(a.data, whole.data, kernel_width(type)), 0);
+            a.messages[0].adds_up = 0;
+            memset(a.data, 0, sizeof a.data);
+            kernel_produce(&a.table, 0, 4, 0, 0, 0);
+            assert_int_equal(a.data[0], 0);
+            kernel_produce(&a.table, 0, 4, n - 1, 0, 0);
+            assert_int_equal(memcmp(a.data, whole.data, kernel_width(type)), 0);
+        }
 }
 
 /* Every alignment of both ends, with one thread and with several. */
@@ -115,7 +171,8 @@ static void copies_are_whole_wherever_they_lie(void **state) {
 
 static void scattering_undoes_gathering_in_any_share_of_blocks(void **state) {
     (void)state;
-    static const struct kernel_chunk chunks[] = {{64, 0, 33}, {0, 33, 16}, {200, 49, 64}, {128, 113, 7}};
+    static const struct kernel_chunk chunks[] = {
+        {64, 0, 33, 0, 0}, {0, 33, 16, 0, 0}, {200, 49, 64, 0, 0}, {128, 113, 7, 0, 0}};
     char data[300], back[300] = {0}, buffer[120] = {0};
     for (size_t i = 0; i < sizeof data; i++)
         data[i] = (char)(i * 7 + 1);
@@ -218,18 +275,18 @@ static void encoding_rounds_as_the_processor_does(void **state) {
     rng_split(&rng, test_seed(), 7);
     for (uint32_t i = 0; i < N; i++)
         from[i] =
-            convert_float(i % 2 ? (uint32_t)rng_next(&rng) : 0x33000000 + 0x1000 * (uint32_t)rng_below(&rng, 81920));
+            kernel_float(i % 2 ? (uint32_t)rng_next(&rng) : 0x33000000 + 0x1000 * (uint32_t)rng_below(&rng, 81920));
     size_t n = convert_to_f16_fast(fast, from, N);
     for (size_t i = 0; i < n; i++)
         if (!isnan(from[i]))
-            assert_int_equal(fast[i], convert_f16_of(from[i]));
-    assert_int_equal(convert_f16_of(1 + 0x1p-11f), 0x3c00); /* half-way: to the even one */
-    assert_int_equal(convert_f16_of(1 + 0x3p-11f), 0x3c02);
-    assert_int_equal(convert_f16_of(65519), 0x7bff);
-    assert_int_equal(convert_f16_of(-65520), 0xfc00);
-    assert_int_equal(convert_f16_of(0x1p-25f), 0);
-    assert_int_equal(convert_bf16_of(1 + 0x1p-8f), 0x3f80);
-    assert_int_equal(convert_bf16_of(1 + 0x3p-8f), 0x3f82);
+            assert_int_equal(fast[i], kernel_f16_of(from[i]));
+    assert_int_equal(kernel_f16_of(1 + 0x1p-11f), 0x3c00); /* half-way: to the even one */
+    assert_int_equal(kernel_f16_of(1 + 0x3p-11f), 0x3c02);
+    assert_int_equal(kernel_f16_of(65519), 0x7bff);
+    assert_int_equal(kernel_f16_of(-65520), 0xfc00);
+    assert_int_equal(kernel_f16_of(0x1p-25f), 0);
+    assert_int_equal(kernel_bf16_of(1 + 0x1p-8f), 0x3f80);
+    assert_int_equal(kernel_bf16_of(1 + 0x3p-8f), 0x3f82);
 }
 
 /* Through f32, which holds all types of 16 bits; f64 is rounded to f32 first. */
@@ -247,13 +304,13 @@ static void any_type_of_floats_becomes_any_other(void **state) {
             before[i] = (rng_uniform(&rng) - 0.5) * 100;
         for (int i = 0; i < N; i++) {
             const float wide = (float)before[i];
-            const float value = from == DTYPE_f16    ? convert_value_of_f16(convert_f16_of(wide))
-                                : from == DTYPE_bf16 ? convert_value_of_bf16(convert_bf16_of(wide))
+            const float value = from == DTYPE_f16    ? kernel_value_of_f16(kernel_f16_of(wide))
+                                : from == DTYPE_bf16 ? kernel_value_of_bf16(kernel_bf16_of(wide))
                                                      : wide;
             before[i] = from == DTYPE_f64 ? before[i] : (double)value;
             const float narrow = (float)before[i];
-            wanted[i] = to == DTYPE_f16    ? (double)convert_value_of_f16(convert_f16_of(narrow))
-                        : to == DTYPE_bf16 ? (double)convert_value_of_bf16(convert_bf16_of(narrow))
+            wanted[i] = to == DTYPE_f16    ? (double)kernel_value_of_f16(kernel_f16_of(narrow))
+                        : to == DTYPE_bf16 ? (double)kernel_value_of_bf16(kernel_bf16_of(narrow))
                         : to == DTYPE_f32  ? (double)narrow
                                            : before[i];
         }
@@ -269,6 +326,8 @@ int main(void) {
         cmocka_unit_test(sums_are_exact_for_any_number_of_devices),
         cmocka_unit_test(every_device_has_its_own_part_in_a_sum),
         cmocka_unit_test(a_check_knows_the_sum_and_nothing_else),
+        cmocka_unit_test(chunks_are_converted_as_the_mpi_worker_does),
+        cmocka_unit_test(micro_batches_add_up_to_the_value),
         cmocka_unit_test(copies_are_whole_wherever_they_lie),
         cmocka_unit_test(scattering_undoes_gathering_in_any_share_of_blocks),
         cmocka_unit_test(threads_share_a_sum_without_gaps),

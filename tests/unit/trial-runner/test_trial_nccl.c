@@ -198,6 +198,93 @@ static void sharded_parameters_are_gathered_and_summed(void **state) {
     trial_result_release(&result);
 }
 
+/* How many samples all devices find right in a run. A part of a sum is with one device of each group, or with all
+ * replicas of it. What is gathered after the update is gathered once more, before the first iteration. */
+static uint64_t samples_of(const struct subject *s) {
+    struct error err = {0};
+    struct plan plan;
+    uint64_t samples = 0;
+    assert_ok(plan_lower(&s->model, &s->cluster, &s->strategy, &plan, &err));
+    for (uint32_t m = 0; m < plan.n_messages; m++) {
+        const struct message *message = &plan.messages[m];
+        const uint64_t elements = message_elements(message), devices = s->cluster.n_devices;
+        const uint64_t holders = message->half == HALF_replicas                    ? message->ranks
+                                 : message->half == HALF_scatter && message->ranks ? devices / message->ranks
+                                 : message->half == HALF_scatter                   ? 1
+                                                                                   : devices;
+        if (!message_is_first_half(message))
+            samples += (ITERATIONS + WARMUP + (uint64_t)plan_is_update(&plan, message->ready)) * holders *
+                       (elements < 16 ? elements : 16);
+    }
+    plan_release(&plan);
+    return samples;
+}
+
+static void check_all_samples(const char *cluster, const char *strategy) {
+    struct subject s;
+    struct trial_result result;
+    subject_init(&s, cluster, strategy);
+    run_subject(&s, NULL, &result);
+    assert_string_equal(result.reason, "");
+    assert_int_equal(result.ending, TRIAL_COMPLETE);
+    assert_true(result.median_us >= COMPUTE_US * s.strategy.micro_batches * 0.99);
+    assert_int_equal(result.checked, samples_of(&s));
+    trial_result_release(&result);
+    subject_release(&s);
+}
+
+#define BATCHES(how) FIFO ",\"accumulation\":{\"micro_batches\":3,\"synchronize\":\"" how "\"}"
+
+/* In each, or added up and summed in the last: whole, in halves, sharded, and at a server. */
+static void micro_batches_add_up(void **state) {
+    NEED_DOUBLE(state);
+    check_all_samples(CLUSTER("3", "1"), FUSED(BATCHES("last"), "ring"));
+    check_all_samples(CLUSTER("2", "1"), SHARDED(BATCHES("each"), "optimizer", ",\"partition_bytes\":4096"));
+    check_all_samples(CLUSTER("3", "1"), SHARDED(BATCHES("last"), "parameters", ""));
+    check_all_samples(CLUSTER("2", "1"), SHARDED(BATCHES("each"), "parameters", ""));
+    check_all_samples(CLUSTER("2", "1"),
+                      STRATEGY(BATCHES("each"), "ring", "", SERVED("\"n1\"", "false"), IN("1"), IN("2")));
+}
+
+/* Shard groups of two, in a node or over two, and what each pair keeps for the backward pass. Parts of layers that no
+ * number divides are padded. */
+static void replicas_and_parts_among_fewer_devices_are_right(void **state) {
+    NEED_DOUBLE(state);
+    check_all_samples(CLUSTER("4", "1"), SHARDED(FIFO ",\"shard_ranks\":2", "parameters", ",\"partition_bytes\":4096"));
+    check_all_samples(CLUSTER("2", "2"),
+                      SHARDED(BATCHES("each_all_reduce_last") ",\"shard_ranks\":2", "parameters", ""));
+    check_all_samples(CLUSTER("4", "1"), SHARDED(FIFO, "parameters", ",\"reshard_after_forward\":2"));
+}
+
+static void check_failure(const char *cluster, const char *strategy, const char *fault, const char *reason) {
+    struct trial_result result;
+    run(cluster, strategy, fault, &result);
+    assert_int_equal(result.ending, TRIAL_FAILED);
+    assert_contains(result.reason, reason);
+    assert_true(result.wall_s < 20);
+    trial_result_release(&result);
+}
+
+#define TYPED(id, gathered, summed)                                                                                    \
+    "{\"id\":" id ",\"sharded\":\"parameters\",\"gathered_as\":\"" gathered "\",\"summed_as\":\"" summed "\"}"
+
+/* a, b and h are f32, c is f16, d bf16 and e f64; f and g are no floats. */
+#define TYPES(schedule)                                                                                                \
+    "{\"schema\":\"syncopate.strategy/1\",\"name\":\"s\",\"schedule\":{" schedule                                      \
+    "},\"groups\":[" TYPED("0", "bf16", "f32") "," TYPED("1", "f32", "bf16") "," TYPED("2", "f16", "f32") "," TYPED(   \
+        "3", "f32",                                                                                                    \
+        "f16") ",{\"id\":4,\"sharded\":\"parameters\"},{\"id\":5,\"sharded\":\"parameters\"}],\"variables\":[{"        \
+               "\"name\":\"a\",\"sync\":" IN("0") "}" MEMBER("b", "0") MEMBER("c", "1") MEMBER("d", "2")               \
+                   MEMBER("e", "3") MEMBER("f", "4") MEMBER("g", "5") MEMBER("h", "0") "]}"
+
+/* Of each group what is gathered, summed and kept differs in type. */
+static void types_of_their_own_are_gathered_and_summed(void **state) {
+    NEED_DOUBLE(state);
+    check_all_samples(CLUSTER("3", "1"), TYPES(BATCHES("last")));
+    check_all_samples(CLUSTER("2", "2"), TYPES(FIFO ",\"shard_ranks\":2"));
+    check_failure(CLUSTER("2", "1"), TYPES(FIFO), "sum", "message");
+}
+
 static void servers_sum_on_their_gpus(void **state) {
     NEED_DOUBLE(state);
     check_complete(CLUSTER("3", "1"), STRATEGY(PRIORITY, "ring", "", SERVED("\"n1\"", "false"),
@@ -271,15 +358,6 @@ static void random_plans_sum(void **state) {
     model_release(&s.model);
 }
 
-static void check_failure(const char *cluster, const char *strategy, const char *fault, const char *reason) {
-    struct trial_result result;
-    run(cluster, strategy, fault, &result);
-    assert_int_equal(result.ending, TRIAL_FAILED);
-    assert_contains(result.reason, reason);
-    assert_true(result.wall_s < 20);
-    trial_result_release(&result);
-}
-
 static void a_wrong_sum_fails_the_trial(void **state) {
     NEED_DOUBLE(state);
     check_failure(CLUSTER("3", "1"), FUSED(FIFO, "ring"), "sum", "wrong sum: message 0");
@@ -289,17 +367,20 @@ static void a_wrong_sum_fails_the_trial(void **state) {
 }
 
 /* What a rank brings to the collective gets lost in the double. */
-static void check_loss(const char *collective, const char *strategy, const char *reason) {
+static void check_loss(const char *collective, const char *cluster, const char *strategy, const char *reason) {
     setenv("SYNCOPATE_DOUBLE_WRONG", collective, 1);
-    check_failure(CLUSTER("2", "1"), strategy, NULL, reason);
+    check_failure(cluster, strategy, NULL, reason);
     unsetenv("SYNCOPATE_DOUBLE_WRONG");
 }
 
 static void a_lost_part_fails_the_trial(void **state) {
     NEED_DOUBLE(state);
-    check_loss("reduce-scatter", SHARDED(FIFO, "parameters", ""), "wrong sum: message");
-    check_loss("all-gather", SHARDED(FIFO, "parameters", ""), "not gathered: message");
-    check_loss("all-gather", SHARDED(FIFO, "optimizer", ""), "wrong sum: message");
+    check_loss("reduce-scatter", CLUSTER("2", "1"), SHARDED(FIFO, "parameters", ""), "wrong sum: message");
+    check_loss("all-gather", CLUSTER("2", "1"), SHARDED(FIFO, "parameters", ""), "not gathered: message");
+    check_loss("all-gather", CLUSTER("2", "1"), SHARDED(FIFO, "optimizer", ""), "wrong sum: message");
+    check_loss("all-reduce", CLUSTER("4", "1"), SHARDED(FIFO ",\"shard_ranks\":2", "parameters", ""),
+               "wrong sum: message");
+    check_failure(CLUSTER("2", "1"), FUSED(BATCHES("last"), "ring"), "sum", "wrong sum: message");
     check_failure(CLUSTER("2", "1"), SHARDED(FIFO, "parameters", ""), "sum", "message");
 }
 
@@ -330,12 +411,19 @@ static void an_algorithm_that_nccl_lacks_is_infeasible(void **state) {
     trial_result_release(&result);
 }
 
-static void shards_within_groups_of_devices_are_infeasible(void **state) {
+/* Both would take one stream. */
+static void replicas_beside_sums_within_nodes_are_infeasible(void **state) {
     NEED_DOUBLE(state);
+    static const char strategy[] =
+        "{\"schema\":\"syncopate.strategy/1\",\"name\":\"s\",\"schedule\":{" FIFO ",\"shard_ranks\":2},\"groups\":["
+        "{\"id\":0,\"sharded\":\"parameters\"},{\"id\":2},{\"id\":3},{\"id\":4},{\"id\":5}],\"variables\":["
+        "{\"name\":\"a\",\"sync\":" IN("0") "}" MEMBER("b", "0") ",{\"name\":\"c\",\"sync\":" SERVED(
+            "\"n1\"", "true") "}" MEMBER("d", "2") MEMBER("e", "3") MEMBER("f", "4") MEMBER("g", "5")
+            MEMBER("h", "0") "]}";
     struct trial_result result;
-    run(CLUSTER("4", "1"), SHARDED(FIFO ",\"shard_ranks\":2", "parameters", ""), NULL, &result);
+    run(CLUSTER("2", "2"), strategy, NULL, &result);
     assert_int_equal(result.ending, TRIAL_INFEASIBLE);
-    assert_contains(result.reason, "moves within groups of 2 devices; the MPI worker does that");
+    assert_contains(result.reason, "is pushed once a node, and beside replicas this worker does not do that");
     trial_result_release(&result);
 }
 
@@ -417,6 +505,9 @@ int main(void) {
         cmocka_unit_test(gathered_rows_sum),
         cmocka_unit_test(halves_sum_and_reach_all),
         cmocka_unit_test(sharded_parameters_are_gathered_and_summed),
+        cmocka_unit_test(micro_batches_add_up),
+        cmocka_unit_test(replicas_and_parts_among_fewer_devices_are_right),
+        cmocka_unit_test(types_of_their_own_are_gathered_and_summed),
         cmocka_unit_test(servers_sum_on_their_gpus),
         cmocka_unit_test(shared_pushes_sum),
         cmocka_unit_test(local_reduction_under_stop_and_wait_priority_does_not_deadlock),
@@ -428,7 +519,7 @@ int main(void) {
         cmocka_unit_test(a_hung_rank_fails_the_trial_when_its_time_is_up),
         cmocka_unit_test(an_asynchronous_error_of_nccl_is_reported_and_ends_every_rank),
         cmocka_unit_test(an_algorithm_that_nccl_lacks_is_infeasible),
-        cmocka_unit_test(shards_within_groups_of_devices_are_infeasible),
+        cmocka_unit_test(replicas_beside_sums_within_nodes_are_infeasible),
         cmocka_unit_test(workers_need_a_gpu_each_unless_they_are_to_share),
         cmocka_unit_test(no_gpu_is_one_clear_line),
         cmocka_unit_test(a_measured_cluster_has_nccl_s_algorithms),

@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "strategy/model.h"
+#include "trial-runner/worker/elements.h"
 
 #ifdef __x86_64__
 #include <immintrin.h>
@@ -52,46 +53,6 @@ static inline size_t convert_from_f16_fast(float *to, const uint16_t *from, size
 }
 #endif
 
-static inline uint32_t convert_bits(float value) {
-    uint32_t bits;
-    memcpy(&bits, &value, sizeof bits);
-    return bits;
-}
-
-static inline float convert_float(uint32_t bits) {
-    float value;
-    memcpy(&value, &bits, sizeof value);
-    return value;
-}
-
-/* Below 2^-14 f16 counts in steps of 2^-24, which are the steps of f32 from 1/2 on: so adding 1/2 rounds. */
-static inline uint16_t convert_f16_of(float value) {
-    uint32_t bits = convert_bits(value), sign = bits >> 16 & 0x8000, size = bits & 0x7fffffff;
-    if (size > 0x7f800000)
-        return (uint16_t)(sign | 0x7e00);
-    if (size >= 0x47800000) /* 65536 */
-        return (uint16_t)(sign | 0x7c00);
-    if (size < 0x38800000) /* 2^-14 */
-        return (uint16_t)(sign | (convert_bits(convert_float(size) + 0.5f) - 0x3f000000));
-    return (uint16_t)(sign | (size + 0xfff + (size >> 13 & 1) - 0x38000000) >> 13);
-}
-
-static inline float convert_value_of_f16(uint16_t bits) {
-    uint32_t sign = (uint32_t)(bits & 0x8000) << 16, size = (uint32_t)(bits & 0x7fff) << 13;
-    if (size >= 0x7c00u << 13)
-        return convert_float(sign | 0x7f800000 | size);
-    return convert_float(sign | convert_bits(convert_float(size) * 0x1p112f));
-}
-
-static inline uint16_t convert_bf16_of(float value) {
-    uint32_t bits = convert_bits(value), rounded = (bits + 0x7fff + (bits >> 16 & 1)) >> 16;
-    return (uint16_t)((bits & 0x7fffffff) > 0x7f800000 ? bits >> 16 | 0x40 : rounded);
-}
-
-static inline float convert_value_of_bf16(uint16_t bits) {
-    return convert_float((uint32_t)bits << 16);
-}
-
 static inline void convert_narrow(float *to, const double *from, size_t n) {
     for (size_t i = 0; i < n; i++)
         to[i] = (float)from[i];
@@ -109,16 +70,16 @@ static inline void convert_encode(uint16_t *to, enum dtype to_type, const void *
     size_t i = 0;
     if (to_type == DTYPE_f16 && from_type == DTYPE_f32)
         for (i = convert_to_f16_fast(to, f32, n); i < n; i++)
-            to[i] = convert_f16_of(f32[i]);
+            to[i] = kernel_f16_of(f32[i]);
     else if (to_type == DTYPE_f16)
         for (; i < n; i++)
-            to[i] = convert_f16_of((float)f64[i]);
+            to[i] = kernel_f16_of((float)f64[i]);
     else if (from_type == DTYPE_f32)
         for (; i < n; i++)
-            to[i] = convert_bf16_of(f32[i]);
+            to[i] = kernel_bf16_of(f32[i]);
     else
         for (; i < n; i++)
-            to[i] = convert_bf16_of((float)f64[i]);
+            to[i] = kernel_bf16_of((float)f64[i]);
 }
 
 /* And back. */
@@ -128,23 +89,23 @@ static inline void convert_decode(void *to, enum dtype to_type, const uint16_t *
     size_t i = 0;
     if (from_type == DTYPE_f16 && to_type == DTYPE_f32)
         for (i = convert_from_f16_fast(f32, from, n); i < n; i++)
-            f32[i] = convert_value_of_f16(from[i]);
+            f32[i] = kernel_value_of_f16(from[i]);
     else if (from_type == DTYPE_f16)
         for (; i < n; i++)
-            f64[i] = (double)convert_value_of_f16(from[i]);
+            f64[i] = (double)kernel_value_of_f16(from[i]);
     else if (to_type == DTYPE_f32)
         for (; i < n; i++)
-            f32[i] = convert_value_of_bf16(from[i]);
+            f32[i] = kernel_value_of_bf16(from[i]);
     else
         for (; i < n; i++)
-            f64[i] = (double)convert_value_of_bf16(from[i]);
+            f64[i] = (double)kernel_value_of_bf16(from[i]);
 }
 
 /* n elements of one type of 16 bits to the other. */
 static inline void convert_between_halves(uint16_t *to, enum dtype to_type, const uint16_t *from, size_t n) {
     for (size_t i = 0; i < n; i++)
-        to[i] = to_type == DTYPE_f16 ? convert_f16_of(convert_value_of_bf16(from[i]))
-                                     : convert_bf16_of(convert_value_of_f16(from[i]));
+        to[i] = to_type == DTYPE_f16 ? kernel_f16_of(kernel_value_of_bf16(from[i]))
+                                     : kernel_bf16_of(kernel_value_of_f16(from[i]));
 }
 
 /* n elements of any type of floats to any other, or of any type to itself. The ranges do not overlap. */

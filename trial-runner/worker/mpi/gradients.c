@@ -147,16 +147,14 @@ static void add_to_sample(struct gradients *gradients, uint32_t m, uint32_t k, u
                      collective_sum(dtype));
 }
 
-/* floor(v / n) + floor((v + 1) / n) + ... + floor((v + n - 1) / n) is v (Hermite), in whatever order. The order turns,
- * so that every micro-batch has a part in some sample. */
 void gradients_accumulate(struct gradients *gradients, uint32_t m, uint32_t device, uint32_t iteration,
                           uint32_t micro_batch) {
     const uint32_t n = gradients->plan->micro_batches;
     if (micro_batch == 0 && gradients->plan->messages[m].encoder == ENCODING_powersgd)
         clear_crossings(gradients, m);
     for (uint32_t k = 0; k < layout_sample_count(&gradients->plan->messages[m]); k++) {
-        const uint32_t turn = (micro_batch + k + iteration) % n;
-        const uint32_t part = (gradients_value(gradients, device, iteration, m, k) + turn) / n;
+        const uint32_t value = gradients_value(gradients, device, iteration, m, k);
+        const uint32_t part = kernel_share(value, micro_batch, n, iteration, k);
         if (micro_batch == 0)
             gradients_write_sample(gradients, m, k, part);
         else

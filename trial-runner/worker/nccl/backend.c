@@ -47,14 +47,11 @@ static enum status check_message(const struct plan *plan, uint32_t i, struct err
         return error_set(err, ST_INFEASIBLE,
                          "message %u is encoded as %s, which no all-reduce adds; the MPI worker does", i,
                          encoding_name(message->encoder));
-    if (message->in_use || message->converted_bytes > 0)
+    if (plan->n_replicas > 0 && message->local_reduction)
         return error_set(err, ST_INFEASIBLE,
-                         "message %u is of parameters that are \"gathered_as\" or \"summed_as\" another type than the "
-                         "model's; the MPI worker does that",
+                         "message %u is pushed once a node, and beside replicas this worker does not do that; the MPI "
+                         "worker does",
                          i);
-    if (message->ranks > 0)
-        return error_set(err, ST_INFEASIBLE, "message %u moves within groups of %u devices; the MPI worker does that",
-                         i, message->ranks);
     if (message->kind == SYNC_ALL_REDUCE && !network_has(message->algorithm))
         return error_set(err, ST_INFEASIBLE, "all-reduce algorithm %s is not in NCCL",
                          algorithm_name(message->algorithm));
@@ -69,10 +66,6 @@ enum status backend_check_plan(const struct plan *plan, struct error *err) {
     if (!consistency_is_plain(&plan->consistency))
         return error_set(err, ST_INFEASIBLE,
                          "this worker runs no strategy with a \"consistency\"; the MPI worker does");
-    if (plan->micro_batches > 1)
-        return error_set(err, ST_INFEASIBLE,
-                         "this worker runs one micro-batch an iteration, not %u; the MPI worker does",
-                         plan->micro_batches);
     for (uint32_t i = 0; i < plan->n_messages && !status; i++)
         status = check_message(plan, i, err);
     return status;

@@ -30,7 +30,7 @@ enum status device_look(int *count, struct error *err);
  * meanwhile, so all kernels that may run at once must fit on the GPU at once. `blocks` is the same on all ranks, and so
  * small that DEVICE_KERNELS kernels of every rank on one GPU fit, also where NCCL or MPI take these ranks to be on
  * different hosts. Collective, the same result on every rank; before any call of NCCL. Fails: ST_ENVIRONMENT. */
-enum { DEVICE_KERNELS = 4 }; /* collectives, to servers, from servers, back into the node */
+enum { DEVICE_KERNELS = 4 }; /* collectives, to servers, from servers, back into the node or among replicas */
 enum status device_choose(struct device *device, const struct world *world, struct error *err);
 
 /* A control daemon of MPS answers here, so that the kernels of several ranks on one GPU run together. */

@@ -65,6 +65,12 @@ void exchange_init(struct exchange *x, const struct plan *plan, const struct wor
     network_connect(x->network, plan, x->gradients.table.data);
 }
 
+/* The event after which nobody reads or writes any more what the message moved. */
+static cudaEvent_t last_event(const struct exchange *x, uint32_t m) {
+    const struct message *message = &x->plan->messages[m];
+    return x->transfers[message_is_first_half(message) ? message->other : m].checked;
+}
+
 /* Two halves are one live message. */
 static void complete(struct exchange *x, uint32_t m) {
     if (!message_is_first_half(&x->plan->messages[m]))
@@ -82,8 +88,10 @@ static bool is_checked(const struct exchange *x, uint32_t m) {
 static void enqueue_end(struct exchange *x, uint32_t m, struct stream *stream) {
     const struct message *message = &x->plan->messages[m];
     struct transfer *transfer = &x->transfers[m];
-    if (message->half != HALF_scatter)
+    if (message->half == HALF_none || message->half == HALF_gather)
         gradients_scatter(&x->gradients, m, stream);
+    else
+        gradients_convert_part(&x->gradients, m, stream);
     stream_mark(stream, transfer->done, MARK_DONE, m);
     transfer->enqueued = transfer->iteration + 1;
     if (!is_checked(x, m))
@@ -93,6 +101,22 @@ static void enqueue_end(struct exchange *x, uint32_t m, struct stream *stream) {
     stream_mark(&x->checks, transfer->checked, MARK_CHECKED, m);
     if (message_gathers_parameters(message))
         x->gathered = transfer->checked;
+}
+
+/* Replicas add what the reduce-scatter has left of message m here, when that has been checked. Every device comes here
+ * in the order in which collectives go. */
+static void follow_with_replicas(struct exchange *x, uint32_t m) {
+    const uint32_t r = x->plan->messages[m].replicas;
+    const struct message *message = &x->plan->messages[r];
+    void *part = gradients_part(&x->gradients, r);
+    x->transfers[r].iteration = x->transfers[m].iteration;
+    stream_await(&x->back, x->verify ? x->transfers[m].checked : x->transfers[m].done);
+    device_check(cudaEventRecord(x->transfers[r].start, x->back.cuda), "recording an event");
+    check_call(x,
+               ncclAllReduce(part, part, part_elements(message, x->world->cluster->n_devices),
+                             network_type(message->dtype), ncclSum, network_comm_of(x->network, message), x->back.cuda),
+               "ncclAllReduce");
+    enqueue_end(x, r, &x->back);
 }
 
 static void reduce_in_node(struct exchange *x, uint32_t m) {
@@ -115,7 +139,7 @@ static void all_reduce(struct exchange *x, uint32_t m) {
     const struct message *message = &x->plan->messages[m];
     const bool in_nodes = world_sums_in_nodes(x->world, message);
     void *run = gradients_run(&x->gradients, m);
-    ncclComm_t comm = network_comm(x->network, in_nodes ? NETWORK_LEADERS : NETWORK_WORKERS, message->algorithm);
+    ncclComm_t comm = network_comm_of(x->network, message);
     if (in_nodes)
         reduce_in_node(x, m);
     if (comm)
@@ -132,7 +156,7 @@ static void all_gather(struct exchange *x, uint32_t m) {
     const struct message *message = &x->plan->messages[m];
     const cudaStream_t stream = x->collectives.cuda;
     char *run = gradients_run(&x->gradients, m), *slices = x->slices;
-    ncclComm_t comm = network_comm(x->network, NETWORK_WORKERS, message->algorithm);
+    ncclComm_t comm = network_comm_of(x->network, message);
     check_call(x, ncclAllGather(run, slices, count_of(message), network_type(message->dtype), comm, stream),
                "ncclAllGather");
     device_check(cudaMemcpyAsync(run, slices, message->bytes, cudaMemcpyDeviceToDevice, stream), "copying");
@@ -149,7 +173,7 @@ static void move_half(struct exchange *x, uint32_t m) {
     const ncclDataType_t type = network_type(message->dtype);
     const uint64_t count = part_elements(message, x->world->cluster->n_devices);
     void *run = gradients_run(&x->gradients, m), *part = gradients_part(&x->gradients, m);
-    ncclComm_t comm = network_comm(x->network, NETWORK_WORKERS, message->algorithm);
+    ncclComm_t comm = network_comm_of(x->network, message);
     if (message->half == HALF_scatter) {
         check_call(x, ncclReduceScatter(run, part, count, type, ncclSum, comm, x->collectives.cuda),
                    "ncclReduceScatter");
@@ -157,6 +181,7 @@ static void move_half(struct exchange *x, uint32_t m) {
     }
     if (message_gathers_parameters(message) && x->gathered)
         stream_await(&x->collectives, x->gathered);
+    gradients_convert_part(&x->gradients, m, &x->collectives);
     check_call(x, ncclAllGather(part, run, count, type, comm, x->collectives.cuda), "ncclAllGather");
 }
 
@@ -185,6 +210,8 @@ static void start(void *context, uint32_t m) {
         else
             all_reduce(x, m);
         enqueue_end(x, m, &x->collectives);
+        if (message->replicas > 0)
+            follow_with_replicas(x, m);
     } else {
         reduce_in_node(x, m);
         stream_mark(&x->collectives, transfer->summed, MARK_SUMMED, m);
@@ -306,7 +333,7 @@ static void handle_mark(struct exchange *x, const struct mark *mark) {
         group_pushed(x);
         break;
     case MARK_DONE:
-        if (message->kind == SYNC_ALL_REDUCE)
+        if (message->kind == SYNC_ALL_REDUCE && !message_is_of_replicas(message))
             schedule_return(&x->schedule, m);
         if (message_is_first_half(message))
             make_second_half_ready(x, message->other);
@@ -352,7 +379,7 @@ void exchange_step_done(struct exchange *x, uint32_t iteration, uint32_t step, d
     for (uint32_t i = x->plan->first_ready[step]; i < x->plan->first_ready[step + 1]; i++) {
         const uint32_t m = x->plan->by_ready[i];
         x->transfers[m].next_ready_us = now_us;
-        x->n_live++;
+        x->n_live += x->plan->messages[m].replicas > 0 ? 2 : 1;
         if (coordinator_orders(&x->coordinator, m))
             x->to_report = (uint64_t)iteration * x->plan->n_steps + step + 1;
         else
@@ -360,16 +387,16 @@ void exchange_step_done(struct exchange *x, uint32_t iteration, uint32_t step, d
     }
 }
 
-/* How often a message must have gone before a step of the iteration that it gates: those of sharded parameters go
- * before it in this iteration, all others after it. */
-static uint32_t times_before(const struct message *message, uint32_t iteration) {
-    return iteration + message_is_of_shards(message);
+/* How often a message must have gone before the step of the iteration that it gates: it is ready before that step in
+ * the same iteration, or was by the update of the one before; else it goes after that step. */
+static uint32_t times_before(const struct plan *plan, const struct message *message, uint32_t iteration) {
+    return iteration + (message->ready < message->gate || plan_is_update(plan, message->ready));
 }
 
 bool exchange_is_enqueued(const struct exchange *x, uint32_t iteration, uint32_t step) {
     for (uint32_t i = x->plan->first_gate[step]; i < x->plan->first_gate[step + 1]; i++) {
         const uint32_t m = x->plan->by_gate[i];
-        if (x->transfers[m].enqueued < times_before(&x->plan->messages[m], iteration))
+        if (x->transfers[m].enqueued < times_before(x->plan, &x->plan->messages[m], iteration))
             return false;
     }
     return true;
@@ -378,21 +405,46 @@ bool exchange_is_enqueued(const struct exchange *x, uint32_t iteration, uint32_t
 void exchange_gate(const struct exchange *x, uint32_t iteration, uint32_t step, const struct stream *stream) {
     for (uint32_t i = x->plan->first_gate[step]; i < x->plan->first_gate[step + 1]; i++) {
         const uint32_t m = x->plan->by_gate[i];
-        if (times_before(&x->plan->messages[m], iteration) > 0)
+        if (times_before(x->plan, &x->plan->messages[m], iteration) > 0)
             stream_await(stream, x->transfers[m].done);
     }
 }
 
+/* What is written for message m has been read by its last check, and by that of the message which moved the same
+ * gradients before it. Replicas have added what the last reduce-scatter left. */
+static void await_last(const struct exchange *x, uint32_t m, uint32_t iteration, const struct stream *stream) {
+    const struct message *message = &x->plan->messages[m];
+    const uint32_t before = x->gradients.before[m];
+    if (iteration > 0)
+        stream_await(stream, last_event(x, m));
+    if (before != m && (iteration > 0 || x->plan->messages[before].ready < message->ready))
+        stream_await(stream, last_event(x, before));
+    for (uint32_t i = m;; i = before) {
+        const uint32_t replicas = x->plan->messages[i].replicas;
+        if (iteration > 0 && replicas > 0)
+            stream_await(stream, last_event(x, replicas));
+        if (i == before)
+            return;
+    }
+}
+
+/* Write what messages of step `step` bring in a micro-batch. */
+static void produce(const struct exchange *x, uint32_t iteration, uint32_t step, uint32_t micro_batch, bool spoilt,
+                    const struct stream *stream) {
+    for (uint32_t i = x->plan->first_ready[step]; i < x->plan->first_ready[step + 1]; i++)
+        await_last(x, x->plan->by_ready[i], iteration, stream);
+    gradients_produce(&x->gradients, step, iteration, micro_batch, spoilt, stream);
+}
+
 void exchange_produce(const struct exchange *x, uint32_t iteration, uint32_t step, bool spoilt,
                       const struct stream *stream) {
+    const struct plan *plan = x->plan;
+    const uint32_t pass = plan_pass_steps(plan), travels = plan->n_steps - pass + plan_step_in_pass(plan, step);
     if (!x->verify)
         return;
-    for (uint32_t i = x->plan->first_ready[step]; iteration > 0 && i < x->plan->first_ready[step + 1]; i++) {
-        const uint32_t m = x->plan->by_ready[i];
-        const struct message *message = &x->plan->messages[m];
-        stream_await(stream, x->transfers[message_is_first_half(message) ? message->other : m].checked);
-    }
-    gradients_produce(&x->gradients, step, iteration, spoilt, stream);
+    produce(x, iteration, step, plan->micro_batches - 1, spoilt, stream);
+    if (step != travels && !plan->sums_each)
+        produce(x, iteration, travels, step / pass, false, stream);
 }
 
 /* Marks first: a message that starts anew records its events again, and before that its last iteration is taken in. */

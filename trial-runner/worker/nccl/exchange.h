@@ -4,7 +4,9 @@
  *   all-gather       gather -> ncclAllGather -> add the slices of all devices -> scatter
  *   halves           gather -> ncclReduceScatter; the other half: ncclAllGather -> scatter
  *   sharded parameters  an all-gather: this device's part -> ncclAllGather -> scatter. A reduce-scatter:
- *                    gather -> ncclReduceScatter into this device's part
+ *                    gather -> ncclReduceScatter into this device's part, and with replicas -> ncclAllReduce of it
+ *                    among those that have it, on a stream beside the others. In types of their own gradients are
+ *                    converted as they are gathered, and parts before or after
  *   hierarchical     gather -> ncclReduce in the node -> ncclAllReduce between leaders -> ncclBroadcast -> scatter
  *   parameter server gather -> [ncclReduce to the leader] -> ncclSend -> ncclRecv -> [ncclBroadcast] -> scatter
  *
@@ -53,7 +55,8 @@ struct exchange {
     struct requests requests;
     struct schedule schedule;
     struct coordinator coordinator;
-    struct stream collectives, push, pull, back, checks;
+    struct stream collectives, push, pull, checks;
+    struct stream back;         /* sums on their way back into a node; or replicas: no plan has both here */
     struct transfer *transfers; /* [n_messages] */
     char *slices;               /* device memory: what all devices send in the largest all-gather of rows */
     uint64_t buffers_bytes;     /* of it, and of the gradients' buffers */

@@ -161,7 +161,7 @@ static void keep_message(void *context, uint32_t m, const struct transfer *t) {
     struct trace_times times = {.ready_us = t->ready_us,
                                 .start_us = message_us(e, message, t->iteration, t->start),
                                 .end_us = message_us(e, message, t->iteration, t->done)};
-    if (message_is_second_half(message))
+    if (message_is_second_half(message) || message_is_of_replicas(message))
         times.ready_us = since_origin(e, t->iteration, e->exchange.transfers[message->other].done);
     if (t->iteration < e->total)
         trace_message(&e->trace, t->iteration, m, &times);

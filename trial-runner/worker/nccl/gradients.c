@@ -3,6 +3,7 @@
 
 #include <assert.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "trial-runner/worker/nccl/device.h"
 #include "trial-runner/worker/parts.h"
@@ -26,16 +27,88 @@ static uint64_t part_bytes(const struct plan *plan, const struct message *messag
 
 /* Of its run: halves and messages of shards are padded to equal parts. */
 static uint64_t run_bytes(const struct plan *plan, const struct message *message) {
-    return message->half ? part_bytes(plan, message) * plan->cluster->n_devices : message->bytes;
+    return message->half ? part_bytes(plan, message) * part_count(message, plan->cluster->n_devices) : message->bytes;
 }
 
+/* The model's type of what is in the message: where a device keeps parts all variables in it have the same. */
+static enum dtype own_type(const struct plan *plan, const struct message *message) {
+    return plan->model->variables[plan->pieces[message->first_piece].variable].dtype;
+}
+
+/* The type in which the device has what goes into the message. */
+static enum dtype type_in_use(const struct plan *plan, const struct message *message) {
+    return message->half ? carried_dtype(message->in_use, own_type(plan, message)) : message->dtype;
+}
+
+/* Whether this device's part is in the model's type too, in a place of its own: its shard. */
+static bool has_shard(const struct message *message) {
+    return message->converted_bytes > 0;
+}
+
+/* Replicas add a part where it lies. */
 static bool is_fused(const struct plan *plan, uint32_t m) {
-    return plan->messages[m].n_pieces != 1 || run_bytes(plan, &plan->messages[m]) != plan->messages[m].bytes;
+    const struct message *message = &plan->messages[m];
+    return !message_is_of_replicas(message) && (message->n_pieces != 1 || run_bytes(plan, message) != message->bytes ||
+                                                type_in_use(plan, message) != message->dtype);
+}
+
+/* Which elements a message moves, and how. */
+struct moved {
+    uint32_t message, ready;
+    uint64_t key[4];
+};
+
+static int by_elements(const void *a, const void *b) {
+    const struct moved *x = a, *y = b;
+    for (int i = 0; i < 4; i++)
+        if (x->key[i] != y->key[i])
+            return x->key[i] < y->key[i] ? -1 : 1;
+    return x->ready < y->ready ? -1 : x->ready > y->ready;
+}
+
+static uint32_t list_moved(const struct plan *plan, struct moved *out) {
+    uint32_t n = 0;
+    for (uint32_t m = 0; m < plan->n_messages; m++) {
+        const struct message *message = &plan->messages[m];
+        const struct piece *piece = &plan->pieces[message->first_piece];
+        if (!message_is_second_half(message) && !message_is_of_replicas(message) && message->n_pieces > 0)
+            out[n++] = (struct moved){
+                m, message->ready, {piece->variable, piece->offset_bytes, message->half, message->ranks}};
+    }
+    return n;
+}
+
+/* Find for each message those that move the same elements in the same way in an iteration: the first of them to be
+ * ready, and the one before it, which of the first is the last one, of the iteration before. O(messages log messages).
+ */
+static void find_same(struct gradients *g) {
+    const struct plan *plan = g->plan;
+    struct moved *moved = report_alloc(plan->n_messages, sizeof *moved);
+    const uint32_t n = list_moved(plan, moved);
+    g->first = report_alloc(plan->n_messages, sizeof *g->first);
+    g->before = report_alloc(plan->n_messages, sizeof *g->before);
+    for (uint32_t m = 0; m < plan->n_messages; m++)
+        g->first[m] = g->before[m] = m;
+    qsort(moved, n, sizeof *moved, by_elements);
+    for (uint32_t i = 0, end; i < n; i = end) {
+        for (end = i + 1; end < n && memcmp(moved[i].key, moved[end].key, sizeof moved[i].key) == 0; end++) {
+            g->first[moved[end].message] = moved[i].message;
+            g->before[moved[end].message] = moved[end - 1].message;
+        }
+        g->before[moved[i].message] = moved[end - 1].message;
+    }
+    free(moved);
 }
 
 /* A collective that needs its buffer no more when the next one on the stream begins. */
 static bool shares_buffer(const struct message *message) {
     return message->kind == SYNC_ALL_REDUCE && message->other == NO_MESSAGE;
+}
+
+/* The message in whose buffer m is moved, if both have one of their own. */
+static uint32_t owner_of_buffer(const struct gradients *g, uint32_t m) {
+    const uint32_t first = g->first[first_of(g->plan, m)];
+    return first == m || shares_buffer(&g->plan->messages[first]) ? first_of(g->plan, m) : first;
 }
 
 /* Where in data what the message moves begins: the gradients or, behind them, the variables as they are gathered. */
@@ -47,12 +120,31 @@ static uint64_t align(uint64_t bytes) {
     return (bytes + BUFFER_ALIGN - 1) / BUFFER_ALIGN * BUFFER_ALIGN;
 }
 
-/* Cut one piece that lies at `data` into chunks; where the next one begins. */
-static uint32_t cut(const struct piece *piece, uint64_t data, uint64_t at, uint32_t n, struct kernel_chunk *out) {
-    for (uint64_t done = 0; done < piece->bytes; done += CHUNK_BYTES, n++)
+/* Cut a run that lies at `run->data` and `run->buffer` into chunks, of which there are n before; how many there are
+ * then. */
+static uint32_t cut(const struct kernel_chunk *run, uint32_t n, struct kernel_chunk *out) {
+    const uint64_t in_data = kernel_width(run->data_type), in_buffer = kernel_width(run->buffer_type);
+    for (uint64_t done = 0; done < run->bytes; done += CHUNK_BYTES, n++)
         if (out)
-            out[n] = (struct kernel_chunk){data + done, at + done,
-                                           piece->bytes - done < CHUNK_BYTES ? piece->bytes - done : CHUNK_BYTES};
+            out[n] = (struct kernel_chunk){run->data + done / in_buffer * in_data, run->buffer + done,
+                                           run->bytes - done < CHUNK_BYTES ? run->bytes - done : CHUNK_BYTES,
+                                           run->data_type, run->buffer_type};
+    return n;
+}
+
+/* The same for all pieces of a message. */
+static uint32_t cut_pieces(const struct gradients *g, uint32_t m, uint32_t n, struct kernel_chunk *out) {
+    const struct message *message = &g->plan->messages[m];
+    const enum dtype in_use = type_in_use(g->plan, message);
+    struct kernel_chunk run = {.data_type = in_use, .buffer_type = message->dtype};
+    for (uint32_t i = 0; is_fused(g->plan, m) && i < message->n_pieces; i++) {
+        const struct piece *piece = &g->plan->pieces[message->first_piece + i];
+        run.data = place_of(g, message) + layout_of_piece(&g->layout, piece);
+        run.bytes = piece->bytes / message_piece_width(message) * dtype_bytes(message->dtype) +
+                    piece->bytes % message_piece_width(message);
+        n = cut(&run, n, out);
+        run.buffer += run.bytes;
+    }
     return n;
 }
 
@@ -61,16 +153,17 @@ static uint32_t cut_all(const struct gradients *g, struct kernel_chunk *out) {
     const struct plan *plan = g->plan;
     uint32_t n = 0;
     for (uint32_t m = 0; m < plan->n_messages; m++) {
-        const struct message *message = &plan->messages[m];
-        uint64_t at = 0;
         g->first_chunk[m] = n;
-        for (uint32_t i = 0; is_fused(plan, m) && i < message->n_pieces; i++) {
-            const struct piece *piece = &plan->pieces[message->first_piece + i];
-            n = cut(piece, place_of(g, message) + layout_of_piece(&g->layout, piece), at, n, out);
-            at += piece->bytes;
-        }
+        n = cut_pieces(g, m, n, out);
     }
-    g->first_chunk[plan->n_messages] = n;
+    for (uint32_t m = 0; m < plan->n_messages; m++) {
+        const struct message *message = &plan->messages[m];
+        const struct kernel_chunk run = {g->shard[m], g->part[m], part_bytes(plan, message),
+                                         (uint32_t)own_type(plan, message), message->dtype};
+        g->first_chunk[plan->n_messages + m] = n;
+        n = has_shard(message) ? cut(&run, n, out) : n;
+    }
+    g->first_chunk[2 * plan->n_messages] = n;
     return n;
 }
 
@@ -83,11 +176,14 @@ static void init_buffers(struct gradients *g) {
             largest = run_bytes(plan, &plan->messages[m]);
     g->fused_bytes = align(largest);
     for (uint32_t m = 0; m < plan->n_messages; m++) {
-        if (!is_fused(plan, m) || shares_buffer(&plan->messages[m]) || first_of(plan, m) != m)
+        if (!is_fused(plan, m) || shares_buffer(&plan->messages[m]) || owner_of_buffer(g, m) != m)
             continue;
         g->buffer[m] = g->fused_bytes;
         g->fused_bytes += align(run_bytes(plan, &plan->messages[m]));
     }
+    for (uint32_t m = 0; m < plan->n_messages; m++)
+        if (!shares_buffer(&plan->messages[m]))
+            g->buffer[m] = g->buffer[owner_of_buffer(g, m)];
     g->fused = device_alloc(g->fused_bytes);
 }
 
@@ -95,21 +191,35 @@ static void init_buffers(struct gradients *g) {
 static void init_data(struct gradients *g) {
     const struct plan *plan = g->plan;
     g->part = report_alloc(plan->n_messages, sizeof *g->part);
+    g->shard = report_alloc(plan->n_messages, sizeof *g->shard);
     g->data_bytes = align(plan->ends_in_update ? 2 * g->layout.bytes : g->layout.bytes);
     for (uint32_t m = 0; m < plan->n_messages; m++) {
         g->part[m] = g->data_bytes;
-        if (message_is_of_shards(&plan->messages[m]))
+        if (message_is_of_shards(&plan->messages[m]) && g->first[m] == m)
             g->data_bytes += align(part_bytes(plan, &plan->messages[m]));
+        g->shard[m] = g->data_bytes;
+        if (has_shard(&plan->messages[m]) && g->first[m] == m)
+            g->data_bytes += align(part_elements(&plan->messages[m], plan->cluster->n_devices) *
+                                   dtype_bytes(own_type(plan, &plan->messages[m])));
     }
+    for (uint32_t m = 0; m < plan->n_messages; m++)
+        g->shard[m] = g->shard[g->first[m]];
+    for (uint32_t m = 0; m < plan->n_messages; m++)
+        g->part[m] = g->part[g->first[message_is_of_replicas(&plan->messages[m]) ? plan->messages[m].other : m]];
 }
 
 static void init_chunks(struct gradients *g) {
-    g->first_chunk = report_alloc(g->plan->n_messages + 1, sizeof *g->first_chunk);
+    g->first_chunk = report_alloc(2 * (size_t)g->plan->n_messages + 1, sizeof *g->first_chunk);
     const uint32_t n = cut_all(g, NULL);
     struct kernel_chunk *chunks = report_alloc(n, sizeof *chunks);
     cut_all(g, chunks);
     g->chunks = device_upload(chunks, n * sizeof *chunks);
     free(chunks);
+}
+
+/* Whether the message has this device's part in a place of its own. */
+static bool lies_in_part(const struct message *message) {
+    return message_is_of_shards(message) || message_is_of_replicas(message);
 }
 
 /* Sample k of message m on this device. What is brought to an all-gather is written in the part, and what a
@@ -120,19 +230,31 @@ static struct kernel_sample sample_of(const struct gradients *g, uint32_t m, uin
     const struct kernel_devices wanted = part_wanted(message, k, device, n);
     const bool brought = part_is_brought(message, k, device, n);
     const uint64_t lies = place_of(g, message) + g->layout.samples[(size_t)m * LAYOUT_SAMPLES + k];
-    if (!message_is_of_shards(message))
+    if (!lies_in_part(message))
         return (struct kernel_sample){lies, lies, wanted};
     const uint64_t from = part_of_device(message, device, n).begin, element = layout_element(message, k);
-    const uint64_t in_part = g->part[m] + (element - from) * dtype_bytes(message->dtype);
+    const uint64_t in_part = has_shard(message)
+                                 ? g->shard[m] + (element - from) * dtype_bytes(own_type(g->plan, message))
+                                 : g->part[m] + (element - from) * dtype_bytes(message->dtype);
     if (message->half == HALF_gather)
         return (struct kernel_sample){brought ? in_part : KERNEL_NOWHERE, lies, wanted};
-    return (struct kernel_sample){lies, in_part, wanted};
+    return (struct kernel_sample){message_is_of_replicas(message) ? KERNEL_NOWHERE : lies, in_part, wanted};
 }
 
 static void describe(const struct gradients *g, uint32_t m, uint32_t device, struct kernel_message *message,
                      struct kernel_sample *samples) {
-    const uint32_t n = layout_sample_count(&g->plan->messages[m]);
-    *message = (struct kernel_message){g->plan->messages[m].dtype, n, n};
+    const struct plan *plan = g->plan;
+    const struct message *of = &plan->messages[m];
+    const uint32_t n = layout_sample_count(of);
+    const enum dtype lies = type_in_use(plan, of), part = has_shard(of) ? own_type(plan, of) : of->dtype;
+    const bool gathers = message_gathers_parameters(of);
+    *message = (struct kernel_message){.type = of->dtype,
+                                       .written = gathers ? part : lies,
+                                       .found = lies_in_part(of) && !gathers ? part : lies,
+                                       .n_samples = n,
+                                       .first = n,
+                                       .made_as = message_is_of_replicas(of) ? of->other : m,
+                                       .adds_up = !plan->sums_each && message_brings_gradients(of)};
     for (uint32_t k = n; k-- > 0;) {
         samples[k] = sample_of(g, m, k, device);
         if (samples[k].written != KERNEL_NOWHERE)
@@ -153,6 +275,7 @@ static void init_table(struct gradients *g, uint32_t device) {
         .samples = device_upload(samples, n_samples * sizeof *samples),
         .device = device,
         .n_devices = plan->cluster->n_devices,
+        .micro_batches = plan->micro_batches,
     };
     free(samples);
     free(messages);
@@ -161,6 +284,7 @@ static void init_table(struct gradients *g, uint32_t device) {
 void gradients_init(struct gradients *g, const struct plan *plan, uint32_t device) {
     *g = (struct gradients){.plan = plan};
     layout_init(&g->layout, plan, false);
+    find_same(g);
     init_data(g);
     init_buffers(g);
     init_chunks(g);
@@ -172,11 +296,11 @@ void gradients_init(struct gradients *g, const struct plan *plan, uint32_t devic
     g->verdicts = pinned;
 }
 
-void gradients_produce(const struct gradients *g, uint32_t step, uint32_t iteration, bool spoilt,
+void gradients_produce(const struct gradients *g, uint32_t step, uint32_t iteration, uint32_t micro_batch, bool spoilt,
                        const struct stream *stream) {
     const uint32_t first = g->plan->first_ready[step], n = g->plan->first_ready[step + 1] - first;
     if (n > 0)
-        device_check(kernels_produce(&g->table, g->by_ready + first, n, iteration, spoilt, stream->cuda),
+        device_check(kernels_produce(&g->table, g->by_ready + first, n, iteration, micro_batch, spoilt, stream->cuda),
                      "making gradients");
 }
 
@@ -189,25 +313,29 @@ void *gradients_run(const struct gradients *g, uint32_t m) {
 
 void *gradients_part(const struct gradients *g, uint32_t m) {
     const struct message *message = &g->plan->messages[m];
-    if (message_is_of_shards(message))
+    if (lies_in_part(message))
         return g->table.data + g->part[m];
     return (char *)gradients_run(g, m) + g->table.device * part_bytes(g->plan, message);
 }
 
-static void copy(const struct gradients *g, uint32_t message, bool scatter, const struct stream *stream) {
-    const uint32_t first = g->first_chunk[message], n = g->first_chunk[message + 1] - first;
+static void copy(const struct gradients *g, uint32_t list, char *buffer, bool scatter, const struct stream *stream) {
+    const uint32_t first = g->first_chunk[list], n = g->first_chunk[list + 1] - first;
     if (n > 0)
-        device_check(
-            kernels_copy(g->chunks + first, n, g->table.data, gradients_run(g, message), scatter, stream->cuda),
-            scatter ? "scattering" : "gathering");
+        device_check(kernels_copy(g->chunks + first, n, g->table.data, buffer, scatter, stream->cuda),
+                     scatter ? "scattering" : "gathering");
 }
 
 void gradients_gather(const struct gradients *g, uint32_t message, const struct stream *stream) {
-    copy(g, message, false, stream);
+    copy(g, message, gradients_run(g, message), false, stream);
 }
 
 void gradients_scatter(const struct gradients *g, uint32_t message, const struct stream *stream) {
-    copy(g, message, true, stream);
+    copy(g, message, gradients_run(g, message), true, stream);
+}
+
+void gradients_convert_part(const struct gradients *g, uint32_t message, const struct stream *stream) {
+    const bool keeps = g->plan->messages[message].half != HALF_gather;
+    copy(g, g->plan->n_messages + message, g->table.data, keeps, stream);
 }
 
 void gradients_check(const struct gradients *g, uint32_t message, uint32_t iteration, const struct stream *stream) {
@@ -238,8 +366,11 @@ void gradients_release(struct gradients *g) {
     device_free(g->table.data);
     device_free(g->chunks);
     device_free(g->fused);
+    free(g->first);
+    free(g->before);
     free(g->first_chunk);
     free(g->buffer);
+    free(g->shard);
     free(g->part);
     layout_release(&g->layout);
     *g = (struct gradients){0};

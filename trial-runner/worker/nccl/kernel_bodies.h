@@ -12,14 +12,19 @@
 
 enum { KERNEL_SAMPLES = 16, KERNEL_SPOILT = 50 };
 
-/* A run of bytes that lies at `data` in the gradients and at `buffer` in a fused message. */
+/* A run of bytes that lies at `data` in the gradients and at `buffer` in a fused message, where it may be in another
+ * type of floats. `bytes` are those in the buffer. */
 struct kernel_chunk {
     uint64_t data, buffer, bytes;
+    uint32_t data_type, buffer_type;
 };
 
 struct kernel_message {
-    uint32_t type, n_samples;
-    uint32_t first; /* the sample that is wrong when the message is spoilt: the first that the device writes */
+    uint32_t type, n_samples; /* in which it travels */
+    uint32_t written, found;  /* types of samples where the device writes them, and where it finds the sums */
+    uint32_t first;   /* the sample that is wrong when the message is spoilt: the first that the device writes */
+    uint32_t made_as; /* the message of whose number its values are made */
+    uint32_t adds_up; /* 1: every micro-batch adds a share of it; 0: it is made at once */
 };
 
 /* Where in the table's data the device writes its value, or KERNEL_NOWHERE, and where it finds the sum of which
@@ -35,20 +40,8 @@ struct kernel_table {
     char *data;
     const struct kernel_message *messages; /* [n_messages] */
     const struct kernel_sample *samples;   /* [n_messages * KERNEL_SAMPLES] */
-    uint32_t device, n_devices;
+    uint32_t device, n_devices, micro_batches;
 };
-
-/* Thread k of a message: write this device's value at sample k, if the device brings it. */
-KERNEL_BODY void kernel_produce(const struct kernel_table *table, uint32_t message, uint32_t iteration, int spoilt,
-                                uint32_t k) {
-    const struct kernel_message *m = &table->messages[message];
-    const struct kernel_sample *s = &table->samples[(uint64_t)message * KERNEL_SAMPLES + k];
-    if (k >= m->n_samples || s->written == KERNEL_NOWHERE)
-        return;
-    uint32_t value = kernel_value(table->device, table->n_devices, iteration, message, k, m->type);
-    uint64_t bits = kernel_bits(m->type, spoilt && k == m->first ? KERNEL_SPOILT : value);
-    memcpy(table->data + s->written, &bits, kernel_width(m->type));
-}
 
 /* Thread k of a message: 1 when sample k holds what is wanted or is not here, 2 when it holds another value. */
 KERNEL_BODY uint8_t kernel_check(const struct kernel_table *table, uint32_t message, uint32_t iteration, uint32_t k) {
@@ -56,9 +49,9 @@ KERNEL_BODY uint8_t kernel_check(const struct kernel_table *table, uint32_t mess
     const struct kernel_sample *s = &table->samples[(uint64_t)message * KERNEL_SAMPLES + k];
     if (k >= m->n_samples || s->wanted.n == 0)
         return 1;
-    const uint32_t value = kernel_sum_over(s->wanted, table->n_devices, iteration, message, k, m->type);
-    uint64_t wanted = kernel_bits(m->type, value), found = 0, mask = ~UINT64_C(0) >> (64 - 8 * kernel_width(m->type));
-    memcpy(&found, table->data + s->found, kernel_width(m->type));
+    const uint32_t value = kernel_sum_over(s->wanted, table->n_devices, iteration, m->made_as, k, m->type);
+    uint64_t wanted = kernel_bits(m->found, value), found = 0, mask = ~UINT64_C(0) >> (64 - 8 * kernel_width(m->found));
+    memcpy(&found, table->data + s->found, kernel_width(m->found));
     return found == (wanted & mask) ? 1 : 2;
 }
 
@@ -82,12 +75,25 @@ KERNEL_BODY void kernel_copy(char *to, const char *from, uint64_t bytes, uint32_
         to[i] = from[i];
 }
 
+/* `count` floats to another type. */
+KERNEL_BODY void kernel_convert(char *to, uint32_t to_type, const char *from, uint32_t from_type, uint64_t count,
+                                uint32_t thread, uint32_t threads) {
+    for (uint64_t i = thread; i < count; i += threads)
+        kernel_store_float(to, to_type, i, kernel_float_at(from, from_type, i));
+}
+
 /* Gather or scatter chunk `block` of `blocks` and every blocks-th after it. */
 KERNEL_BODY void kernel_copy_chunks(const struct kernel_chunk *chunks, uint32_t n, char *data, char *buffer,
                                     int scatter, uint32_t block, uint32_t blocks, uint32_t thread, uint32_t threads) {
     for (uint32_t i = block; i < n; i += blocks) {
+        const uint64_t count = chunks[i].bytes / kernel_width(chunks[i].buffer_type);
         char *in_data = data + chunks[i].data, *in_buffer = buffer + chunks[i].buffer;
-        kernel_copy(scatter ? in_data : in_buffer, scatter ? in_buffer : in_data, chunks[i].bytes, thread, threads);
+        if (chunks[i].data_type == chunks[i].buffer_type)
+            kernel_copy(scatter ? in_data : in_buffer, scatter ? in_buffer : in_data, chunks[i].bytes, thread, threads);
+        else if (scatter)
+            kernel_convert(in_data, chunks[i].data_type, in_buffer, chunks[i].buffer_type, count, thread, threads);
+        else
+            kernel_convert(in_buffer, chunks[i].buffer_type, in_data, chunks[i].data_type, count, thread, threads);
     }
 }
 
@@ -117,6 +123,28 @@ KERNEL_BODY void kernel_sum(void *to, const void *from, uint64_t count, uint32_t
     default:
         KERNEL_SUM_LOOP(uint8_t, a + b);
     }
+}
+
+/* Thread k of a message: this device's value at sample k, if the device brings it. Of a message that micro-batches add
+ * up the share of this one, which all but the first add to what is there; of others the value with the last alone. */
+KERNEL_BODY void kernel_produce(const struct kernel_table *table, uint32_t message, uint32_t iteration,
+                                uint32_t micro_batch, int spoilt, uint32_t k) {
+    const struct kernel_message *m = &table->messages[message];
+    const struct kernel_sample *s = &table->samples[(uint64_t)message * KERNEL_SAMPLES + k];
+    if (k >= m->n_samples || s->written == KERNEL_NOWHERE)
+        return;
+    if (!m->adds_up && micro_batch + 1 < table->micro_batches)
+        return;
+    const int wrong = spoilt && k == m->first;
+    const uint32_t value = kernel_value(table->device, table->n_devices, iteration, m->made_as, k, m->type);
+    const uint32_t share = m->adds_up ? kernel_share(value, micro_batch, table->micro_batches, iteration, k) : value;
+    const uint64_t bits = kernel_bits(m->written, wrong ? KERNEL_SPOILT : share);
+    char more[8] __attribute__((aligned(8)));
+    memcpy(more, &bits, sizeof more);
+    if (m->adds_up && micro_batch > 0 && !wrong)
+        kernel_sum(table->data + s->written, more, 1, m->written, 0, 1);
+    else
+        memcpy(table->data + s->written, more, kernel_width(m->written));
 }
 
 #endif

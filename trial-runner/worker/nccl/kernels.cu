@@ -28,8 +28,9 @@ static __global__ void sum(void *to, const void *from, uint64_t count, enum kern
     kernel_sum(to, from, count, type, blockIdx.x * blockDim.x + threadIdx.x, gridDim.x * blockDim.x);
 }
 
-static __global__ void produce(struct kernel_table table, const uint32_t *messages, uint32_t iteration, bool spoilt) {
-    kernel_produce(&table, messages[blockIdx.x], iteration, spoilt, threadIdx.x);
+static __global__ void produce(struct kernel_table table, const uint32_t *messages, uint32_t iteration,
+                               uint32_t micro_batch, bool spoilt) {
+    kernel_produce(&table, messages[blockIdx.x], iteration, micro_batch, spoilt, threadIdx.x);
 }
 
 static __global__ void check(struct kernel_table table, uint32_t message, uint32_t iteration, uint8_t *verdict) {
@@ -68,8 +69,8 @@ cudaError_t kernels_sum(void *to, const void *from, uint64_t count, enum kernel_
 }
 
 cudaError_t kernels_produce(const struct kernel_table *table, const uint32_t *messages, uint32_t n, uint32_t iteration,
-                            bool spoilt, cudaStream_t stream) {
-    produce<<<n, KERNEL_SAMPLES, 0, stream>>>(*table, messages, iteration, spoilt);
+                            uint32_t micro_batch, bool spoilt, cudaStream_t stream) {
+    produce<<<n, KERNEL_SAMPLES, 0, stream>>>(*table, messages, iteration, micro_batch, spoilt);
     return cudaGetLastError();
 }
 

@@ -32,9 +32,9 @@ cudaError_t kernels_copy(const struct kernel_chunk *chunks, uint32_t n, char *da
 /* to += from. */
 cudaError_t kernels_sum(void *to, const void *from, uint64_t count, enum kernel_type type, cudaStream_t stream);
 
-/* Write what this device brings to `n` messages; spoilt: a wrong value among each message's. */
+/* Write what this device brings to `n` messages in a micro-batch; spoilt: a wrong value among each message's. */
 cudaError_t kernels_produce(const struct kernel_table *table, const uint32_t *messages, uint32_t n, uint32_t iteration,
-                            bool spoilt, cudaStream_t stream);
+                            uint32_t micro_batch, bool spoilt, cudaStream_t stream);
 
 /* Compare the message's samples with what is wanted: verdict[KERNEL_SAMPLES], pinned host memory, gets kernel_check's
  * word.

@@ -6,14 +6,17 @@
 
 #include "base/clock.h"
 #include "trial-runner/worker/nccl/stream.h"
+#include "trial-runner/worker/parts.h"
 #include "trial-runner/worker/report.h"
 
 struct network_link {
     struct network_link *next;
     enum network_kind kind;
     enum algorithm algorithm;
+    uint32_t ranks, stride; /* of groups of devices; 0: all that are of this kind */
     ncclComm_t comm;
-    unsigned warm; /* a bit for each dtype that it has moved, and one for each of which it has moved halves */
+    int rank, size; /* in it */
+    unsigned warm;  /* a bit for each dtype that it has moved, and one for each of which it has moved halves */
 };
 
 enum status network_open(struct network *network, struct world *world, struct error *err) {
@@ -66,6 +69,7 @@ bool network_has(enum algorithm algorithm) {
 static MPI_Comm ranks_of(const struct network *network, enum network_kind kind) {
     switch (kind) {
     case NETWORK_WORKERS:
+    case NETWORK_REPLICAS:
         return network->world->workers;
     case NETWORK_NODE:
     case NETWORK_RETURN:
@@ -118,49 +122,79 @@ static int blocks_of(enum network_kind kind, int blocks) {
     return kind == NETWORK_PUSH || kind == NETWORK_PULL ? power : blocks;
 }
 
-static ncclComm_t make(struct network *network, enum network_kind kind, MPI_Comm ranks, const char *word) {
+static void make(struct network *network, struct network_link *link, MPI_Comm ranks, const char *word) {
     ncclUniqueId id;
-    ncclComm_t comm = NULL;
     ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
     const char *set = getenv("NCCL_ALGO");
     char *before = set ? strdup(set) : NULL;
-    int rank, size;
-    MPI_Comm_rank(ranks, &rank);
-    MPI_Comm_size(ranks, &size);
-    if (rank == 0)
+    MPI_Comm_rank(ranks, &link->rank);
+    MPI_Comm_size(ranks, &link->size);
+    if (link->rank == 0)
         network_check(network, ncclGetUniqueId(&id), "making an id");
     MPI_Bcast(&id, sizeof id, MPI_BYTE, 0, ranks);
     config.blocking = 1;
-    config.maxCTAs = blocks_of(kind, network->device.blocks);
+    config.maxCTAs = blocks_of(link->kind, network->device.blocks);
     config.cgaClusterSize = 0; /* blocks of a cluster need neighbours: what fits one by one might not fit */
     if (*word)
         setenv("NCCL_ALGO", word, 1);
-    network_check(network, ncclCommInitRankConfig(&comm, size, id, rank, &config), "making a communicator");
+    network_check(network, ncclCommInitRankConfig(&link->comm, link->size, id, link->rank, &config),
+                  "making a communicator");
     if (before)
         setenv("NCCL_ALGO", before, 1);
     else
         unsetenv("NCCL_ALGO");
     free(before);
-    return comm;
+}
+
+/* Groups of `ranks` devices, `stride` apart, have a communicator each. */
+static MPI_Comm split(const struct network *network, uint32_t ranks, uint32_t stride) {
+    const uint32_t device = network->world->device, n = network->world->cluster->n_devices;
+    const struct message like = {.ranks = ranks, .stride = stride};
+    MPI_Comm group;
+    MPI_Comm_split(network->world->workers, (int)part_group(&like, device, n).first, (int)device, &group);
+    return group;
 }
 
 /* NULL at a rank that it leaves out. */
-static struct network_link *find_link(struct network *network, enum network_kind kind, enum algorithm algorithm) {
-    const MPI_Comm ranks = ranks_of(network, kind);
+static struct network_link *find_group_link(struct network *network, enum network_kind kind, enum algorithm algorithm,
+                                            uint32_t ranks, uint32_t stride) {
+    MPI_Comm members = ranks_of(network, kind);
     const char *word = nccl_word(algorithm);
-    if (ranks == MPI_COMM_NULL || !word)
+    if (members == MPI_COMM_NULL || !word)
         return NULL;
     for (struct network_link *link = network->links; link; link = link->next)
-        if (link->kind == kind && strcmp(nccl_word(link->algorithm), word) == 0)
+        if (link->kind == kind && link->ranks == ranks && link->stride == stride &&
+            strcmp(nccl_word(link->algorithm), word) == 0)
             return link;
     struct network_link *link = report_alloc(1, sizeof *link);
-    *link = (struct network_link){network->links, kind, algorithm, make(network, kind, ranks, word), 0};
-    network->links = link;
-    return link;
+    *link = (struct network_link){
+        .next = network->links, .kind = kind, .algorithm = algorithm, .ranks = ranks, .stride = stride};
+    if (ranks > 0)
+        members = split(network, ranks, stride);
+    make(network, link, members, word);
+    if (ranks > 0)
+        MPI_Comm_free(&members);
+    return network->links = link;
+}
+
+static struct network_link *find_link(struct network *network, enum network_kind kind, enum algorithm algorithm) {
+    return find_group_link(network, kind, algorithm, 0, 0);
 }
 
 ncclComm_t network_comm(struct network *network, enum network_kind kind, enum algorithm algorithm) {
     const struct network_link *link = find_link(network, kind, algorithm);
+    return link ? link->comm : NULL;
+}
+
+static struct network_link *link_of(struct network *network, const struct message *message) {
+    const enum network_kind kind = world_sums_in_nodes(network->world, message) ? NETWORK_LEADERS
+                                   : message_is_of_replicas(message)            ? NETWORK_REPLICAS
+                                                                                : NETWORK_WORKERS;
+    return find_group_link(network, kind, message->algorithm, message->ranks, message->ranks > 0 ? message->stride : 0);
+}
+
+ncclComm_t network_comm_of(struct network *network, const struct message *message) {
+    const struct network_link *link = link_of(network, message);
     return link ? link->comm : NULL;
 }
 
@@ -212,13 +246,13 @@ static void warm_up_sums(struct network *network, struct network_link *link, enu
 
 static void warm_up_halves(struct network *network, struct network_link *link, enum dtype dtype, uint64_t max_bytes,
                            char *scratch) {
-    const uint64_t width = dtype_bytes(dtype), n = network->world->cluster->n_devices;
     const ncclDataType_t type = network_type(dtype);
     if (!is_cold(link, dtype, true))
         return;
+    const uint64_t width = dtype_bytes(dtype), n = (uint64_t)link->size;
     for (uint64_t bytes = n * width; bytes < max_bytes * GROWTH; bytes *= GROWTH) {
         const uint64_t count = (bytes < max_bytes ? bytes : max_bytes) / width / n;
-        char *part = scratch + network->world->device * count * width;
+        char *part = scratch + (uint64_t)link->rank * count * width;
         network_check(network, ncclReduceScatter(scratch, part, count, type, ncclSum, link->comm, NULL),
                       "a first reduce-scatter");
         network_check(network, ncclAllGather(part, scratch, count, type, link->comm, NULL), "a first all-gather");
@@ -270,12 +304,10 @@ static void connect_message(struct network *network, const struct plan *plan, ui
     const bool in_nodes = world_sums_in_nodes(network->world, message), sums = message->kind == SYNC_ALL_REDUCE;
     if (in_nodes)
         warm_up_node(network, find_link(network, NETWORK_NODE, ALGORITHM_auto), dtype, scratch);
-    if (message->half)
-        warm_up_halves(network, find_link(network, NETWORK_WORKERS, message->algorithm), dtype, plan->max_bytes,
-                       scratch);
+    if (message->half && !message_is_of_replicas(message))
+        warm_up_halves(network, link_of(network, message), dtype, plan->max_bytes, scratch);
     else if (sums)
-        warm_up_sums(network, find_link(network, in_nodes ? NETWORK_LEADERS : NETWORK_WORKERS, message->algorithm),
-                     dtype, plan->max_bytes, scratch);
+        warm_up_sums(network, link_of(network, message), dtype, plan->max_bytes, scratch);
     else if (in_nodes)
         warm_up_node(network, find_link(network, NETWORK_RETURN, ALGORITHM_auto), dtype, scratch);
 }

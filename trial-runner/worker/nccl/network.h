@@ -21,12 +21,13 @@
 enum { NETWORK_GROUP = 8 }; /* sends or receives that go together at most */
 
 enum network_kind {
-    NETWORK_WORKERS, /* all devices, ranked by device */
-    NETWORK_NODE,    /* the devices of this node, its leader first */
-    NETWORK_LEADERS, /* the nodes' leaders; none elsewhere */
-    NETWORK_RETURN,  /* as NETWORK_NODE, for sums on their way back from a server */
-    NETWORK_PUSH,    /* all ranks, numbered as MPI_COMM_WORLD: to servers */
-    NETWORK_PULL     /* all ranks: from servers */
+    NETWORK_WORKERS,  /* all devices, ranked by device, or each group of them */
+    NETWORK_REPLICAS, /* the devices that have the same part, which all-reduce it beside other collectives */
+    NETWORK_NODE,     /* the devices of this node, its leader first */
+    NETWORK_LEADERS,  /* the nodes' leaders; none elsewhere */
+    NETWORK_RETURN,   /* as NETWORK_NODE, for sums on their way back from a server */
+    NETWORK_PUSH,     /* all ranks, numbered as MPI_COMM_WORLD: to servers */
+    NETWORK_PULL      /* all ranks: from servers */
 };
 
 struct network_link; /* a communicator, and what it was used for already */
@@ -51,6 +52,9 @@ bool network_has(enum algorithm algorithm);
 
 /* The communicator for it; NULL at a rank that it leaves out. Algorithms that NCCL does not tell apart share one. */
 ncclComm_t network_comm(struct network *network, enum network_kind kind, enum algorithm algorithm);
+
+/* That of a message of SYNC_ALL_REDUCE: among all, among leaders, or within its groups of devices. */
+ncclComm_t network_comm_of(struct network *network, const struct message *message);
 
 /* Make all communicators that the plan needs, and use each once for every type and for sizes up to the largest, one
  * after the other, so that connections are there before a run is timed. `scratch`: zeroed device memory, at least

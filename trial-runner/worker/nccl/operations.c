@@ -36,7 +36,7 @@ static struct kernel_chunk *make_chunks(uint64_t bytes) {
     const uint64_t n = (bytes + CHUNK_BYTES - 1) / CHUNK_BYTES;
     struct kernel_chunk *chunks = report_alloc(n, sizeof *chunks);
     for (uint64_t i = 0; i < n; i++)
-        chunks[i] = (struct kernel_chunk){i * CHUNK_BYTES, i * CHUNK_BYTES, CHUNK_BYTES};
+        chunks[i] = (struct kernel_chunk){i * CHUNK_BYTES, i * CHUNK_BYTES, CHUNK_BYTES, KERNEL_u8, KERNEL_u8};
     struct kernel_chunk *uploaded = device_upload(chunks, n * sizeof *chunks);
     free(chunks);
     return uploaded;
