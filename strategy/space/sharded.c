@@ -27,10 +27,9 @@ static uint32_t draw_prefetch(const struct draft *d) {
     return draw_chance(d->rng, 0.1) ? 0 : draw_log_count(d->rng, strategy_deepest_prefetch(&d->strategy));
 }
 
-/* Types of their own are tried where gradients may be encoded. The NCCL worker has none. */
+/* Types of their own are tried where gradients may be encoded. */
 bool sharded_may_round(const struct space *space) {
-    const uint32_t halves = 1u << ENCODING_f16 | 1u << ENCODING_bf16;
-    return space->options.encodings & halves && cluster_transport(space->cluster) != TRANSPORT_nccl;
+    return space->options.encodings & (1u << ENCODING_f16 | 1u << ENCODING_bf16);
 }
 
 static enum carried draw_carried(const struct draft *d) {
