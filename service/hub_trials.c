@@ -77,7 +77,8 @@ static enum status state_of(struct hub_session *s, struct store *reader, struct 
     enum status st = store_session_get(reader, s->id, &arena, &stored, err);
     if (!st) {
         s->state = stored.state;
-        if (s->engine)
+        st = hub_follow_cluster(s, reader, stored.cluster, err);
+        if (!st && s->engine)
             st = session_read_budget(s->engine, &stored, err);
         if (!stored_session_is_open(s->state))
             end_all(s);
@@ -121,7 +122,8 @@ enum status hub_check_whole(struct hub_session *s, struct store *store, struct e
     enum status st = query_collect(store, &query, &arena, &n, &last, err);
     if (!st)
         st = store_session_get(store, s->id, &arena, &stored, err);
-    s->behind = !st && ((n && last[0].number > s->open.last_number) || stored.state != s->state);
+    s->behind = !st && ((n && last[0].number > s->open.last_number) || stored.state != s->state ||
+                        strcmp(stored.cluster, s->cluster.id.hex) != 0);
     if (!st && s->behind)
         st = error_set(err, ST_UNREACHABLE, "another service changed session %s meanwhile; ask again", s->id);
     arena_release(&arena);
