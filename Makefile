@@ -84,7 +84,7 @@ FUZZ := $(patsubst tests/fuzz/%.c,$(OUT)/fuzz/%,$(wildcard tests/fuzz/fuzz_*.c))
 REPLAY := $(patsubst tests/fuzz/fuzz_%.c,$(OUT)/tests/fuzz/replay_%,$(wildcard tests/fuzz/fuzz_*.c))
 ALL_C := $(wildcard $(foreach f,$(FOLDERS) tests,$(f)/*.[ch] $(f)/*/*.[ch] $(f)/*/*/*.[ch]))
 
-.PHONY: all demo demo-pytorch demo-fsdp test bench bench-service accuracy accuracy-sharded accuracy-nccl accuracy-pytorch accuracy-split accuracy-weather convergence failover curves evaluate evaluate-live asan tsan coverage fuzz lint format tidy man install \
+.PHONY: all demo demo-pytorch demo-fsdp test bench bench-service accuracy accuracy-sharded accuracy-nccl accuracy-pytorch accuracy-split accuracy-weather convergence failover curves evaluate evaluate-live asan tsan tsan-postgresql coverage fuzz lint format tidy man install \
         uninstall deb test-deb test-postgresql clean deps help quick $(FOLDERS) tests docs examples
 .DEFAULT_GOAL := all
 .DELETE_ON_ERROR:
@@ -222,6 +222,9 @@ asan:  ## the tests under AddressSanitizer and UndefinedBehaviorSanitizer, witho
 	@$(MAKE) --no-print-directory MODE=asan quick
 tsan:  ## the same under ThreadSanitizer; TEST_SCRIPTS=0 leaves all scripts out
 	@$(MAKE) --no-print-directory MODE=tsan quick
+TSAN_POSTGRESQL := $(addprefix $(BUILD)/tsan/tests/unit/service/test_,hub http_bench http_concurrent)
+tsan-postgresql:  ## the service's tests with many threads under ThreadSanitizer, with datasets in a PostgreSQL of their own
+	@$(MAKE) --no-print-directory MODE=tsan POSTGRESQL='$(TSAN_POSTGRESQL)' test-postgresql
 coverage:  ## line coverage of the test run, by folder
 	@$(MAKE) --no-print-directory MODE=coverage quick
 	@tests/coverage.sh $(BUILD)/coverage

@@ -60,8 +60,9 @@ static bool is_away(const struct held *h, enum status st) {
     return st == ST_UNREACHABLE && answered != 401 && answered != 403;
 }
 
-/* Repeat until there is an answer. An agent that is asked to end meanwhile tries once more, for a few seconds. */
-static enum status deliver(const struct held *h, const char *verb, const cJSON *body, struct error *err) {
+/* Repeat until there is an answer; *taken is false where the trial is no longer ours. An agent that is asked to end
+ * meanwhile tries once more, for a few seconds. */
+static enum status deliver(const struct held *h, const char *verb, const cJSON *body, bool *taken, struct error *err) {
     enum status st;
     bool told = false, last;
     do {
@@ -72,6 +73,7 @@ static enum status deliver(const struct held *h, const char *verb, const cJSON *
                      ERROR_TEXT(err));
         told = told || st;
     } while (is_away(h, st) && !last);
+    *taken = !st;
     if (st != ST_CONFLICT && st != ST_NOT_FOUND)
         return st;
     log_warn("trial %lu was not taken: %s", (unsigned long)h->number, ERROR_TEXT(err));
@@ -92,16 +94,16 @@ static bool add_runner(cJSON *body, const struct held *h) {
 static enum status complete(const struct held *h, const struct tune_outcome *outcome, struct error *err) {
     struct summary summary;
     char median[32];
-    bool whole;
+    bool whole, taken = false;
     enum status st = summary_of_copy(outcome->n, outcome->iterations_us, &summary, err);
     cJSON *body = new_body(h, &whole), *times = cJSON_CreateDoubleArray(outcome->iterations_us, (int)outcome->n);
     whole = whole && times && cJSON_AddItemToObject(body, "iterations_us", times) &&
             cJSON_AddBoolToObject(body, "early", outcome->early) && add_runner(body, h) &&
             add_environment(body, outcome->environment);
     if (!st)
-        st = whole ? deliver(h, "complete", body, err) : error_no_memory(err);
+        st = whole ? deliver(h, "complete", body, &taken, err) : error_no_memory(err);
     cJSON_Delete(body);
-    if (!st)
+    if (taken)
         log_info("trial %lu: %s, %s over %zu iterations%s", (unsigned long)h->number, h->strategy.name,
                  units_format_time(summary.median_us, median, sizeof median), outcome->n,
                  outcome->early ? ", ended early" : "");
@@ -110,16 +112,16 @@ static enum status complete(const struct held *h, const struct tune_outcome *out
 
 static enum status fail(const struct held *h, const struct tune_outcome *outcome, struct error *err) {
     char reason[512];
-    bool whole;
+    bool whole, taken = false;
     cJSON *body = new_body(h, &whole);
     snprintf(reason, sizeof reason, "%s",
              outcome->reason && *outcome->reason ? outcome->reason : "the trial gave no reason");
     text_clean(reason); /* the interface takes no other */
     whole = whole && cJSON_AddStringToObject(body, "reason", reason) &&
             cJSON_AddBoolToObject(body, "infeasible", outcome->state == RECORD_INFEASIBLE) && add_runner(body, h);
-    enum status st = whole ? deliver(h, "fail", body, err) : error_no_memory(err);
+    enum status st = whole ? deliver(h, "fail", body, &taken, err) : error_no_memory(err);
     cJSON_Delete(body);
-    if (!st)
+    if (taken)
         log_info("trial %lu: %s, %s: %s", (unsigned long)h->number, h->strategy.name, record_state_word(outcome->state),
                  reason);
     return st;

@@ -8,7 +8,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
-#include "cli/agent_trial.h"
+#include "cli/agent_bench.h"
 #include "cli/client/retry.h"
 #include "cli/commands.h"
 #include "cli/interrupt.h"
@@ -19,6 +19,7 @@
 #include "cli/remote_session.h"
 #include "cli/runner_options.h"
 
+static const double DEFAULT_BENCH_US = 40e6, MOST_BENCH_US = 1800e6, BENCH_START_US = 120e6;
 static const double DEFAULT_LEASE_US = 60e6, LEAST_LEASE_US = 3e6, MOST_LEASE_US = 86400e6;
 enum { CLIENT_NAME_MAX = 64 };
 
@@ -29,6 +30,7 @@ struct agent_options {
     const char *session, *cluster, *name;
     double lease_us;
     double patience_us, idle_us; /* 0: for ever */
+    double bench_us;             /* how long to measure a cluster that nobody measured; 0: it is not */
     bool once;
 };
 
@@ -40,6 +42,9 @@ struct agent {
     char name[CLIENT_NAME_MAX + 1];
     struct rng rng;
     char cluster[ID_LENGTH + 1]; /* whose sessions are served; empty: those of one session */
+    struct cluster described;    /* it */
+    char alike[ID_LENGTH + 1];   /* the last other description that is of the same cluster */
+    struct agent_measured measured;
     /* What the runner is ready for. */
     bool ready;
     struct inputs inputs;
@@ -49,7 +54,7 @@ struct agent {
     uint64_t asked, ran, turn;
 };
 
-enum turn { TURN_NOTHING, TURN_RAN, TURN_OVER };
+enum turn { TURN_NOTHING, TURN_RAN, TURN_MEASURED, TURN_OVER };
 
 /* ---- readiness ---- */
 
@@ -90,11 +95,15 @@ static enum status get_ready(struct agent *a, const struct remote_session *s, st
 static enum status suggest(struct agent *a, const char *session, cJSON **out, struct error *err) {
     char path[128], key[96], algorithms[ALGORITHMS_ROOM] = "";
     cJSON *body = cJSON_CreateObject();
-    if (!a->runner.job) /* of a job nothing is known */
+    double bench_s = 0;
+    if (!a->runner.job) { /* of a job nothing is known */
         algorithms_write(runner_algorithms(&a->runner), algorithms);
+        bench_s = a->words->bench_us > 0 ? (a->words->bench_us + BENCH_START_US) / 1e6 : 0;
+    }
     const bool whole = body && cJSON_AddStringToObject(body, "client", a->name) &&
                        cJSON_AddNumberToObject(body, "lease_s", a->words->lease_us / 1e6) &&
-                       remote_add_words(body, "algorithms", *algorithms ? algorithms : NULL);
+                       remote_add_words(body, "algorithms", *algorithms ? algorithms : NULL) &&
+                       (!(bench_s > 0) || cJSON_AddNumberToObject(body, "bench_s", bench_s));
     snprintf(path, sizeof path, "/api/v1/sessions/%s/trials:suggest", session);
     snprintf(key, sizeof key, "%.64s/", session);
     if (strncmp(a->key, key, strlen(key)) != 0)
@@ -133,7 +142,11 @@ static enum status serve_session(struct agent *a, struct remote_session *s, enum
     const struct agent_place place = {&a->words->remote,  a->steady,      a->name,    s->id,
                                       a->words->lease_us, a->interrupted, &a->inputs, &a->runner};
     const cJSON *trial = cJSON_GetArrayItem(cJSON_GetObjectItemCaseSensitive(answer, "trials"), 0);
-    if (trial) {
+    const cJSON *bench = cJSON_GetObjectItemCaseSensitive(answer, "bench");
+    if (bench) {
+        st = agent_bench_run(&place, remote_count(bench, "attempt"), a->words->bench_us, &a->measured, err);
+        *out = TURN_MEASURED;
+    } else if (trial) {
         st = agent_trial_run(&place, trial, err);
         *out = TURN_RAN;
     } else if (!strcmp(remote_text(answer, "next"), "over")) {
@@ -148,7 +161,7 @@ static enum status serve_session(struct agent *a, struct remote_session *s, enum
 enum { MOST_SESSIONS = 256 };
 
 struct sessions {
-    const char *cluster; /* id */
+    const struct agent *agent;
     size_t n;
     char ids[MOST_SESSIONS][64];
 };
@@ -156,8 +169,10 @@ struct sessions {
 static enum status keep_session(void *context, const cJSON *item, bool *done, struct error *err) {
     struct sessions *s = context;
     (void)err;
-    const char *cluster = remote_text(cJSON_GetObjectItemCaseSensitive(item, "cluster"), "id");
-    if (!strcmp(remote_text(item, "mode"), "ask") && !strcmp(cluster, s->cluster))
+    const cJSON *cluster = cJSON_GetObjectItemCaseSensitive(item, "cluster");
+    const bool may_be_ours = !strcmp(remote_text(cluster, "id"), s->agent->cluster) ||
+                             !strcmp(remote_text(cluster, "name"), s->agent->described.name);
+    if (!strcmp(remote_text(item, "mode"), "ask") && may_be_ours)
         snprintf(s->ids[s->n++], sizeof s->ids[0], "%s", remote_text(item, "id"));
     *done = s->n == MOST_SESSIONS;
     return ST_OK;
@@ -168,18 +183,41 @@ static bool is_forbidden(const struct agent *a, enum status st) {
     return st == ST_UNREACHABLE && client_last_status(a->client) == 403;
 }
 
+/* Whether the session is on this agent's cluster: by its description, or by one with other figures of a bench. */
+static enum status is_here(struct agent *a, const struct remote_session *s, bool *here, struct error *err) {
+    cJSON *json = NULL;
+    struct cluster other;
+    *here = !strcmp(s->cluster, a->cluster) || !strcmp(s->cluster, a->alike);
+    if (*here)
+        return ST_OK;
+    enum status st = remote_get(a->client, &json, err, "/api/v1/clusters/%s", s->cluster);
+    if (!st)
+        st = cluster_read(json, "answer", &other, err);
+    cJSON_Delete(json);
+    if (st)
+        return st;
+    st = cluster_is_same_but_measured(&other, &a->described, here, err);
+    cluster_release(&other);
+    if (!st && *here)
+        snprintf(a->alike, sizeof a->alike, "%s", s->cluster);
+    return st;
+}
+
 /* Each in turn, so that none waits for another's end. */
 static enum status serve_cluster(struct agent *a, enum turn *out, struct error *err) {
     struct sessions *open = calloc(1, sizeof *open);
     if (!open)
         return error_no_memory(err);
-    open->cluster = a->cluster;
+    open->agent = a;
     *out = TURN_NOTHING;
     enum status st = remote_each(a->client, "/api/v1/sessions?state=running", keep_session, open, err);
-    for (size_t i = 0; i < open->n && !st && *out != TURN_RAN && !*a->interrupted; i++) {
+    for (size_t i = 0; i < open->n && !st && *out != TURN_RAN && *out != TURN_MEASURED && !*a->interrupted; i++) {
         struct remote_session s;
+        bool here = false;
         st = remote_session_find(a->client, open->ids[a->turn++ % open->n], &s, err);
         if (!st)
+            st = is_here(a, &s, &here, err);
+        if (here)
             st = serve_session(a, &s, out, err);
         if (is_forbidden(a, st) && i + 1 < open->n)
             st = ST_OK;
@@ -268,7 +306,7 @@ static enum status work(struct agent *a, struct error *err) {
         a->ran += turn == TURN_RAN && !st;
         if (st || (turn == TURN_RAN ? a->words->once : turn == TURN_OVER && !*a->cluster))
             break;
-        if (turn == TURN_RAN)
+        if (turn == TURN_RAN || turn == TURN_MEASURED)
             waiting = (struct waiting){0};
         else
             st = wait_for_work(a, &waiting, err);
@@ -291,15 +329,12 @@ static enum status find_work_once(struct agent *a, struct error *err) {
     char *escaped = client_escape(a->client, w->cluster);
     st = escaped ? remote_get(a->client, &json, err, "/api/v1/clusters/%s", escaped) : error_no_memory(err);
     free(escaped);
-    struct cluster cluster;
     if (!st)
-        st = cluster_read(json, "answer", &cluster, err);
+        st = cluster_read(json, "answer", &a->described, err);
     cJSON_Delete(json);
-    if (st)
-        return st;
-    snprintf(a->cluster, sizeof a->cluster, "%s", cluster.id.hex);
-    cluster_release(&cluster);
-    return ST_OK;
+    if (!st)
+        snprintf(a->cluster, sizeof a->cluster, "%s", a->described.id.hex);
+    return st;
 }
 
 /* The service will know the cluster once somebody adds it. Fails: with *err when the agent was idle for too long. */
@@ -356,6 +391,9 @@ static enum status run_agent(const struct agent_options *words, struct error *er
     if (!st)
         log_info("agent %s ran %lu trials", a.name, (unsigned long)a.ran);
     let_go(&a);
+    if (*a.cluster)
+        cluster_release(&a.described);
+    cJSON_Delete(a.measured.json);
     client_close(a.client);
     client_close(a.steady);
     return st;
@@ -370,6 +408,8 @@ static enum status check_options(const struct agent_options *w, struct error *er
             "either --runner says how trials are run here (lab, local, mpirun or slurm), or --command does");
     if (w->lease_us < LEAST_LEASE_US || w->lease_us > MOST_LEASE_US)
         return error_set(err, ST_USAGE, "--lease must be 3s to 24h");
+    if (w->bench_us < 0 || w->bench_us > MOST_BENCH_US)
+        return error_set(err, ST_USAGE, "--bench must be at most 30min");
     if (w->patience_us < 0 || w->idle_us < 0)
         return error_set(err, ST_USAGE, "--patience and --idle must not be negative");
     if (w->name && (!*w->name || strlen(w->name) > CLIENT_NAME_MAX || !strcmp(w->name, "service")))
@@ -378,7 +418,7 @@ static enum status check_options(const struct agent_options *w, struct error *er
 }
 
 enum status cmd_agent(int argc, char **argv, struct error *err) {
-    struct agent_options w = {.lease_us = DEFAULT_LEASE_US};
+    struct agent_options w = {.lease_us = DEFAULT_LEASE_US, .bench_us = DEFAULT_BENCH_US};
     const struct option options[] = {
         REMOTE_OPTIONS(w.remote),
         {"session", OPTION_TEXT, &w.session, "ID", "run trials of this session, until it is over"},
@@ -391,6 +431,8 @@ enum status cmd_agent(int argc, char **argv, struct error *err) {
         {"once", OPTION_FLAG, &w.once, NULL, "run one trial and end"},
         {"lease", OPTION_TIME, &w.lease_us, "T",
          "how long this agent may be silent before its trial goes to another (default 60s)"},
+        {"bench", OPTION_TIME, &w.bench_us, "T",
+         "before the first trial on a cluster that nobody measured, measure it for about T (default 40s; 0s: never)"},
         {"patience", OPTION_TIME, &w.patience_us, "T",
          "end, with status 4, when the service is away for T (default: never)"},
         {"idle", OPTION_TIME, &w.idle_us, "T", "end when there was nothing to run for T (default: never)"},

@@ -244,6 +244,40 @@ enum status store_session_adopt(struct store *store, const char *id, const char 
     return change_text(store, adopt_session, id, options, "options", err);
 }
 
+static const char show_session[] = "UPDATE sessions"
+                                   " SET team = ?2, shared = ?3"
+                                   " WHERE id = ?1";
+static const char move_session[] = "UPDATE sessions"
+                                   " SET cluster = ?2"
+                                   " WHERE id = ?1";
+
+static enum status show(struct store *store, const char *id, const char *team, const char *shared, struct error *err) {
+    return sql_run(store, show_session, SQL_VALUES(sql_text(id), sql_text(team), sql_text(shared)), err);
+}
+
+/* Nobody sees it while it moves: so the triggers of audiences take its reasons from the one cluster, and give them to
+ * the other. */
+static enum status move(struct store *store, const char *id, const char *cluster, struct error *err) {
+    struct arena arena = {0};
+    struct stored_session session;
+    enum status status = store_session_get(store, id, &arena, &session, err);
+    if (!status && session.trials)
+        status = error_set(err, ST_CONFLICT, "session %s has trials, and they are about its cluster", id);
+    if (!status)
+        status = show(store, id, NULL, "", err);
+    if (!status)
+        status = sql_run(store, move_session, SQL_VALUES(sql_text(id), sql_text(cluster)), err);
+    if (!status)
+        status = show(store, id, session.team, session.shared, err);
+    arena_release(&arena);
+    return status;
+}
+
+enum status store_session_move(struct store *store, const char *id, const char *cluster, struct error *err) {
+    enum status status = store_begin(store, err);
+    return !status ? store_end(store, move(store, id, cluster, err), err) : status;
+}
+
 static const char share_session[] = "UPDATE sessions"
                                     " SET shared = ?2"
                                     " WHERE id = ?1";

@@ -192,6 +192,10 @@ enum status store_session_update(struct store *store, const char *id, enum store
 /* Replace its budget. Fails: ST_NOT_FOUND, ST_INVALID when it is no JSON. */
 enum status store_session_budget(struct store *store, const char *id, const char *budget, struct error *err);
 
+/* It is about this cluster from now on. It must not have trials. Fails: as store_session_budget, ST_CONFLICT (it has
+ * trials). */
+enum status store_session_move(struct store *store, const char *id, const char *cluster, struct error *err);
+
 /* Replace its options. Fails: as store_session_budget. */
 enum status store_session_options(struct store *store, const char *id, const char *options, struct error *err);
 

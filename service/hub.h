@@ -138,6 +138,29 @@ enum status hub_narrow(struct hub_session *session, uint32_t algorithms, struct 
 enum status hub_make_ready(struct hub_session *session, size_t count, size_t *ready, enum session_step *step,
                            struct error *err);
 
+/* Before its first trial a session whose cluster nobody measured (cluster_wants_bench) offers a bench to clients that
+ * can measure. It is given out as a trial is, under a lease; what is measured becomes a description of the same
+ * cluster, and the session is about that one from then on. After ASSIGNMENT_ATTEMPTS attempts it is given up. Clients
+ * that cannot measure get trials meanwhile, and with the first trial the session keeps its cluster. All locked, after
+ * hub_search; take and end in a transaction, and then hub_catch_up. */
+#define HUB_BENCH_MOST_US 3600e6 /* of its lease */
+enum hub_bench { HUB_BENCH_NONE, HUB_BENCH_YOURS, HUB_BENCH_ELSEWHERE };
+enum status hub_bench_look(struct hub_session *session, const char *client, enum hub_bench *out, struct error *err);
+enum status hub_bench_take(struct hub_session *session, struct store *store, const char *client, double lease_us,
+                           uint64_t *attempt, struct error *err);
+
+/* How it ended. *used: the session is about the measured description now. Fails: ST_CONFLICT (the client does not have
+ * it in this attempt), as the store. */
+struct hub_bench_end {
+    const char *client;
+    uint64_t attempt;
+    const struct cluster *measured; /* of the session's cluster but for what is measured; NULL: there is none */
+    const char *reason;             /* why; with `measured` NULL */
+    bool again;                     /* given back: others may try */
+};
+enum status hub_bench_end(struct hub_session *session, struct store *store, const struct hub_bench_end *end, bool *used,
+                          struct error *err);
+
 /* Write that `client` takes up to `count` of the trials that are ready, as assignments_take; lease_us 0 is the hub's.
  * Locked, in a transaction. */
 enum status hub_take(struct hub_session *session, struct store *store, const char *client, size_t count,

@@ -108,6 +108,10 @@ enum status hub_claim(struct hub *hub, const char *id, struct error *err);
 enum status hub_look(struct hub_session *session, struct error *err);
 void hub_end_search(struct hub_session *session);
 
+/* The session is about this cluster now. Its engine leaves the memory. Locked. Fails: as the store. */
+enum status hub_follow_cluster(struct hub_session *session, struct store *store, const char *cluster,
+                               struct error *err);
+
 /* Forget the engine, which hub_wake makes again from the records. Locked. */
 void hub_forget_engine(struct hub_session *session);
 

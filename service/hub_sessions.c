@@ -147,6 +147,19 @@ static enum status describe(struct hub_session *s, struct store *store, const ch
     return st;
 }
 
+enum status hub_follow_cluster(struct hub_session *s, struct store *store, const char *cluster, struct error *err) {
+    struct cluster now;
+    if (!strcmp(s->cluster.id.hex, cluster))
+        return ST_OK;
+    enum status st = store_get_cluster(store, cluster, &now, err);
+    if (st)
+        return st;
+    hub_forget_engine(s);
+    cluster_release(&s->cluster);
+    s->cluster = now;
+    return ST_OK;
+}
+
 /* Narrow the space to what the clients' runner can execute. Of a runner that is not ours nothing is known. */
 static void narrow(struct hub_session *s) {
     enum launcher_kind place;
@@ -532,6 +545,8 @@ enum status hub_wake(struct hub_session *s, struct error *err) {
     enum status st = access_read(s->hub->access, &reader, err);
     if (!st)
         st = store_session_get(reader, s->id, &arena, &stored, err);
+    if (!st)
+        st = hub_follow_cluster(s, reader, stored.cluster, err);
     if (!st) {
         struct session_options kept;
         st = session_options_read(&stored, &arena, &kept, err);

@@ -77,7 +77,8 @@ static enum status state_of(struct hub_session *s, struct store *reader, struct 
     enum status st = store_session_get(reader, s->id, &arena, &stored, err);
     if (!st) {
         s->state = stored.state;
-        if (s->engine)
+        st = hub_follow_cluster(s, reader, stored.cluster, err);
+        if (!st && s->engine)
             st = session_read_budget(s->engine, &stored, err);
         if (!stored_session_is_open(s->state))
             end_all(s);
@@ -121,7 +122,8 @@ enum status hub_check_whole(struct hub_session *s, struct store *store, struct e
     enum status st = query_collect(store, &query, &arena, &n, &last, err);
     if (!st)
         st = store_session_get(store, s->id, &arena, &stored, err);
-    s->behind = !st && ((n && last[0].number > s->open.last_number) || stored.state != s->state);
+    s->behind = !st && ((n && last[0].number > s->open.last_number) || stored.state != s->state ||
+                        strcmp(stored.cluster, s->cluster.id.hex) != 0);
     if (!st && s->behind)
         st = error_set(err, ST_UNREACHABLE, "another service changed session %s meanwhile; ask again", s->id);
     arena_release(&arena);
@@ -382,6 +384,23 @@ static enum status find_held(struct hub_session *s, struct store *store, const s
     return refuse(s, store, holder, err);
 }
 
+/* How long the lease was made for the last time; 0: not known. Another service may have given it another length. */
+static enum status lease_length(struct hub_session *s, struct store *store, uint64_t number, const struct assignment *a,
+                                double *length_us, struct error *err) {
+    struct arena arena = {0};
+    struct lease *leases;
+    size_t n = 0;
+    *length_us = a ? a->lease_us : 0;
+    if (!access_is_shared(s->hub->access))
+        return ST_OK;
+    enum status st = leases_list(store, s->id, &arena, &n, &leases, err);
+    for (size_t i = 0; i < n && !st; i++)
+        if (leases[i].number == number)
+            *length_us = leases[i].length_us;
+    arena_release(&arena);
+    return st;
+}
+
 enum status hub_renew(struct hub_session *s, struct store *store, const struct holder *holder, double lease_us,
                       double *length_us, struct error *err) {
     struct assignment *a;
@@ -389,8 +408,13 @@ enum status hub_renew(struct hub_session *s, struct store *store, const struct h
     if (st)
         return st;
     const struct holder known = {s->id, holder->client, holder->number, holder->attempt, a ? a->row : 0};
-    const double length = lease_us > 0 ? lease_us : a && a->lease_us > 0 ? a->lease_us : s->hub->options.lease_us;
-    st = assignment_renew(store, &known, length, err);
+    double length = lease_us;
+    if (!(length > 0))
+        st = lease_length(s, store, holder->number, a, &length, err);
+    if (!st && !(length > 0))
+        length = s->hub->options.lease_us;
+    if (!st)
+        st = assignment_renew(store, &known, length, err);
     if (st)
         return st;
     *length_us = length;

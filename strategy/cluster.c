@@ -595,6 +595,32 @@ cJSON *cluster_write(const struct cluster *cluster) {
     return NULL;
 }
 
+bool cluster_wants_bench(const struct cluster *cluster) {
+    return cluster->n_devices > 1 && !cluster->n_measurements && !cluster->fixed_all_reduce &&
+           cluster->transport != TRANSPORT_ideal;
+}
+
+/* malloc'd; NULL when memory is out. */
+static char *write_unmeasured(const struct cluster *cluster) {
+    static const char *const measured[] = {"transport", "measurements", "runtime", "interference"};
+    cJSON *json = cluster_write(cluster);
+    for (size_t i = 0; i < sizeof measured / sizeof *measured; i++)
+        cJSON_DeleteItemFromObjectCaseSensitive(json, measured[i]);
+    char *text = json ? json_canonical(json) : NULL;
+    cJSON_Delete(json);
+    return text;
+}
+
+enum status cluster_is_same_but_measured(const struct cluster *a, const struct cluster *b, bool *same,
+                                         struct error *err) {
+    char *one = write_unmeasured(a), *other = write_unmeasured(b);
+    const bool whole = one && other;
+    *same = whole && !strcmp(one, other);
+    free(one);
+    free(other);
+    return whole ? ST_OK : error_no_memory(err);
+}
+
 int64_t cluster_find_node(const struct cluster *cluster, const char *name) {
     return names_find(&cluster->names, name);
 }

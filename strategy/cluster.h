@@ -249,6 +249,15 @@ enum status cluster_read_file(const char *path, struct cluster *out, struct erro
  * when memory is out. */
 cJSON *cluster_write(const struct cluster *cluster);
 
+/* Whether what messages cost on the cluster is yet to be measured: it has several devices, and neither "measurements"
+ * nor "collectives". */
+bool cluster_wants_bench(const struct cluster *cluster);
+
+/* Whether two descriptions differ at most in what a bench measures: "transport", "measurements", "runtime" and
+ * "interference". Fails: ST_NO_MEMORY. */
+enum status cluster_is_same_but_measured(const struct cluster *a, const struct cluster *b, bool *same,
+                                         struct error *err);
+
 /* Append one measurement to an array of them; false when memory is out. */
 bool measurement_write(const struct measurement *measurement, cJSON *array);
 

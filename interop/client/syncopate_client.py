@@ -72,7 +72,7 @@ class Client:
 
     def __init__(self, url: Optional[str] = None, token: Optional[str] = None, *, name: Optional[str] = None,
                  patience_s: float = 30, timeout_s: float = 130, ca_file: Optional[str] = None) -> None:
-        self.url = (url or os.environ.get("SYNCOPATE_SERVER", "")).rstrip("/")
+        self.url = (url if url else os.environ.get("SYNCOPATE_SERVER", "")).rstrip("/")
         if not self.url.startswith(("http://", "https://")):
             raise ValueError("which service? give its URL, http://... or https://..., or set SYNCOPATE_SERVER")
         self.name = name or f"{socket.gethostname()[:40]}-{os.getpid()}"
@@ -103,7 +103,7 @@ class Client:
         """Predictions of up to 10,000 strategies, the fastest first. `options` are other members of a
         PredictionRequest: memory, memory_bytes, timeline."""
         lists = {name: list(given) for name, given in (("strategies", strategies), ("baselines", baselines)) if given}
-        body = {"model": model, "cluster": cluster, **lists, **options}
+        body: Json = {"model": model, "cluster": cluster, **lists, **options}
         return self._post("/api/v1/predictions", body, changes=False)
 
     def predicted_us(self, model: Described, cluster: Described, *, strategy: Optional[Described] = None,

@@ -2,7 +2,7 @@
 # Agents of a service that comes late, goes away, ends and comes back, of a network that is cut, and of a clock that
 # jumps: no result is lost, none counts twice. Needs OUT; prints ok, not ok and skip lines (tests/README.md).
 # Waits: leases and clocks.
-# Plan: 19
+# Plan: 23
 set -u
 cd "$(dirname "$0")/../.."
 source tests/cli/check.bash
@@ -70,6 +70,30 @@ wait $tune
 timeout 60 "$syncopate" agent --server "$url" --cluster lab-4x1g --runner $runner --idle 1s 2>idle.err
 [ $? = 0 ] && grep -q 'ran 0 trials' idle.err
 verdict an_agent_without_work_ends_when_asked_to $? "$(cat idle.err)"
+
+# ---- a trial that was cancelled while it ran ----
+open cancelled 2 20ms
+agent --server "$url" --session "$id" --command "bash $dir/slow.sh 3" --once 2>late.err &
+late=$!
+until_true 20 runs
+"$syncopate" --server "$url" sessions cancel "$id" >/dev/null 2>&1
+wait $late
+[ $? = 0 ] && grep -q 'trial 1 was not taken' late.err && ! grep -q ' over ' late.err
+verdict a_result_that_was_not_taken_is_not_told_as_one $? "$(cat late.err)"
+wait $tune
+
+# ---- a cluster that nobody measured ----
+open hasty 1 20ms
+timeout 60 "$syncopate" agent --server "$url" --cluster lab-4x1g --runner local --bench 1s --once 2>none.err # too short
+grep -q 'could not be measured' none.err && [ "$(trials "$id")" = '1 1 complete' ]
+verdict without_figures_the_session_goes_on $? "$(cat none.err)"
+wait $tune
+open unmeasured 1 20ms
+timeout 100 "$syncopate" agent --server "$url" --cluster lab-4x1g --runner local --bench 12s --once 2>bench.err
+grep -q 'measured; the session predicts by it' bench.err && [ "$(trials "$id")" = '1 1 complete' ]
+verdict an_agent_measures_it_before_the_first_trial $? "$(cat bench.err)"
+wait $tune
+verdict who_follows_the_session_sees_it_end $? "$(tail -n 3 unmeasured.err)"
 
 # ---- a service that ends in order, and comes back ----
 open drained 1 20ms

@@ -1,6 +1,7 @@
 # Sourced by the scripts of this folder that need a service, after check.bash and in a folder of their own; they set
 # $syncopate.
 unset http_proxy https_proxy HTTPS_PROXY all_proxy ALL_PROXY no_proxy NO_PROXY SYNCOPATE_SERVER SYNCOPATE_TOKEN
+export SYNCOPATE_BENCH=0s # agents begin with a trial, unless a script says otherwise
 service=
 
 # start LISTEN OPTIONS...: a service; $url is where, $service its process.

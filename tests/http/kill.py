@@ -237,7 +237,6 @@ def launch(runner):
         if not database.url:
             return database.why
         dataset = database.url + "&options=-csearch_path%3Dteam"
-        options += ["--workers", "4", "--computers", "2"]
     sites = []
     for i in range(SERVICES):
         os.mkdir(f"service{i}")

@@ -1,8 +1,10 @@
 # Sourced by scripts that need a PostgreSQL of their own.
 #
 # postgres_start FOLDER: a server whose files lie in FOLDER, listening on a socket there alone. Sets $postgres, its process,
-# and $postgres_url, the address of its database without what chooses a schema. Returns 1, with one line, where PostgreSQL
-# 15 or later is not there. It knows only the user `postgres`, and syncs nothing; $postgres_options says otherwise.
+# and $postgres_url, the address of its database without what chooses a schema. Returns 1, with one line, where
+# PostgreSQL 15 or later is not there. It has connections for three services: each thread that reads has one, and how
+# many threads there are follows the cores. It knows only the user `postgres`, and syncs nothing; $postgres_options says
+# otherwise.
 # postgres_stop: at once, as after a crash.
 postgres=
 postgres_options="-c fsync=off -c full_page_writes=off"
@@ -25,8 +27,8 @@ postgres_start() {
         (cd / && $postgres_as "$programs/initdb" --pgdata "$1/data" --username postgres --auth trust --encoding UTF8 \
             --locale C.UTF-8 --no-sync >"$1.log" 2>&1) || { cat "$1.log" >&2; return 2; }
     fi
-    (cd / && exec $postgres_as "$programs/postgres" -D "$1/data" -k "$1" -c listen_addresses= -c max_connections=60 \
-        $postgres_options >>"$1.log" 2>&1) &
+    (cd / && exec $postgres_as "$programs/postgres" -D "$1/data" -k "$1" -c listen_addresses= \
+        -c max_connections=$((60 + 20 * $(nproc))) $postgres_options >>"$1.log" 2>&1) &
     postgres=$!
     postgres_url="postgresql:///postgres?host=$1&user=postgres"
     for _ in $(seq 200); do

@@ -123,7 +123,8 @@ struct text_member {
     { #field, offsetof(struct session_options, launch.field) }
 #define JOB(field)                                                                                                     \
     { #field, offsetof(struct session_options, job.field) }
-static const struct text_member own_texts[] = {LAUNCH(runner), MEMBER(ranker), MEMBER(algorithms), LAUNCH(hosts), {0}};
+static const struct text_member own_texts[] = {
+    LAUNCH(runner), MEMBER(ranker), MEMBER(algorithms), LAUNCH(hosts), MEMBER(bench_client), MEMBER(bench_until), {0}};
 static const struct text_member launch_texts[] = {LAUNCH(worker),         LAUNCH(partition), LAUNCH(account),
                                                   LAUNCH(launch_options), LAUNCH(pass),      {0}};
 static const struct text_member job_texts[] = {
@@ -204,6 +205,10 @@ static enum status read_options(const struct json_at *root, struct arena *arena,
     if (!st)
         st = get_count(root, "memory_bytes", &o->memory_bytes, err);
     if (!st)
+        st = get_count(root, "bench_attempt", &o->bench_attempt, err);
+    if (!st)
+        st = json_get_bool(root, "bench_over", JSON_OPTIONAL, &o->bench_over, err);
+    if (!st)
         st = json_get_bool(root, "served", JSON_OPTIONAL, &o->served, err);
     if (!st)
         st = get_texts(root, own_texts, arena, o, err);
@@ -279,12 +284,13 @@ static bool set_sharded(cJSON *object, enum sharded sharded) {
 
 char *session_options_write(const struct session_options *o, const char *before) {
     cJSON *json = begin(before);
-    const bool whole = json && set_number(json, "final_rounds", (double)o->final_rounds) &&
-                       set_number(json, "trial_us", o->trial_us) && set_number(json, "least_gain", o->least_gain) &&
-                       set_number(json, "earlier", (double)o->earlier) && set_count(json, "weather", o->weather) &&
-                       set_count(json, "allow_stale", o->allow_stale) &&
-                       set_count(json, "memory_bytes", o->memory_bytes) && set_sharded(json, o->allow_sharded) &&
-                       set_flag(json, "allow_lossy", o->allow_lossy) && set_flag(json, "served", o->served) &&
-                       set_texts(json, own_texts, o) && set_launch(json, o) && set_job(json, o);
+    const bool whole =
+        json && set_number(json, "final_rounds", (double)o->final_rounds) &&
+        set_number(json, "trial_us", o->trial_us) && set_number(json, "least_gain", o->least_gain) &&
+        set_number(json, "earlier", (double)o->earlier) && set_count(json, "weather", o->weather) &&
+        set_count(json, "allow_stale", o->allow_stale) && set_count(json, "memory_bytes", o->memory_bytes) &&
+        set_sharded(json, o->allow_sharded) && set_count(json, "bench_attempt", o->bench_attempt) &&
+        set_flag(json, "bench_over", o->bench_over) && set_flag(json, "allow_lossy", o->allow_lossy) &&
+        set_flag(json, "served", o->served) && set_texts(json, own_texts, o) && set_launch(json, o) && set_job(json, o);
     return end(json, whole);
 }

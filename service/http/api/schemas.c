@@ -440,18 +440,33 @@ static const struct schema schemas[] = {
      ",'detail':" TEXT "}},'created':" STAMP ",'ended':" STAMP "}}"},
     {"SuggestRequest",
      "{'type':'object','required':['client'],'additionalProperties':false,'properties':{'client':" CLIENT
-     ",'count':{'type':'integer','minimum':1,'maximum':64},'lease_s':" LEASE
-     ",'algorithms':" ABILITIES("this client") "}}"},
+     ",'count':{'type':'integer','minimum':1,'maximum':64},'lease_s':" LEASE ",'algorithms':" ABILITIES(
+         "this client") ",'bench_s':{'type':'number','minimum':1,'maximum':3600,'description':'This "
+                        "client can measure the cluster, within so many seconds. Left out: it cannot, and is never "
+                        "asked to'}}}"},
     {"Suggestions",
      "{'type':'object','required':['next','trials'],'additionalProperties':false,"
-     "'properties':{'next':{'enum':['trials','wait','over'],'description':'wait: others still run trials; over: the "
-     "session needs no more'},'trials':{'type':'array','items':{'type':'object','required':['number','attempt','round',"
+     "'properties':{'next':{'enum':['trials','wait','over','bench'],'description':'wait: others still run trials, or "
+     "measure the "
+     "cluster; over: the session needs no more; bench: measure the cluster first, only for clients that gave bench_s'},"
+     "'bench':{'type':'object','required':['attempt','lease_s','cluster'],'additionalProperties':false,'properties':{"
+     "'attempt':" SIZE ",'lease_s':" RATE ",'cluster':" ID
+     "}},'trials':{'type':'array','items':{'type':'object','required':['number','attempt','round',"
      "'proposer','lease_s','iterations','warmup','strategy_id','strategy'],'additionalProperties':false,"
      "'properties':{'number':" SIZE ",'attempt':" SIZE ",'round':" COUNT ",'proposer':" TEXT ",'lease_s':" RATE
      ",'iterations':" SIZE ",'warmup':" COUNT ",'predicted_us':" RATE ",'give_up_us':" RATE
      ",'weather':{'type':'integer','minimum':1,'description':'the seed of the weather that the trial must run in, and "
      "that its environment must say: weather'},'strategy_id':" ID
      ",'strategy':{'$ref':'#/components/schemas/Strategy'}}}}}}"},
+    {"BenchCompletion",
+     "{'type':'object','required':['client','attempt','cluster'],'additionalProperties':false,"
+     "'properties':{'client':" CLIENT ",'attempt':" SIZE ",'cluster':{'$ref':'#/components/schemas/Cluster'}}}"},
+    {"BenchFailure", "{'type':'object','required':['client','attempt','reason'],'additionalProperties':false,"
+                     "'properties':{'client':" CLIENT ",'attempt':" SIZE ",'reason':" TEXT
+                     ",'again':{'type':'boolean','description':'It is given back: another client may try'}}}"},
+    {"BenchEnd",
+     "{'type':'object','required':['used'],'additionalProperties':false,'properties':{'cluster':" ID
+     ",'used':{'type':'boolean','description':'Whether the session is about the measured description from now on'}}}"},
     {"Heartbeat", "{'type':'object','required':['client','attempt'],'additionalProperties':false,"
                   "'properties':{'client':" CLIENT ",'attempt':" SIZE ",'lease_s':" LEASE "}}"},
     {"Report", "{'type':'object','required':['client','attempt','iterations_us'],'additionalProperties':false,"

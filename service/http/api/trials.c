@@ -144,6 +144,8 @@ struct suggest {
     uint64_t count;
     double lease_s;      /* 0: the service's */
     uint32_t algorithms; /* that the client can execute; 0: not said */
+    double bench_s;      /* within which it can measure the cluster; 0: it cannot */
+    enum hub_bench bench;
     enum session_step step;
     size_t n;
     struct assignment taken[ASSIGNMENTS_MOST];
@@ -210,7 +212,7 @@ static enum status suggest_effect(struct request *rq, struct store *store, void 
 }
 
 static enum status read_suggest(struct request *rq, struct suggest *s, struct error *err) {
-    static const char *const known[] = {"client", "count", "lease_s", "algorithms", NULL};
+    static const char *const known[] = {"client", "count", "lease_s", "algorithms", "bench_s", NULL};
     const struct json_at body = request_body(rq);
     const char *algorithms;
     s->count = 1;
@@ -221,6 +223,8 @@ static enum status read_suggest(struct request *rq, struct suggest *s, struct er
         st = json_get_integer(&body, "count", JSON_OPTIONAL, 1, ASSIGNMENTS_MOST, &s->count, err);
     if (!st)
         st = request_algorithms(rq, &body, &algorithms, &s->algorithms, err);
+    if (!st)
+        st = json_get_number(&body, "bench_s", JSON_OPTIONAL, LEAST_LEASE_S, HUB_BENCH_MOST_US / 1e6, &s->bench_s, err);
     return st ? st : read_lease(&body, &s->lease_s, err);
 }
 
@@ -234,6 +238,25 @@ static enum status lock_narrowed(struct request *rq, struct suggest *s, bool *he
         return st;
     hub_unlock(s->live);
     return request_lock(rq, s->live, true, held, err);
+}
+
+static enum status bench_effect(struct request *rq, struct store *store, void *context, struct response *rs,
+                                struct error *err) {
+    struct suggest *s = context;
+    const bool own = s->bench == HUB_BENCH_YOURS;
+    uint64_t attempt = 0;
+    (void)rq;
+    enum status st = own ? hub_bench_take(s->live, store, s->client, s->bench_s * 1e6, &attempt, err) : ST_OK;
+    if (st)
+        return st;
+    cJSON *root = cJSON_CreateObject();
+    bool whole =
+        root && cJSON_AddStringToObject(root, "next", own ? "bench" : "wait") && cJSON_AddArrayToObject(root, "trials");
+    cJSON *bench = whole && own ? cJSON_AddObjectToObject(root, "bench") : NULL;
+    whole = whole && (!own || (bench && cJSON_AddNumberToObject(bench, "attempt", (double)attempt) &&
+                               cJSON_AddNumberToObject(bench, "lease_s", s->bench_s) &&
+                               cJSON_AddStringToObject(bench, "cluster", hub_cluster(s->live)->id.hex)));
+    return response_json(rs, 200, root, whole, err);
 }
 
 /* The quota is checked after the session, so that a session that is over says so whatever the quota. */
@@ -254,6 +277,14 @@ static enum status suggest_locked(struct request *rq, struct suggest *s, struct 
     return st;
 }
 
+/* The session's first trial is a bench, where the client can do one and somebody should. */
+static enum status suggest_after_bench(struct request *rq, struct suggest *s, struct response *rs, struct error *err) {
+    enum status st = s->bench_s > 0 ? hub_bench_look(s->live, s->client, &s->bench, err) : ST_OK;
+    if (st)
+        return st;
+    return s->bench ? request_commit(rq, bench_effect, s, rs, err) : suggest_locked(rq, s, rs, err);
+}
+
 enum status api_trials_suggest(struct request *rq, struct response *rs, struct error *err) {
     struct suggest s = {0};
     bool held = false;
@@ -266,7 +297,7 @@ enum status api_trials_suggest(struct request *rq, struct response *rs, struct e
              ? error_set(err, ST_CONFLICT, "the service runs the trials of session %s itself", hub_session_id(s.live))
              : lock_narrowed(rq, &s, &held, err);
     if (held) {
-        st = st ? st : suggest_locked(rq, &s, rs, err);
+        st = st ? st : suggest_after_bench(rq, &s, rs, err);
         hub_unlock(s.live);
     }
     hub_drop(s.live);

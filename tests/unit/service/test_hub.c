@@ -396,8 +396,48 @@ static void without_memory_there_is_no_event_rather_than_half_of_one(void **stat
     close_hub(&h);
 }
 
+/* ---- another service ---- */
+
+static enum status renew_as_before(void *context, struct store *store, struct error *err) {
+    struct request *r = context;
+    return hub_renew(r->hub->session, store, &r->holder, 0, &r->lease_us, err);
+}
+
+static double renewed(struct hub_side *h, const struct request *taken) {
+    struct error err;
+    struct request r = {.hub = h, .holder = {.client = "a", .number = taken->taken[0].number, .attempt = 1}};
+    assert_ok(access_write(h->access, renew_as_before, &r, &err));
+    return r.lease_us;
+}
+
+/* A heartbeat that says no length keeps the one that the client asked for, whichever service gets it. */
+static void a_service_that_does_not_have_the_trial_renews_it_for_its_own_length(void **state) {
+    if (!test_database())
+        skip(); /* a file has one service */
+    struct world *w = *state;
+    struct error err;
+    struct hub_side first, second;
+    struct request r = {.hub = &first, .client = "a", .count = 1, .lease_us = LONG_US};
+    enum session_step step;
+    size_t ready;
+    const struct hub_options defaults = hub_default_options();
+    begin_hub(&first, w, "renewed");
+    assert_ok(hub_make_ready(first.session, 1, &ready, &step, &err));
+    assert_ok(access_write(first.access, take_step, &r, &err));
+    hub_taken(first.session, r.n, r.taken);
+    assert_ok(access_open(&(struct access_options){.dataset = dataset_path("renewed.db")}, &second.access, &err));
+    assert_ok(hub_open(second.access, &defaults, &second.hub, &err));
+    assert_ok(hub_find(second.hub, hub_session_id(first.session), &second.session, &err));
+    hub_lock(second.session);
+    assert_close(renewed(&second, &r), LONG_US, 1e-12);
+    close_hub(&second);
+    assert_close(renewed(&first, &r), LONG_US, 1e-12);
+    close_hub(&first);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_service_that_does_not_have_the_trial_renews_it_for_its_own_length),
         cmocka_unit_test(both_users_of_assignments_leave_the_same_records),
         cmocka_unit_test(a_trial_is_lost_after_as_many_attempts_on_both_sides),
         cmocka_unit_test(without_memory_there_is_no_event_rather_than_half_of_one),

@@ -3,7 +3,7 @@
 (() => {
   const root = document.querySelector('[data-from]');
   const kinds = ['session', 'budget', 'trial-taken', 'trial-ended', 'trial-returned', 'trial-lost', 'trials-imported',
-    'shared'];
+    'shared', 'bench-taken', 'bench-ended'];
   const quiet = 3000; // ms between two sentences for a screen reader
   const dot = document.getElementById('live-dot');
   const said = document.getElementById('said');
