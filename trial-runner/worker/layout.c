@@ -3,6 +3,7 @@
 
 #include <stdlib.h>
 
+#include "trial-runner/worker/elements.h"
 #include "trial-runner/worker/report.h"
 
 /* The type in memory of an element of variable v that travels in this message. */
@@ -68,6 +69,16 @@ uint64_t layout_element(const struct message *message, uint32_t k) {
     const uint64_t elements = message_elements(message);
     const uint32_t n = layout_sample_count(message);
     return n > 1 ? (uint64_t)((double)(elements - 1) * k / (n - 1)) : 0;
+}
+
+enum dtype layout_narrowest(const struct plan *plan, const struct message *message) {
+    const struct variable *variable = &plan->model->variables[plan->pieces[message->first_piece].variable];
+    const enum dtype others[] = {message_dtype_in_use(message, variable), variable->dtype};
+    enum dtype narrowest = message->dtype;
+    for (size_t i = 0; i < (message->half ? 2 : 0); i++)
+        if (kernel_exact_limit(others[i]) < kernel_exact_limit(narrowest))
+            narrowest = others[i];
+    return narrowest;
 }
 
 static void choose_samples(const struct layout *layout, const struct plan *plan, uint32_t m) {

@@ -1,6 +1,8 @@
 /* The parts that devices have of a message (trial-runner/worker/parts.h), against a plain reading of random messages:
  * elements are dealt to device after device, as many to each as the first one gets, in each shard group anew; every
  * sample is brought and wanted as that says. */
+#include <string.h>
+
 #include "base/rng.h"
 #include "tests/support/check.h"
 #include "trial-runner/worker/layout.h"
@@ -103,7 +105,42 @@ static void parts_are_equal_runs_and_samples_are_their_owners(void **state) {
     }
 }
 
+/* A half whose gradients are used, sum and are kept in three types of floats. */
+static void check_types(enum dtype own, enum carried in_use, enum dtype travels, uint32_t n_devices) {
+    struct variable variable = {.dtype = own};
+    struct model model = {.variables = &variable, .n_variables = 1};
+    struct piece piece = {0};
+    struct message message = {.half = HALF_scatter, .other = NO_MESSAGE, .in_use = in_use, .dtype = travels, .n_pieces = 1};
+    const struct plan plan = {.model = &model, .messages = &message, .n_messages = 1, .pieces = &piece, .n_pieces = 1};
+    const uint32_t through[] = {own, message_dtype_in_use(&message, &variable), travels};
+    for (uint32_t k = 0; k < LAYOUT_SAMPLES; k++) {
+        const uint32_t sum = kernel_sum_over((struct kernel_devices){0, 1, n_devices}, n_devices, 1, 0, k,
+                                             layout_narrowest(&plan, &message));
+        assert_true(sum > 0);
+        for (size_t i = 0; i < sizeof through / sizeof *through; i++) {
+            const uint64_t bits = kernel_bits(through[i], sum); /* little endian, as the machines */
+            _Alignas(8) char bytes[sizeof bits];
+            memcpy(bytes, &bits, sizeof bits);
+            assert_true(kernel_float_at(bytes, through[i], 0) == (double)sum);
+        }
+    }
+}
+
+static void sums_are_exact_in_all_types_that_they_pass_through(void **state) {
+    static const enum dtype floats[] = {DTYPE_f32, DTYPE_f16, DTYPE_bf16, DTYPE_f64};
+    static const enum carried carried[] = {CARRIED_own, CARRIED_f16, CARRIED_bf16};
+    (void)state;
+    for (uint32_t n_devices = 1; n_devices < 1000; n_devices = 2 * n_devices + 5)
+        for (size_t own = 0; own < 4; own++)
+            for (size_t in_use = 0; in_use < 3; in_use++)
+                for (size_t travels = 0; travels < 4; travels++)
+                    check_types(floats[own], carried[in_use], floats[travels], n_devices);
+}
+
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(parts_are_equal_runs_and_samples_are_their_owners)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(parts_are_equal_runs_and_samples_are_their_owners),
+        cmocka_unit_test(sums_are_exact_in_all_types_that_they_pass_through),
+    };
     return cmocka_run_group_tests_name("parts", tests, NULL, NULL);
 }

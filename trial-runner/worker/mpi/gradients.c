@@ -56,7 +56,8 @@ static enum dtype sample_type(const struct gradients *gradients, uint32_t messag
 uint32_t gradients_sum(const struct gradients *gradients, struct kernel_devices devices, uint32_t iteration, uint32_t m,
                        uint32_t k) {
     const struct plan *plan = gradients->plan;
-    return kernel_sum_over(devices, plan->cluster->n_devices, iteration, m, k, plan->messages[m].dtype);
+    return kernel_sum_over(devices, plan->cluster->n_devices, iteration, m, k,
+                           layout_narrowest(plan, &plan->messages[m]));
 }
 
 uint32_t gradients_value(const struct gradients *gradients, uint32_t device, uint32_t iteration, uint32_t m,

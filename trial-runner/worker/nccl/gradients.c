@@ -248,7 +248,7 @@ static void describe(const struct gradients *g, uint32_t m, uint32_t device, str
     const uint32_t n = layout_sample_count(of);
     const enum dtype lies = type_in_use(plan, of), part = has_shard(of) ? own_type(plan, of) : of->dtype;
     const bool gathers = message_gathers_parameters(of);
-    *message = (struct kernel_message){.type = of->dtype,
+    *message = (struct kernel_message){.type = layout_narrowest(plan, of),
                                        .written = gathers ? part : lies,
                                        .found = lies_in_part(of) && !gathers ? part : lies,
                                        .n_samples = n,

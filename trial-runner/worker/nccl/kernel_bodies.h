@@ -20,7 +20,7 @@ struct kernel_chunk {
 };
 
 struct kernel_message {
-    uint32_t type, n_samples; /* in which it travels */
+    uint32_t type, n_samples; /* in which sums of its samples are exact */
     uint32_t written, found;  /* types of samples where the device writes them, and where it finds the sums */
     uint32_t first;   /* the sample that is wrong when the message is spoilt: the first that the device writes */
     uint32_t made_as; /* the message of whose number its values are made */
