@@ -51,7 +51,10 @@ enum status export_limits_parse(const char *forms, const char *accepted, struct 
         if (!form)
             return error_set(err, ST_USAGE, "there is no form \"%.*s\"; see: syncopate strategy export --help", (int)n,
                              word);
-        if (limits.n < EXPORT_LIMITS_MAX)
+        bool is_new = limits.n < EXPORT_LIMITS_MAX;
+        for (size_t i = 0; i < limits.n; i++)
+            is_new = is_new && limits.forms[i] != form;
+        if (is_new)
             limits.forms[limits.n++] = form;
         word += n + (word[n] == ',');
     }

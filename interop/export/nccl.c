@@ -2,10 +2,9 @@
  *
  * This form says which algorithm an all-reduce uses and nothing else: groups, order and sizes are the framework's, so
  * it goes together with a framework's form, and notes algorithms and what moves by other ways than whole all-reduces. A
- * size that the strategy sends has the
- * algorithm of its group; neighbouring sizes with one algorithm make one row; sizes that the strategy does not send
- * and groups that leave it open have no row. Where all sizes use one algorithm, NCCL_ALGO is enough and the plugin is
- * not needed (NCCL 2.24 and later, which know its form "allreduce:...").
+ * size that the strategy sends has the algorithm of its group; neighbouring sizes with one algorithm make one row;
+ * sizes that the strategy does not send and groups that leave it open have no row. Where all sizes use one algorithm,
+ * NCCL_ALGO is enough and the plugin is not needed (NCCL 2.24 and later, which know its form "allreduce:...").
  *
  * NCCL's tree is the double binary tree (Sanders, Speck and Träff 2009). It has neither recursive doubling nor
  * halving and doubling, and nothing that is our hierarchical. Protocols are NCCL's to choose.

@@ -61,6 +61,7 @@ struct site {
     const struct model *model;
     const struct cost *cost;
     struct layers layers;
+    bool joined; /* they are not all the layers that the model has */
     struct wrapping_cost costs;
     struct arena arena;
     size_t n_known;
@@ -144,14 +145,16 @@ static enum status wrap(struct site *site, uint64_t rule_budget, const struct wr
     return ST_OK;
 }
 
-/* Of the fastest within the rule's least memory and every layer alone, the one whose plan needs less. */
-static enum status wrap_least(struct site *site, const struct wrapped **out, struct error *err) {
-    const struct wrapped *fast, *apart;
-    enum status st = wrap(site, wrapping_least_peak(&site->layers.chain, &site->costs), &fast, err);
-    if (!st)
-        st = wrap(site, 0, &apart, err);
-    if (!st)
-        *out = fast->peak <= apart->peak ? fast : apart;
+/* The fastest within the rule's least memory where its plan fits the budget, or layers are joined; else, of it and
+ * every layer alone, the one whose plan needs less. */
+static enum status wrap_least(struct site *site, uint64_t budget, const struct wrapped **out, struct error *err) {
+    const struct wrapped *apart;
+    enum status st = wrap(site, wrapping_least_peak(&site->layers.chain, &site->costs), out, err);
+    if (st || site->joined || (*out)->peak <= budget)
+        return st;
+    st = wrap(site, 0, &apart, err);
+    if (!st && apart->peak < (*out)->peak)
+        *out = apart;
     return st;
 }
 
@@ -166,7 +169,7 @@ static enum status search(struct site *site, uint64_t budget, const struct wrapp
     if (st || *out)
         return st;
     uint64_t low = wrapping_least_peak(&site->layers.chain, &site->costs), high = any->rule_peak;
-    st = wrap_least(site, &least, err);
+    st = wrap_least(site, budget, &least, err);
     if (st || least->peak > budget)
         return st;
     *out = least;
@@ -196,8 +199,9 @@ static enum status search_each(const struct model *model, const struct cost *cos
                                struct error *err) {
     struct site site;
     enum status st = site_open(&site, model, cost, n, err);
-    *whole = !coarse || site.layers.chain.n <= MOST_LAYERS;
-    if (!st && !*whole)
+    site.joined = coarse && site.layers.chain.n > MOST_LAYERS;
+    *whole = !site.joined;
+    if (!st && site.joined)
         st = layers_coarsen(&site.layers, MOST_LAYERS, &site.arena, err);
     for (size_t i = 0; i < n && !st; i++) {
         const struct wrapped *found = NULL;
@@ -233,7 +237,7 @@ static enum status least_memory(const struct model *model, const struct cost *co
     const struct wrapped *least;
     enum status st = site_open(&site, model, cost, 0, err);
     if (!st)
-        st = wrap_least(&site, &least, err);
+        st = wrap_least(&site, 0, &least, err);
     if (!st)
         st = copy(least, out, err);
     if (!st)

@@ -213,14 +213,16 @@ static void nccl_beside_a_form_need_not_say_what_is_sharded(void **state) {
     struct instance i;
     struct rng rng;
     struct error err;
-    struct export_limits alone, beside, neither;
+    struct export_limits alone, twice, beside, neither;
     struct strategy strategy;
     open_instance(&i, 401, &rng);
     assert_ok(export_limits_parse("nccl", NULL, &alone, &err));
+    assert_ok(export_limits_parse("nccl,nccl", NULL, &twice, &err));
     assert_ok(export_limits_parse("pytorch-hook,nccl", NULL, &beside, &err));
     assert_ok(export_limits_parse("horovod,nccl", NULL, &neither, &err));
     assert_ok(baselines_build(baselines_find("dear"), &i.model, &i.cluster, &strategy, &err));
     assert_fails(export_limits_check(&alone, &strategy, &i.model, &i.cluster, &err), ST_INFEASIBLE, "sharded");
+    assert_fails(export_limits_check(&twice, &strategy, &i.model, &i.cluster, &err), ST_INFEASIBLE, "sharded");
     assert_ok(export_limits_check(&beside, &strategy, &i.model, &i.cluster, &err));
     assert_fails(export_limits_check(&neither, &strategy, &i.model, &i.cluster, &err), ST_INFEASIBLE, "sharded");
     strategy_release(&strategy);

@@ -110,7 +110,8 @@ static void check_types(enum dtype own, enum carried in_use, enum dtype travels,
     struct variable variable = {.dtype = own};
     struct model model = {.variables = &variable, .n_variables = 1};
     struct piece piece = {0};
-    struct message message = {.half = HALF_scatter, .other = NO_MESSAGE, .in_use = in_use, .dtype = travels, .n_pieces = 1};
+    struct message message = {
+        .half = HALF_scatter, .other = NO_MESSAGE, .in_use = in_use, .dtype = travels, .n_pieces = 1};
     const struct plan plan = {.model = &model, .messages = &message, .n_messages = 1, .pieces = &piece, .n_pieces = 1};
     const uint32_t through[] = {own, message_dtype_in_use(&message, &variable), travels};
     for (uint32_t k = 0; k < LAYOUT_SAMPLES; k++) {
