@@ -3,10 +3,11 @@
  * Messages go one at a time, gathered one group ahead.
  *
  * Best by the simulator's own costs, among all wrappings whose groups are runs of layers, or near it: neighbours of a
- * chain of more than MOST_LAYERS are joined first, no more than LABELS partial wrappings are kept, and element types
- * that do not go into one message go into several. Memory is held against the plan's (strategy/memory.h), of which the
- * exact program's rule knows the larger part. So its budget is searched: within a budget the wrapping fits, and is the
- * best that the rule finds. Source: our own exact result (strategy/exact/wrapping.h). */
+ * chain of more than MOST_LAYERS are joined first, no more than LABELS partial wrappings are kept (fewer where the
+ * chain is long because nothing fits once layers are joined), and element types that do not go into one message go into
+ * several. Memory is held against the plan's (strategy/memory.h), of which the exact program's rule knows the larger
+ * part. So its budget is searched: within a budget the wrapping fits, and is the best that the rule finds. Source: our
+ * own exact result (strategy/exact/wrapping.h). */
 #include "strategy/baselines/fsdp_optimal.h"
 
 #include <math.h>
@@ -130,11 +131,13 @@ static enum status wrap(struct site *site, uint64_t rule_budget, const struct wr
             *out = &site->known[i];
             return ST_OK;
         }
+    struct wrapping_chain *chain = &site->layers.chain;
     struct wrapping wrapping;
-    next->rule_budget = site->layers.chain.budget = rule_budget;
+    const uint32_t labels = chain->n <= 2 * MOST_LAYERS ? LABELS : WRAPPING_FEW_LABELS;
+    next->rule_budget = chain->budget = rule_budget;
     enum status st = work_check(err);
     if (!st)
-        st = rule_budget > 0 ? wrapping_best(&site->layers.chain, &site->costs, LABELS, &site->arena, &wrapping, err)
+        st = rule_budget > 0 ? wrapping_best(chain, &site->costs, labels, &site->arena, &wrapping, err)
                              : alone(site, &wrapping, err);
     if (!st)
         st = build(site, &wrapping, next, err);
