@@ -22,7 +22,12 @@
 #define ROW_HERE(table, row)                                                                                           \
     "(SELECT o.row FROM source." table " p JOIN main." table " o ON o.id = p.id WHERE p.row = " row ")"
 
-/* Each row is a contradiction between the files: the subject, its value here, its value there. */
+/* SQL: whether the session of the row a has trials here, and that of the row b has some there that have ended. */
+#define TRIALS_HERE "EXISTS (SELECT 1 FROM main.trials t WHERE t.session = a.id)"
+#define TRIALS_THERE "EXISTS (SELECT 1 FROM source.trials t WHERE t.session = b.id AND t.ended IS NOT NULL)"
+
+/* Each row is a contradiction between the files: the subject, its value here, its value there. The cluster of a session
+ * is one only where both have trials of it: before its first trial it may move to another one. */
 static const char *const clashes[] = {
     "SELECT 'session ' || a.id,"
     "       'model ' || substr(a.model, 1, 12) || ', cluster ' || substr(a.cluster, 1, 12)"
@@ -30,7 +35,7 @@ static const char *const clashes[] = {
     "       'model ' || substr(b.model, 1, 12) || ', cluster ' || substr(b.cluster, 1, 12)"
     "         || ', seed ' || printf('%llu', b.seed)"
     " FROM main.sessions a JOIN source.sessions b ON b.id = a.id"
-    " WHERE a.model <> b.model OR a.cluster <> b.cluster OR a.seed <> b.seed"
+    " WHERE a.model <> b.model OR a.seed <> b.seed OR (a.cluster <> b.cluster AND " TRIALS_HERE " AND " TRIALS_THERE ")"
     " ORDER BY a.id",
 
     "SELECT 'session ' || a.session || ' trial ' || a.number, 'uid ' || a.uid, 'uid ' || b.uid"
@@ -69,6 +74,15 @@ static const char update_sessions[] =
     " SET state = b.state, reason = reason_kept(b.reason), ended = b.ended"
     " FROM source.sessions b"
     " WHERE b.id = a.id AND a.ended IS NULL AND (b.ended IS NOT NULL OR a.state = 'running') AND b.state <> a.state";
+
+/* Sessions that moved to another cluster since they were merged, and where to. Trials tell which file is behind. While
+ * there are none at all, it is the one in which the session was not opened. */
+static const char moved_sessions[] =
+    "SELECT a.id, b.cluster"
+    " FROM main.sessions a JOIN source.sessions b ON b.id = a.id"
+    " WHERE a.cluster <> b.cluster AND NOT " TRIALS_HERE
+    "   AND (" TRIALS_THERE " OR (a.origin IS NOT NULL AND b.origin IS NULL))"
+    " ORDER BY a.id";
 
 /* A trial of a session is shared as the session is here, or with fewer. */
 static const char add_trials[] =
@@ -218,6 +232,33 @@ static enum status add_holdings(struct store *store, struct error *err) {
     return status;
 }
 
+struct moved {
+    const char *session, *cluster;
+};
+
+static enum status read_moved(struct sql_statement *stmt, struct arena *arena, void *element, struct error *err) {
+    struct moved *moved = element;
+    enum status status = sql_copy_text(stmt, 0, arena, &moved->session, err);
+    return !status ? sql_copy_text(stmt, 1, arena, &moved->cluster, err) : status;
+}
+
+static enum status move_sessions(struct store *store, struct error *err) {
+    struct arena arena = {0};
+    struct sql_statement *stmt;
+    void *rows;
+    size_t n;
+    enum status status = sql_prepare(store, moved_sessions, &stmt, err);
+    if (status)
+        return status;
+    status = sql_collect(store, stmt, read_moved, sizeof(struct moved), &arena, &n, &rows, err);
+    sql_finalize(stmt);
+    const struct moved *moved = !status ? rows : NULL;
+    for (size_t i = 0; !status && i < n; i++)
+        status = store_session_move(store, moved[i].session, moved[i].cluster, err);
+    arena_release(&arena);
+    return status;
+}
+
 /* The newest rows are those that were added. */
 static enum status add_and_count_trials(struct store *store, uint64_t *n, struct error *err) {
     int64_t last;
@@ -238,6 +279,8 @@ static enum status add_all(struct store *store, struct merge_report *report, str
         status = add(store, add_sessions, &report->sessions, err);
     if (!status)
         status = add(store, update_sessions, &report->updated, err);
+    if (!status)
+        status = move_sessions(store, err);
     if (!status)
         status = add_and_count_trials(store, &report->trials, err);
     if (!status)

@@ -24,7 +24,8 @@ enum status merge_conflicts(struct store *store, const char *path, merge_visit *
                             struct error *err);
 
 /* Add to `store` what it lacks of the dataset at `path`, in one transaction: objects by their id, sessions by theirs,
- * trials that have ended by their uid. Merging again adds nothing. The source is checked first and never written.
+ * trials that have ended by their uid. A session without trials here follows one that moved to another cluster there.
+ * Merging again adds nothing. The source is checked first and never written.
  * Fails: ST_CONFLICT (the two contradict each other: the message names the first contradiction and says how many there
  * are), ST_INVALID (the source fails its check, or is this very dataset), and as store_open. */
 enum status merge_run(struct store *store, const char *path, struct merge_report *out, struct error *err);

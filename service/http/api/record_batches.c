@@ -356,10 +356,22 @@ static enum status check_record(const struct request *rq, const struct batch *ba
     return st ? request_fail_item(rq, batch->list, i, st, err) : ST_OK;
 }
 
+/* The records were read before the session was locked; meanwhile a bench may have moved it to another cluster. */
+static enum status check_cluster(const struct batch *batch, struct error *err) {
+    if (!strcmp(batch->session->cluster, hub_cluster(batch->live)->id.hex))
+        return ST_OK;
+    return error_code(
+        err,
+        error_set(err, ST_UNREACHABLE, "session %s moved to another cluster meanwhile; ask again", batch->session->id),
+        "overloaded");
+}
+
 /* The session is locked. */
 static enum status import_locked(struct request *rq, struct batch *batch, struct response *rs, struct error *err) {
     struct store *store;
     enum status st = hub_can_import(batch->live, err);
+    if (!st)
+        st = check_cluster(batch, err);
     if (!st)
         st = request_reader(rq, &store, err);
     for (size_t i = 0; i < batch->n && !st; i++)

@@ -147,6 +147,116 @@ static void contradictions_are_refused_whole(void **state) {
     store_close(store);
 }
 
+/* ---- a session that moves to another cluster before its first trial ---- */
+
+/* The same in every dataset: the one on which the session began, and the one that a bench made of it. */
+struct clusters {
+    struct fixture before, after;
+};
+
+static struct store *make_two(const char *path, struct clusters *c) {
+    struct store *store = make(path, &c->before);
+    c->after = c->before;
+    c->after.cluster = must_put_variant(store, STORE_CLUSTER, 6);
+    return store;
+}
+
+/* A session of a team, which the team "blue" sees too. */
+static void begin_shared(struct store *store, const struct fixture *f, const char *id) {
+    struct error err = {0};
+    const struct stored_session session = {
+        .id = id, .model = f->model.hex, .cluster = f->cluster.hex, .seed = 3, .team = "red", .shared = "|blue|"};
+    assert_ok(store_session_begin(store, &session, &err));
+}
+
+static void assert_about(struct store *store, const char *id, const struct fixture *f, uint64_t trials) {
+    struct error err = {0};
+    struct arena arena = {0};
+    struct stored_session session;
+    assert_ok(store_session_get(store, id, &arena, &session, &err));
+    assert_string_equal(session.cluster, f->cluster.hex);
+    assert_string_equal(session.team, "red");
+    assert_string_equal(session.shared, "|blue|");
+    assert_int_equal(session.trials, trials);
+    arena_release(&arena);
+    assert_sound(store); /* also who may see which cluster */
+}
+
+/* The copy has no trials, so it follows: where the session was opened here, only once there are trials. */
+static void a_session_that_moved_is_followed(void **state) {
+    (void)state;
+    for (int trials = 0; trials < 3; trials++) { /* 2: the copy thinks that the session was opened in it */
+        struct error err = {0};
+        struct merge_report report;
+        struct clusters c;
+        char name[32];
+        snprintf(name, sizeof name, "moved-%d.db", trials);
+        const char *from = dataset_path("%s", name), *into = dataset_path("copy-of-%s", name);
+        struct store *source = make_two(from, &c), *store = make(into, &c.before);
+        begin_shared(source, &c.before, "s");
+        begin_shared(source, &c.before, "stays");
+        if (trials == 2)
+            begin_shared(store, &c.before, "s");
+        assert_ok(merge_run(store, from, &report, &err));
+        assert_about(store, "s", &c.before, 0);
+        assert_ok(store_session_move(source, "s", c.after.cluster.hex, &err));
+        for (int i = 0; i < trials; i++)
+            must_run_trial(source, &c.after, "s", 50);
+        for (int again = 0; again < 2; again++) {
+            uint64_t conflicts = 9;
+            assert_ok(merge_conflicts(store, from, NULL, NULL, &conflicts, &err));
+            assert_int_equal(conflicts, 0);
+            assert_ok(merge_run(store, from, &report, &err));
+            assert_int_equal(report.trials, again ? 0 : trials);
+            assert_about(store, "s", &c.after, (uint64_t)trials);
+            assert_about(store, "stays", &c.before, 0);
+        }
+        store_close(source);
+        store_close(store);
+    }
+}
+
+/* An older copy changes nothing, whether or not there are trials yet. */
+static void a_session_that_moved_stays_where_it_is(void **state) {
+    (void)state;
+    for (int trials = 0; trials < 2; trials++) {
+        struct error err = {0};
+        struct merge_report report;
+        struct clusters c;
+        const char *path = dataset_path("mover-%d.db", trials), *older = dataset_path("older-%d.db", trials);
+        struct store *store = make_two(path, &c), *copy = make(older, &c.before);
+        begin_shared(store, &c.before, "s");
+        assert_ok(merge_run(copy, path, &report, &err));
+        assert_ok(store_session_move(store, "s", c.after.cluster.hex, &err));
+        for (int i = 0; i < trials; i++)
+            must_run_trial(store, &c.after, "s", 50);
+        must_run_trial(copy, &c.before, NULL, 60);
+        assert_ok(merge_run(store, older, &report, &err));
+        assert_int_equal(report.trials, 1);
+        assert_about(store, "s", &c.after, (uint64_t)trials);
+        store_close(store);
+        store_close(copy);
+    }
+}
+
+static void trials_about_two_clusters_are_a_contradiction(void **state) {
+    (void)state;
+    struct error err = {0};
+    struct merge_report report;
+    struct clusters c;
+    const char *from = dataset_path("went.db");
+    struct store *source = make_two(from, &c), *store = make_two(dataset_path("stayed.db"), &c);
+    begin_shared(source, &c.after, "s");
+    begin_shared(store, &c.before, "s");
+    must_run_trial(source, &c.after, "s", 50);
+    const struct new_trial request = request_of(&c.before, "s");
+    must_begin_trial(store, &request); /* it runs, about this cluster */
+    assert_fails(merge_run(store, from, &report, &err), ST_CONFLICT, "disagree about session s: here model ");
+    assert_about(store, "s", &c.before, 1);
+    store_close(source);
+    store_close(store);
+}
+
 static void note(void *context, const struct merge_conflict *conflict) {
     char *text = context;
     strcat(strcat(strcat(strcat(strcat(strcat(text, conflict->what), ": "), conflict->ours), " / "), conflict->theirs),
@@ -308,6 +418,9 @@ int main(void) {
         cmocka_unit_test(a_merged_trial_is_about_the_same_as_in_its_file),
         cmocka_unit_test(merging_both_ways_makes_both_the_same),
         cmocka_unit_test(contradictions_are_refused_whole),
+        cmocka_unit_test(a_session_that_moved_is_followed),
+        cmocka_unit_test(a_session_that_moved_stays_where_it_is),
+        cmocka_unit_test(trials_about_two_clusters_are_a_contradiction),
         cmocka_unit_test(every_contradiction_is_listed_with_both_sides),
         cmocka_unit_test(one_uid_with_two_results_is_a_contradiction),
         cmocka_unit_test(teams_and_attempts_are_merged_too),

@@ -4,6 +4,8 @@
 #include <sys/resource.h>
 
 #include "base/rng.h"
+#include "dataset/check.h"
+#include "dataset/claims.h"
 #include "dataset/events.h"
 #include "dataset/operations.h"
 #include "interop/export/limits.h"
@@ -715,11 +717,15 @@ static void finish(const char *session, int number, double us) {
     assert_int_equal(post_to(session, tail, body)->status, 200);
 }
 
-static struct reply *import(const char *session, int s, double us, const char *tail) {
-    char body[1024];
-    snprintf(body, sizeof body,
+static void write_import(int s, double us, const char *tail, char body[1024]) {
+    snprintf(body, 1024,
              "{\"trials\":[{\"uid\":\"import-%d\",\"strategy\":\"%s\"," TRIAL ",\"iterations_us\":[%g,%g,%g]%s}]}", s,
              strategies[s], us, us, us, tail);
+}
+
+static struct reply *import(const char *session, int s, double us, const char *tail) {
+    char body[1024];
+    write_import(s, us, tail, body);
     return post_to(session, "/trials", body);
 }
 
@@ -1242,6 +1248,88 @@ static void a_session_takes_only_trials_of_its_own_domain(void **state) {
     assert_problem(site_post(&site, "/api/v1/sessions/none/trials", body), 404, "not-found");
 }
 
+/* As another service: have a session. `after`: once the site has had it. */
+static void have(struct store *store, const char *id, bool after, char name[80]) {
+    struct error err = {0};
+    const double until = clock_now_us() + 2e6;
+    bool taken = after;
+    snprintf(name, 80, "search %s", id);
+    while (after && taken && clock_now_us() < until) {
+        assert_ok(store_claim(store, name, 0, &taken, &err));
+        if (taken)
+            store_unclaim(store, name);
+        clock_sleep_us(taken ? 300 : 0);
+    }
+    for (taken = false; !taken;)
+        assert_ok(store_claim(store, name, 0, &taken, &err));
+}
+
+/* Move it to another cluster, and let it go. */
+static enum status move(struct store *store, const char *id, const struct id *cluster, const char *name) {
+    struct error err = {0};
+    clock_sleep_us(300e3); /* the import waits for it */
+    const enum status status = store_session_move(store, id, cluster->hex, &err);
+    store_unclaim(store, name);
+    return status;
+}
+
+static void make_cluster(double latency_us, struct id *out) {
+    char body[256];
+    snprintf(body, sizeof body,
+             "{\"schema\":\"syncopate.cluster/1\",\"name\":\"c\",\"nodes\":[{\"name\":\"n\",\"count\":4,"
+             "\"nic_gbit_per_s\":1,\"nic_latency_us\":%g}]}",
+             latency_us);
+    cJSON *json = reply_json(site_post(&site, "/api/v1/clusters", body), 201);
+    snprintf(out->hex, sizeof out->hex, "%s", text_of(json, "id"));
+    cJSON_Delete(json);
+}
+
+static int send_import(const char *session) {
+    char body[1024], head[512];
+    write_import(0, 50, "", body);
+    snprintf(head, sizeof head,
+             "POST %s/trials HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: close\r\n"
+             "Content-Type: application/json\r\nContent-Length: %zu\r\n\r\n",
+             session, strlen(body));
+    const int fd = site_connect(&site);
+    assert_true(site_say(fd, head) && site_say(fd, body));
+    return fd;
+}
+
+/* A trial is never about another cluster than its session, whichever service writes first. The session moves twice:
+ * after the first time its search is to be read anew, and the request begins again. The second time may come too late,
+ * after the import. */
+static void a_trial_is_about_the_cluster_that_its_session_moved_to(void **state) {
+    if (!test_database())
+        skip(); /* a file has one service */
+    (void)state;
+    static char reply[1 << 16];
+    struct error err = {0};
+    struct check_report report;
+    struct store *other;
+    struct id clusters[2];
+    char session[128], name[80];
+    int status = 0;
+    make_cluster(51, &clusters[0]);
+    make_cluster(52, &clusters[1]);
+    open_session(session);
+    assert_ok(store_open(site.dataset, STORE_READ_WRITE, &other, &err));
+    const char *id = strrchr(session, '/') + 1;
+    have(other, id, false, name);
+    const int fd = send_import(session);
+    bool late = move(other, id, &clusters[0], name);
+    have(other, id, true, name);
+    late |= move(other, id, &clusters[1], name);
+    site_hear(fd, NULL, 60, reply, sizeof reply, NULL);
+    close(fd);
+    assert_int_equal(sscanf(reply, "HTTP/1.1 %d", &status), 1);
+    assert_true(status == 201 || (status == 503 && strstr(reply, "moved to another cluster") && !late));
+    assert_int_equal(import(session, 0, 50, "")->status, status == 503 ? 201 : 200);
+    assert_ok(check_run(other, NULL, NULL, &report, &err));
+    assert_int_equal(report.problems, 0);
+    store_close(other);
+}
+
 /* ---- rankers and operations ---- */
 
 /* Ask until the operation of this path has ended; the caller's. */
@@ -1565,6 +1653,7 @@ int main(void) {
         OPEN(weather_must_fit_the_cluster_the_ranker_and_the_runner),
         OPEN(a_session_in_weather_goes_by_means_of_trials_that_met_it),
         OPEN(a_session_takes_only_trials_of_its_own_domain),
+        OPEN(a_trial_is_about_the_cluster_that_its_session_moved_to),
         OPEN(a_ranker_is_trained_while_others_are_served),
         OPEN(training_that_cannot_be_is_refused_or_fails),
         OPEN(a_key_makes_a_repeated_training_one),
