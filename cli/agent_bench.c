@@ -91,7 +91,7 @@ enum status agent_bench_run(const struct agent_place *place, uint64_t attempt, d
         log_info("%s: measured; %s", name,
                  cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(answer, "used"))
                      ? "the session predicts by it"
-                     : "the session had begun without, later ones can use it");
+                     : "the session began without or has ended; later ones get it");
     cJSON_Delete(answer);
     return st;
 }

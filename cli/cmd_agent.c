@@ -18,6 +18,7 @@
 #include "cli/remote_records.h"
 #include "cli/remote_session.h"
 #include "cli/runner_options.h"
+#include "trial-runner/bench.h"
 
 static const double DEFAULT_BENCH_US = 40e6, MOST_BENCH_US = 1800e6, BENCH_START_US = 120e6;
 static const double DEFAULT_LEASE_US = 60e6, LEAST_LEASE_US = 3e6, MOST_LEASE_US = 86400e6;
@@ -98,7 +99,8 @@ static enum status suggest(struct agent *a, const char *session, cJSON **out, st
     double bench_s = 0;
     if (!a->runner.job) { /* of a job nothing is known */
         algorithms_write(runner_algorithms(&a->runner), algorithms);
-        bench_s = a->words->bench_us > 0 ? (a->words->bench_us + BENCH_START_US) / 1e6 : 0;
+        if (a->words->bench_us > 0 && bench_transport(&a->runner.place) == cluster_transport(&a->inputs.cluster))
+            bench_s = (a->words->bench_us + BENCH_START_US) / 1e6;
     }
     const bool whole = body && cJSON_AddStringToObject(body, "client", a->name) &&
                        cJSON_AddNumberToObject(body, "lease_s", a->words->lease_us / 1e6) &&

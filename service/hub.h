@@ -117,8 +117,8 @@ void hub_wait(struct hub_session *session, struct hub_waiter *waiter);
  */
 void hub_pass(struct hub_session *session);
 
-/* Bring the locked session up to what the dataset says of its trials. Fails: as the store; it may then be called again.
- */
+/* Bring the locked session up to what the dataset says of it and of its trials. Its engine leaves the memory where the
+ * session is about another cluster now; hub_wake reads it again. Fails: as the store; it may then be called again. */
 enum status hub_catch_up(struct hub_session *session, struct error *err);
 
 /* Before anything is suggested or steered: where several services serve the dataset, the locked session is this one's

@@ -42,10 +42,9 @@ static bool is_due(const struct hub_session *s, const struct stored_session *sto
 }
 
 static enum hub_bench turn_of(const struct session_options *kept, const char *client) {
-    const bool held = is_held(kept), own = held && !strcmp(kept->bench_client, client);
-    if (held && !own)
+    if (is_held(kept) && strcmp(kept->bench_client, client) != 0)
         return HUB_BENCH_ELSEWHERE;
-    return own || kept->bench_attempt < ASSIGNMENT_ATTEMPTS ? HUB_BENCH_YOURS : HUB_BENCH_NONE;
+    return kept->bench_attempt < ASSIGNMENT_ATTEMPTS ? HUB_BENCH_YOURS : HUB_BENCH_NONE;
 }
 
 enum status hub_bench_look(struct hub_session *s, const char *client, enum hub_bench *out, struct error *err) {
@@ -79,8 +78,7 @@ enum status hub_bench_take(struct hub_session *s, struct store *store, const cha
     if (!st)
         st = read_bench(s, store, &arena, &stored, &kept, err);
     if (!st) {
-        const bool again = is_held(&kept) && !strcmp(kept.bench_client, client);
-        kept.bench_attempt += !again;
+        kept.bench_attempt++;
         kept.bench_client = client;
         clock_utc_after(lease_us, until, sizeof until);
         kept.bench_until = until;
@@ -105,29 +103,37 @@ static enum status check_holder(const struct hub_session *s, const struct sessio
                      kept->bench_client ? kept->bench_client : "");
 }
 
-static enum status tell_end(struct hub_session *s, struct store *store, const struct hub_bench_end *end,
+static enum status tell_end(struct hub_session *s, struct store *store, const struct hub_bench_end *end, bool used,
                             struct error *err) {
     cJSON *content = cJSON_CreateObject();
     const char *word = end->measured ? "complete" : end->again ? "returned" : "failed";
     const bool whole = cJSON_AddStringToObject(content, "state", word) &&
-                       (!end->measured || cJSON_AddStringToObject(content, "cluster", end->measured->id.hex)) &&
+                       (!used || cJSON_AddStringToObject(content, "cluster", end->measured->id.hex)) &&
                        (!end->reason || cJSON_AddStringToObject(content, "reason", end->reason));
     return hub_tell(s, store, "bench-ended", content, whole, err);
 }
 
-/* Keep the description as the team's. The session is about it from now on, unless it has trials, which are about the
- * other one. */
-static enum status keep_measured(struct hub_session *s, struct store *store, const struct stored_session *stored,
-                                 const struct cluster *measured, bool *used, struct error *err) {
+/* Keep the description as the team's own, under the cluster's name. Others see it with the session alone, and as long
+ * as they see that; so no name of theirs changes its meaning. What the team can see already stays shared as it is. */
+static enum status keep_measured(const struct hub_session *s, struct store *store, const struct cluster *measured,
+                                 struct error *err) {
+    const struct viewer own = {.team = s->team};
+    enum status st = seen_has(store, STORE_CLUSTER, measured->id.hex, &own, err);
+    if (st != ST_NOT_FOUND)
+        return st;
     cJSON *json = cluster_write(measured);
     char *text = json ? json_canonical(json) : NULL;
     cJSON_Delete(json);
-    enum status st =
-        text ? holding_make(store, STORE_CLUSTER, &measured->id, text, s->team, measured->name, stored->shared, err)
-             : error_no_memory(err);
+    st = text ? holding_make(store, STORE_CLUSTER, &measured->id, text, s->team, measured->name, s->team ? "" : NULL,
+                             err)
+              : error_no_memory(err);
     free(text);
-    *used = !st && !stored->trials;
-    return *used ? store_session_move(store, s->id, measured->id.hex, err) : st;
+    return st;
+}
+
+/* Trials that were taken are about the other description, and so is a session that has ended. */
+static bool is_of_use(const struct stored_session *stored, const struct hub_bench_end *end) {
+    return end->measured && !stored->trials && stored_session_is_open(stored->state);
 }
 
 enum status hub_bench_end(struct hub_session *s, struct store *store, const struct hub_bench_end *end, bool *used,
@@ -144,10 +150,16 @@ enum status hub_bench_end(struct hub_session *s, struct store *store, const stru
         kept.bench_over = end->measured || !end->again || kept.bench_attempt >= ASSIGNMENT_ATTEMPTS;
         st = write_bench(store, &stored, &kept, err);
     }
-    if (!st && end->measured)
-        st = keep_measured(s, store, &stored, end->measured, used, err);
+    if (!st && is_of_use(&stored, end)) {
+        st = keep_measured(s, store, end->measured, err);
+        if (!st)
+            st = store_session_move(store, s->id, end->measured->id.hex, err);
+        *used = !st;
+    }
     if (!st)
-        st = tell_end(s, store, end, err);
+        st = tell_end(s, store, end, *used, err);
+    if (!st && !stored.trials)
+        hub_forget_engine(s); /* of a budget of time, the bench took none */
     arena_release(&arena);
     return st;
 }

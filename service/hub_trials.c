@@ -310,9 +310,12 @@ enum status hub_make_ready(struct hub_session *s, size_t count, size_t *ready, e
     *step = SESSION_TRIAL;
     if (!st)
         st = cancel_unable(s, err);
+    if (!st && !s->engine)
+        st = error_code(err, error_set(err, ST_UNREACHABLE, "session %s changed meanwhile; ask again", s->id),
+                        "overloaded");
     if (!st)
         st = assignments_suggest(&s->open, count, step, err);
-    *ready = assignments_waiting(&s->open);
+    *ready = st ? 0 : assignments_waiting(&s->open);
     if (!st && *step == SESSION_OVER)
         st = finish_if_over(s, err);
     return st;

@@ -600,12 +600,13 @@ bool cluster_wants_bench(const struct cluster *cluster) {
            cluster->transport != TRANSPORT_ideal;
 }
 
-/* malloc'd; NULL when memory is out. */
+/* Also without "transport", which one may name and the other leave to its devices. malloc'd; NULL when memory is out.
+ */
 static char *write_unmeasured(const struct cluster *cluster) {
-    static const char *const measured[] = {"transport", "measurements", "runtime", "interference"};
+    static const char *const left_out[] = {"transport", "measurements", "runtime", "interference"};
     cJSON *json = cluster_write(cluster);
-    for (size_t i = 0; i < sizeof measured / sizeof *measured; i++)
-        cJSON_DeleteItemFromObjectCaseSensitive(json, measured[i]);
+    for (size_t i = 0; i < sizeof left_out / sizeof *left_out; i++)
+        cJSON_DeleteItemFromObjectCaseSensitive(json, left_out[i]);
     char *text = json ? json_canonical(json) : NULL;
     cJSON_Delete(json);
     return text;
@@ -615,7 +616,7 @@ enum status cluster_is_same_but_measured(const struct cluster *a, const struct c
                                          struct error *err) {
     char *one = write_unmeasured(a), *other = write_unmeasured(b);
     const bool whole = one && other;
-    *same = whole && !strcmp(one, other);
+    *same = whole && !strcmp(one, other) && cluster_transport(a) == cluster_transport(b);
     free(one);
     free(other);
     return whole ? ST_OK : error_no_memory(err);

@@ -249,12 +249,12 @@ enum status cluster_read_file(const char *path, struct cluster *out, struct erro
  * when memory is out. */
 cJSON *cluster_write(const struct cluster *cluster);
 
-/* Whether what messages cost on the cluster is yet to be measured: it has several devices, and neither "measurements"
- * nor "collectives". */
+/* Whether what messages cost on the cluster is yet to be measured: it has several devices, neither "measurements" nor
+ * "collectives", and a transport other than "ideal". */
 bool cluster_wants_bench(const struct cluster *cluster);
 
-/* Whether two descriptions differ at most in what a bench measures: "transport", "measurements", "runtime" and
- * "interference". Fails: ST_NO_MEMORY. */
+/* Whether two descriptions have the same transport (cluster_transport) and differ at most in what a bench measures:
+ * "measurements", "runtime" and "interference". Fails: ST_NO_MEMORY. */
 enum status cluster_is_same_but_measured(const struct cluster *a, const struct cluster *b, bool *same,
                                          struct error *err);
 

@@ -115,13 +115,15 @@ static enum status write_and_launch(struct bench *bench, const struct cluster *c
     return status;
 }
 
+enum transport bench_transport(const struct launcher *launcher) {
+    return launcher->worker == TRIAL_WORKER_NCCL ? TRANSPORT_nccl : TRANSPORT_mpi;
+}
+
 /* What is not measured shall be typical of what did the measuring. */
 static bool name_transport(const struct bench *bench, cJSON *cluster) {
-    const enum trial_worker worker = bench->options->launcher.worker;
+    const enum transport transport = bench_transport(&bench->options->launcher);
     cJSON_DeleteItemFromObjectCaseSensitive(cluster, "transport");
-    return cJSON_AddStringToObject(cluster, "transport",
-                                   transport_name(worker == TRIAL_WORKER_NCCL ? TRANSPORT_nccl : TRANSPORT_mpi)) !=
-           NULL;
+    return cJSON_AddStringToObject(cluster, "transport", transport_name(transport)) != NULL;
 }
 
 /* Put the measurements, the runtime, the shares and the transport into a copy of the description, which takes them. */

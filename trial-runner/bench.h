@@ -17,6 +17,9 @@ struct bench_agreement {
     double difference;       /* by which part the slowest pass exceeds the fastest, the median over points */
 };
 
+/* What a bench by this launcher measures. */
+enum transport bench_transport(const struct launcher *launcher);
+
 struct bench_findings {
     struct bench_agreement agreement; /* zeros where no point was measured twice */
     struct shares shares;             /* nothing is known with one device */

@@ -84,7 +84,7 @@ wait $tune
 
 # ---- a cluster that nobody measured ----
 open hasty 1 20ms
-timeout 60 "$syncopate" agent --server "$url" --cluster lab-4x1g --runner local --bench 1s --once 2>none.err # too short
+timeout 60 "$syncopate" agent --server "$url" --cluster lab-4x1g --runner local --bench 1ms --once 2>none.err # too short
 grep -q 'could not be measured' none.err && [ "$(trials "$id")" = '1 1 complete' ]
 verdict without_figures_the_session_goes_on $? "$(cat none.err)"
 wait $tune

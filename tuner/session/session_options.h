@@ -71,8 +71,8 @@ struct session_options {
                         drops what is later, iterations where workers wait (strategy/consistency.h); 0: none */
     uint64_t
         memory_bytes; /* of a device: strategies that need more are not tried; 0: what the cluster says, if it does */
-    /* The bench before the first trial (service/hub.h): who has it, until when (UTC), and for the how manieth time it
-     * was given out; whether it is over: done, or given up. */
+    /* The bench before the first trial (service/hub.h): who has it, until when (UTC), and how often it was given out;
+     * whether it is over: done, or given up. */
     const char *bench_client, *bench_until; /* NULL: nobody has it */
     uint64_t bench_attempt;
     bool bench_over;

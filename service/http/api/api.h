@@ -17,9 +17,10 @@ route_handler api_sessions_list, api_sessions_create, api_sessions_get, api_sess
     api_sessions_resume, api_sessions_stop, api_sessions_cancel;
 
 /* trials.c */
-route_handler api_sessions_events, api_trials_list, api_trials_get, api_trials_suggest, api_bench_complete,
-    api_bench_fail, api_trials_heartbeat, api_trials_report, api_trials_complete, api_trials_fail;
+route_handler api_sessions_events, api_trials_list, api_trials_get, api_trials_suggest, api_trials_heartbeat,
+    api_trials_report, api_trials_complete, api_trials_fail;
 
+route_handler api_bench_complete, api_bench_fail;                               /* benches.c */
 route_handler api_sessions_best, api_sessions_importance, api_sessions_outcome; /* outcomes.c */
 route_handler api_sessions_export;                                              /* exports.c */
 route_handler api_records_patch;                                                /* record_changes.c */

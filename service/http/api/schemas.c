@@ -441,17 +441,17 @@ static const struct schema schemas[] = {
     {"SuggestRequest",
      "{'type':'object','required':['client'],'additionalProperties':false,'properties':{'client':" CLIENT
      ",'count':{'type':'integer','minimum':1,'maximum':64},'lease_s':" LEASE ",'algorithms':" ABILITIES(
-         "this client") ",'bench_s':{'type':'number','minimum':1,'maximum':3600,'description':'This "
-                        "client can measure the cluster, within so many seconds. Left out: it cannot, and is never "
-                        "asked to'}}}"},
+         "this client") ",'bench_s':{'type':'number','minimum':1,'maximum':3600,"
+                        "'description':'This client can measure the cluster, within so many seconds. "
+                        "Left out: it cannot, and is never asked to'}}}"},
     {"Suggestions",
      "{'type':'object','required':['next','trials'],'additionalProperties':false,"
-     "'properties':{'next':{'enum':['trials','wait','over','bench'],'description':'wait: others still run trials, or "
-     "measure the "
-     "cluster; over: the session needs no more; bench: measure the cluster first, only for clients that gave bench_s'},"
-     "'bench':{'type':'object','required':['attempt','lease_s','cluster'],'additionalProperties':false,'properties':{"
-     "'attempt':" SIZE ",'lease_s':" RATE ",'cluster':" ID
-     "}},'trials':{'type':'array','items':{'type':'object','required':['number','attempt','round',"
+     "'properties':{'next':{'enum':['trials','wait','over','bench'],"
+     "'description':'wait: others still run trials, or measure the cluster; over: the session needs no more; "
+     "bench: measure the cluster first, only for clients that gave bench_s'},"
+     "'bench':{'type':'object','required':['attempt','lease_s','cluster'],'additionalProperties':false,"
+     "'properties':{'attempt':" SIZE ",'lease_s':" RATE ",'cluster':" ID "}},"
+     "'trials':{'type':'array','items':{'type':'object','required':['number','attempt','round',"
      "'proposer','lease_s','iterations','warmup','strategy_id','strategy'],'additionalProperties':false,"
      "'properties':{'number':" SIZE ",'attempt':" SIZE ",'round':" COUNT ",'proposer':" TEXT ",'lease_s':" RATE
      ",'iterations':" SIZE ",'warmup':" COUNT ",'predicted_us':" RATE ",'give_up_us':" RATE
@@ -465,8 +465,9 @@ static const struct schema schemas[] = {
                      "'properties':{'client':" CLIENT ",'attempt':" SIZE ",'reason':" TEXT
                      ",'again':{'type':'boolean','description':'It is given back: another client may try'}}}"},
     {"BenchEnd",
-     "{'type':'object','required':['used'],'additionalProperties':false,'properties':{'cluster':" ID
-     ",'used':{'type':'boolean','description':'Whether the session is about the measured description from now on'}}}"},
+     "{'type':'object','required':['used'],'additionalProperties':false,"
+     "'properties':{'cluster':" ID ",'used':{'type':'boolean',"
+     "'description':'Whether the session is about the measured description, which is cluster, from now on'}}}"},
     {"Heartbeat", "{'type':'object','required':['client','attempt'],'additionalProperties':false,"
                   "'properties':{'client':" CLIENT ",'attempt':" SIZE ",'lease_s':" LEASE "}}"},
     {"Report", "{'type':'object','required':['client','attempt','iterations_us'],'additionalProperties':false,"

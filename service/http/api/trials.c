@@ -282,7 +282,10 @@ static enum status suggest_after_bench(struct request *rq, struct suggest *s, st
     enum status st = s->bench_s > 0 ? hub_bench_look(s->live, s->client, &s->bench, err) : ST_OK;
     if (st)
         return st;
-    return s->bench ? request_commit(rq, bench_effect, s, rs, err) : suggest_locked(rq, s, rs, err);
+    if (!s->bench)
+        return suggest_locked(rq, s, rs, err);
+    st = request_commit(rq, bench_effect, s, rs, err);
+    return st ? st : hub_catch_up(s->live, err);
 }
 
 enum status api_trials_suggest(struct request *rq, struct response *rs, struct error *err) {

@@ -323,6 +323,38 @@ static void sets_of_algorithms_are_read_and_written(void **state) {
         assert_int_equal(algorithms_parse(wrong[i], &set, &err), ST_INVALID);
 }
 
+/* What a bench measures does not count, and a transport counts by what it means. */
+static void clusters_are_the_same_but_for_what_was_measured(void **state) {
+    (void)state;
+    static const struct {
+        const char *a, *b;
+        bool same;
+    } pairs[] = {
+        {NODES(NODE), NODES(NODE), true},
+        {NODES(NODE), MEASURED(POINT), true},
+        {NODES(NODE), WITH("'runtime':{'message_us':7},'interference':{'startup':{'compute':0.5}}"), true},
+        {NODES(NODE), WITH("'transport':'nccl'"), true},
+        {NODES(NODE), WITH("'transport':'mpi'"), false},
+        {NODES(NODE), WITH("'transport':'ideal'"), false},
+        {WITH("'transport':'mpi'"), WITH("'transport':'mpi','measurements':[" POINT "]"), true},
+        {NODES(NODE), NODES("{'name':'n','count':4,'nic_gbit_per_s':1}"), false},
+        {NODES(NODE), NODES("{'name':'n','count':3,'nic_gbit_per_s':2}"), false},
+    };
+    for (size_t i = 0; i < sizeof pairs / sizeof *pairs; i++) {
+        struct error err;
+        struct cluster a, b;
+        bool same[2];
+        assert_ok(quoted_cluster(pairs[i].a, &a, &err));
+        assert_ok(quoted_cluster(pairs[i].b, &b, &err));
+        assert_ok(cluster_is_same_but_measured(&a, &b, &same[0], &err));
+        assert_ok(cluster_is_same_but_measured(&b, &a, &same[1], &err));
+        if (same[0] != pairs[i].same || same[1] != pairs[i].same)
+            fail_msg("%s and %s", pairs[i].a, pairs[i].b);
+        cluster_release(&a);
+        cluster_release(&b);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(each_bad_cluster_is_refused_at_its_place),
@@ -333,6 +365,7 @@ int main(void) {
         cmocka_unit_test(the_id_is_that_of_the_expanded_cluster),
         cmocka_unit_test(every_change_changes_the_id),
         cmocka_unit_test(sets_of_algorithms_are_read_and_written),
+        cmocka_unit_test(clusters_are_the_same_but_for_what_was_measured),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
