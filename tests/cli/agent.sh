@@ -88,8 +88,12 @@ timeout 60 "$syncopate" agent --server "$url" --cluster lab-4x1g --runner local 
 grep -q 'could not be measured' none.err && [ "$(trials "$id")" = '1 1 complete' ]
 verdict without_figures_the_session_goes_on $? "$(cat none.err)"
 wait $tune
-open unmeasured 1 20ms
-timeout 100 "$syncopate" agent --server "$url" --cluster lab-4x1g --runner local --bench 12s --once 2>bench.err
+for time in 12s 60s; do # the first may be too short on a busy machine
+    open unmeasured 1 20ms
+    timeout 200 "$syncopate" agent --server "$url" --cluster lab-4x1g --runner local --bench $time --once 2>bench.err
+    grep -q 'not one message was timed' bench.err || break
+    wait $tune
+done
 grep -q 'measured; the session predicts by it' bench.err && [ "$(trials "$id")" = '1 1 complete' ]
 verdict an_agent_measures_it_before_the_first_trial $? "$(cat bench.err)"
 wait $tune

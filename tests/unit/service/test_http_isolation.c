@@ -20,6 +20,7 @@ struct example {
     enum thing about;
     const char *query, *body;
     int as_absent;      /* what a thing that is not there is answered, where that is not 404 */
+    int as_done;        /* what who may is answered, where the thing is in no state for it */
     bool by_team;       /* what the token's team may see counts, of an administrator's too */
     bool is_token_form; /* anybody may ask; without a token the answer is 401 with a form for one */
 };
@@ -76,9 +77,9 @@ static const struct example examples[] = {
      .body = "{\"trials\":[{\"strategy\":\"&\",\"proposer\":\"wfbp\",\"runner\":\"mpirun\",\"iterations_us\":[9,9]}]}"},
     {"POST", "/api/v1/sessions/{session}/trials:suggest", SESSION, .body = "{\"client\":\"c\"}"},
     {"POST", "/api/v1/sessions/{session}/bench:complete", SESSION,
-     .body = "{\"client\":\"c\",\"attempt\":1,\"cluster\":" SITE_CLUSTER "}"},
+     .body = "{\"client\":\"c\",\"attempt\":1,\"cluster\":" SITE_CLUSTER "}", .as_done = 422},
     {"POST", "/api/v1/sessions/{session}/bench:fail", SESSION,
-     .body = "{\"client\":\"c\",\"attempt\":1,\"reason\":\"it broke\"}"},
+     .body = "{\"client\":\"c\",\"attempt\":1,\"reason\":\"it broke\"}", .as_done = 409},
     {"POST", "/api/v1/sessions/{session}/trials/{number}:heartbeat", TRIAL, .body = "{\"client\":\"c\",\"attempt\":1}"},
     {"POST", "/api/v1/sessions/{session}/trials/{number}:report", TRIAL, .body = DONE},
     {"POST", "/api/v1/sessions/{session}/trials/{number}:complete", TRIAL, .body = DONE},
@@ -421,8 +422,9 @@ static enum answer expected(const struct example *e, enum role role, enum whose 
     return whose == SHARED && changes(e) && role != ROLE_ADMIN ? FORBIDDEN : DOES;
 }
 
-static enum answer answer_of(const struct reply *reply) {
-    return reply->status >= 200 && reply->status < 400 ? DOES : (enum answer)reply->status;
+static enum answer answer_of(const struct example *e, const struct reply *reply) {
+    const bool done = e->as_done ? (int)reply->status == e->as_done : reply->status >= 200 && reply->status < 400;
+    return done ? DOES : (enum answer)reply->status;
 }
 
 /* Models and clusters are put for all to see; nobody shares an operation. */
@@ -454,7 +456,7 @@ static unsigned check_answer(const struct example *e, enum role role, enum whose
     if (!exists(e, whose))
         return 0;
     const struct reply *reply = send_example(e, role, whose);
-    const enum answer said = answer_of(reply), wanted = expected(e, role, whose);
+    const enum answer said = answer_of(e, reply), wanted = expected(e, role, whose);
     if (said == wanted)
         return 0;
     print_error("%s %s, %s %s, role %s: answered %d, not %d: %.160s\n", e->method, e->pattern, whose_words[whose],
