@@ -631,6 +631,7 @@ static char *table_text(void) {
         "- `POST /sessions` is a form. When its model or cluster is not there, it is `422` and the page says "
         "so. The `401` of\n"
         "  `GET /sign-in` is the form for a token.\n"
+        "- `yes` at the two routes of a bench is `409` or `422` here: no client has the bench of these sessions.\n"
         "- A session takes only rankers that its own team may see, also when an administrator opens it.\n\n"
         "| route | about | none | read | submit | run | admin |\n|---|---|---|---|---|---|---|\n");
     for (size_t i = 0; i < N_EXAMPLES; i++)
