@@ -1,6 +1,7 @@
 #!/bin/bash
 # A service on a file and three on one PostgreSQL under SIGKILL (kill.py); SERVICES: how many alone. Needs OUT and
 # python3; prints ok, not ok and skip lines (tests/README.md).
+# Once: it is the time of several processes; what they run is under sanitizers in tests of its own.
 # Waits: leases that end.
 # Plan: 2
 set -u
