@@ -71,9 +71,12 @@ uint64_t layout_element(const struct message *message, uint32_t k) {
     return n > 1 ? (uint64_t)((double)(elements - 1) * k / (n - 1)) : 0;
 }
 
+enum dtype layout_own_type(const struct plan *plan, const struct message *message) {
+    return plan->model->variables[plan->pieces[message->first_piece].variable].dtype;
+}
+
 enum dtype layout_narrowest(const struct plan *plan, const struct message *message) {
-    const struct variable *variable = &plan->model->variables[plan->pieces[message->first_piece].variable];
-    const enum dtype others[] = {message_dtype_in_use(message, variable), variable->dtype};
+    const enum dtype own = layout_own_type(plan, message), others[] = {own, carried_dtype(message->in_use, own)};
     enum dtype narrowest = message->dtype;
     for (size_t i = 0; i < (message->half ? 2 : 0); i++)
         if (kernel_exact_limit(others[i]) < kernel_exact_limit(narrowest))

@@ -31,8 +31,11 @@ uint32_t layout_sample_count(const struct message *message);
 /* The number within the message of the element that is sample k. */
 uint64_t layout_element(const struct message *message, uint32_t k);
 
-/* Of the types that the message's samples pass through, the one with the fewest exact whole numbers: as it travels, and
- * of a half also as the device uses it and as the model says. Sums of samples are exact in it. */
+/* The model's type of what the message brings. All variables of a half or of sharded parameters have the same. */
+enum dtype layout_own_type(const struct plan *plan, const struct message *message);
+
+/* A message's samples pass through several types: that in which it travels, and those in which a half is used and kept.
+ * This is the one with the fewest exact whole numbers, so sums of samples are exact in all of them. */
 enum dtype layout_narrowest(const struct plan *plan, const struct message *message);
 
 static inline uint64_t layout_of_piece(const struct layout *layout, const struct piece *piece) {

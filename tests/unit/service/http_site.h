@@ -184,6 +184,14 @@ static inline struct reply *site_post(const struct site *site, const char *path,
     return site_ask(site, "POST", path, "", body);
 }
 
+/* To what stands below a session's path. */
+static inline struct reply *site_post_to(const struct site *site, const char *session, const char *tail,
+                                         const char *body) {
+    char path[256];
+    snprintf(path, sizeof path, "%s%s", session, tail);
+    return site_post(site, path, body);
+}
+
 /* The value of a header, in a buffer that the next call uses again; NULL when it is not there. */
 static inline const char *reply_header(const struct reply *reply, const char *name) {
     static char value[1024];

@@ -71,15 +71,9 @@ static void open_session(const char *cluster, const char *more, char path[128]) 
     cJSON_Delete(json);
 }
 
-static struct reply *post_to(const char *session, const char *tail, const char *body) {
-    char path[256];
-    snprintf(path, sizeof path, "%s%s", session, tail);
-    return site_post(&site, path, body);
-}
-
 /* What :suggest says is next. */
 static void assert_next(const char *session, const char *body, const char *next, double attempt) {
-    cJSON *json = reply_json(post_to(session, "/trials:suggest", body), 200);
+    cJSON *json = reply_json(site_post_to(&site, session, "/trials:suggest", body), 200);
     const cJSON *bench = cJSON_GetObjectItemCaseSensitive(json, "bench");
     assert_string_equal(text_of(json, "next"), next);
     assert_int_equal(bench != NULL, attempt > 0);
@@ -100,7 +94,7 @@ static void ask_under_a_key(const char *session, double attempt) {
 
 /* The predicted time of a first trial, which is one of the same baseline in every session. */
 static double first_prediction(const char *session) {
-    cJSON *json = reply_json(post_to(session, "/trials:suggest", CAN("first")), 200);
+    cJSON *json = reply_json(site_post_to(&site, session, "/trials:suggest", CAN("first")), 200);
     assert_string_equal(text_of(json, "next"), "trials");
     const double us = number_of(cJSON_GetObjectItemCaseSensitive(json, "trials")->child, "predicted_us");
     cJSON_Delete(json);
@@ -110,13 +104,13 @@ static double first_prediction(const char *session) {
 static struct reply *complete(const char *session, const char *client, int attempt, const char *cluster) {
     static char body[4096];
     snprintf(body, sizeof body, "{\"client\":\"%s\",\"attempt\":%d,\"cluster\":%s}", client, attempt, cluster);
-    return post_to(session, "/bench:complete", body);
+    return site_post_to(&site, session, "/bench:complete", body);
 }
 
 static struct reply *give_up(const char *session, const char *client, int attempt, const char *more) {
     char body[256];
     snprintf(body, sizeof body, "{\"client\":\"%s\",\"attempt\":%d,\"reason\":\"it broke\"%s}", client, attempt, more);
-    return post_to(session, "/bench:fail", body);
+    return site_post_to(&site, session, "/bench:fail", body);
 }
 
 static void cluster_of(const char *session, char id[65]) {
@@ -223,7 +217,7 @@ static void a_session_that_has_ended_keeps_its_cluster(void **state) {
         open_session("four", "", session);
         cluster_of(session, before);
         assert_next(session, CAN("a"), "bench", 1);
-        assert_int_equal(post_to(session, ends[i].verb, NULL)->status, 200);
+        assert_int_equal(site_post_to(&site, session, ends[i].verb, NULL)->status, 200);
         assert_used(complete(session, "a", 1, figures), ends[i].used, id);
         cluster_of(session, after);
         assert_string_equal(after, ends[i].used ? id : before);
@@ -242,12 +236,12 @@ static void a_bench_takes_no_time_of_the_budget(void **state) {
     assert_next(session, CAN("a"), "bench", 1);
     clock_sleep_us(2.1e6);
     assert_used(give_up(session, "a", 1, ""), false, NULL);
-    json = reply_json(post_to(session, "/trials:suggest", CAN("a")), 200);
+    json = reply_json(site_post_to(&site, session, "/trials:suggest", CAN("a")), 200);
     const double number = number_of(cJSON_GetObjectItemCaseSensitive(json, "trials")->child, "number");
     cJSON_Delete(json);
     snprintf(tail, sizeof tail, "/trials/%.0f:complete", number);
     const char *times = "{\"client\":\"a\",\"attempt\":1,\"iterations_us\":[900,900,900,900,900]}";
-    assert_int_equal(post_to(session, tail, times)->status, 200);
+    assert_int_equal(site_post_to(&site, session, tail, times)->status, 200);
     assert_next(session, CAN("a"), "trials", 0); /* which nobody gets whose time is used up */
 }
 
@@ -272,8 +266,9 @@ static void only_figures_of_the_sessions_cluster_are_taken(void **state) {
         assert_problem(r, 422, "invalid");
         assert_non_null(strstr(r->body, "cluster"));
     }
-    assert_problem(post_to(session, "/trials:suggest", "{\"client\":\"a\",\"bench_s\":0}"), 422, "invalid");
-    assert_problem(post_to(session, "/trials:suggest", "{\"client\":\"a\",\"bench_s\":3601}"), 422, "invalid");
+    assert_problem(site_post_to(&site, session, "/trials:suggest", "{\"client\":\"a\",\"bench_s\":0}"), 422, "invalid");
+    assert_problem(site_post_to(&site, session, "/trials:suggest", "{\"client\":\"a\",\"bench_s\":3601}"), 422,
+                   "invalid");
     assert_used(complete(session, "a", 1, figures), true, NULL); /* it is still the client's */
     cJSON_free(other);
     cJSON_free(elsewhere);

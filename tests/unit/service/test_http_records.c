@@ -696,15 +696,9 @@ static void open_session(char path[128]) {
     cJSON_Delete(json);
 }
 
-static struct reply *post_to(const char *session, const char *tail, const char *body) {
-    char path[256];
-    snprintf(path, sizeof path, "%s%s", session, tail);
-    return site_post(&site, path, body);
-}
-
 /* Take a trial; its number. */
 static int take(const char *session) {
-    cJSON *json = reply_json(post_to(session, "/trials:suggest", "{\"client\":\"c\"}"), 200);
+    cJSON *json = reply_json(site_post_to(&site, session, "/trials:suggest", "{\"client\":\"c\"}"), 200);
     const int number = (int)number_of(cJSON_GetObjectItemCaseSensitive(json, "trials")->child, "number");
     cJSON_Delete(json);
     return number;
@@ -714,7 +708,7 @@ static void finish(const char *session, int number, double us) {
     char tail[64], body[256];
     snprintf(tail, sizeof tail, "/trials/%d:complete", number);
     snprintf(body, sizeof body, "{\"client\":\"c\",\"attempt\":1,\"iterations_us\":[%g,%g]}", us, us);
-    assert_int_equal(post_to(session, tail, body)->status, 200);
+    assert_int_equal(site_post_to(&site, session, tail, body)->status, 200);
 }
 
 static void write_import(int s, double us, const char *tail, char body[1024]) {
@@ -726,7 +720,7 @@ static void write_import(int s, double us, const char *tail, char body[1024]) {
 static struct reply *import(const char *session, int s, double us, const char *tail) {
     char body[1024];
     write_import(s, us, tail, body);
-    return post_to(session, "/trials", body);
+    return site_post_to(&site, session, "/trials", body);
 }
 
 static void assert_best(const char *session, const char *strategy, double us) {
@@ -771,7 +765,7 @@ static void a_session_learns_from_trials_that_it_is_given(void **state) {
 /* Take the next trial and say what a run of its strategy would; whether the strategy has a consistency. */
 static bool take_and_finish(const char *session, double us) {
     char tail[64], body[1024];
-    cJSON *json = reply_json(post_to(session, "/trials:suggest", "{\"client\":\"c\"}"), 200);
+    cJSON *json = reply_json(site_post_to(&site, session, "/trials:suggest", "{\"client\":\"c\"}"), 200);
     const cJSON *trial = cJSON_GetObjectItemCaseSensitive(json, "trials")->child;
     const bool stale = cJSON_HasObjectItem(cJSON_GetObjectItemCaseSensitive(trial, "strategy"), "consistency");
     snprintf(tail, sizeof tail, "/trials/%d:complete", (int)number_of(trial, "number"));
@@ -781,7 +775,7 @@ static bool take_and_finish(const char *session, double us) {
                      "\"target\":0.8,\"updates\":200,\"last\":0.75,\"reached_update\":120,\"reached_us\":4000000}}"
                    : "");
     cJSON_Delete(json);
-    assert_int_equal(post_to(session, tail, body)->status, 200);
+    assert_int_equal(site_post_to(&site, session, tail, body)->status, 200);
     return stale;
 }
 
@@ -848,14 +842,15 @@ static void take_within(const char *session, const struct export_limits *limits)
     cJSON *model_json = cJSON_Parse(SITE_MODEL), *cluster_json = cJSON_Parse(SITE_CLUSTER);
     assert_ok(model_read(model_json, "model", &model, &err));
     assert_ok(cluster_read(cluster_json, "cluster", &cluster, &err));
-    cJSON *json = reply_json(post_to(session, "/trials:suggest", "{\"client\":\"c\"}"), 200);
+    cJSON *json = reply_json(site_post_to(&site, session, "/trials:suggest", "{\"client\":\"c\"}"), 200);
     const cJSON *trial = cJSON_GetObjectItemCaseSensitive(json, "trials")->child;
     const cJSON *said = cJSON_GetObjectItemCaseSensitive(trial, "strategy");
     assert_ok(strategy_read(said, "strategy", &model, &cluster, &strategy, &err));
     assert_ok(export_limits_check(limits, &strategy, &model, &cluster, &err));
     snprintf(tail, sizeof tail, "/trials/%d:complete", (int)number_of(trial, "number"));
-    assert_int_equal(post_to(session, tail, "{\"client\":\"c\",\"attempt\":1,\"iterations_us\":[9000,9000]}")->status,
-                     200);
+    assert_int_equal(
+        site_post_to(&site, session, tail, "{\"client\":\"c\",\"attempt\":1,\"iterations_us\":[9000,9000]}")->status,
+        200);
     strategy_release(&strategy);
     cluster_release(&cluster);
     model_release(&model);
@@ -896,7 +891,7 @@ static void a_session_tries_only_what_its_forms_can_say(void **state) {
     take_within(session, &limits);
     restart();
     take_within(session, &limits);
-    json = reply_json(post_to(session, "/trials:suggest", "{\"client\":\"c\"}"), 200);
+    json = reply_json(site_post_to(&site, session, "/trials:suggest", "{\"client\":\"c\"}"), 200);
     assert_string_equal(text_of(json, "next"), "over");
     cJSON_Delete(json);
 }
@@ -907,7 +902,7 @@ static void a_session_tries_only_what_its_forms_can_say(void **state) {
 static cJSON *ask_able(const char *session, const char *client, const char *can) {
     char body[128];
     snprintf(body, sizeof body, "{\"client\":\"%s\",\"lease_s\":1%s}", client, can);
-    return reply_json(post_to(session, "/trials:suggest", body), 200);
+    return reply_json(site_post_to(&site, session, "/trials:suggest", body), 200);
 }
 
 static bool names_algorithm(const cJSON *trial, const char *algorithm) {
@@ -927,7 +922,7 @@ static void finish_at(const char *session, const char *client, const cJSON *tria
     snprintf(tail, sizeof tail, "/trials/%d:complete", (int)number_of(trial, "number"));
     snprintf(body, sizeof body, "{\"client\":\"%s\",\"attempt\":%d,\"iterations_us\":[%g,%g]}", client,
              (int)number_of(trial, "attempt"), us, us);
-    assert_int_equal(post_to(session, tail, body)->status, 200);
+    assert_int_equal(site_post_to(&site, session, tail, body)->status, 200);
 }
 
 static void open_able(char session[128], const char *algorithms) {
@@ -956,7 +951,7 @@ static void abilities_are_read_with_care(void **state) {
         assert_problem(r, 422, "invalid");
         assert_pointer(r, wrong[i].pointer);
         snprintf(body, sizeof body, "{\"client\":\"c\",\"algorithms\":%s}", wrong[i].list);
-        r = post_to(session, "/trials:suggest", body);
+        r = site_post_to(&site, session, "/trials:suggest", body);
         assert_problem(r, 422, "invalid");
         assert_pointer(r, wrong[i].pointer);
     }
@@ -1022,7 +1017,7 @@ static void nothing_is_tried_that_somebody_who_asks_cannot_execute(void **state)
     cJSON_Delete(left);
     char body[128];
     snprintf(body, sizeof body, "{\"client\":\"other\",\"algorithms\":[\"%s\"]}", abilities[lacks]);
-    struct reply *r = post_to(session, "/trials:suggest", body);
+    struct reply *r = site_post_to(&site, session, "/trials:suggest", body);
     assert_problem(r, 409, "conflict");
     assert_non_null(strstr(r->body, " alone, for those who asked before"));
 }
@@ -1111,7 +1106,7 @@ static struct reply *finish_in_weather(const char *session, int number, double u
     snprintf(tail, sizeof tail, "/trials/%d:complete", number);
     snprintf(body, sizeof body, "{\"client\":\"c\",\"attempt\":1,\"iterations_us\":[%g,%g,%g],\"environment\":%s}", us,
              us, 4 * us, environment);
-    return post_to(session, tail, body);
+    return site_post_to(&site, session, tail, body);
 }
 
 /* The strategies that were suggested, in this order; one takes (10 + its place) ms. */
@@ -1135,7 +1130,7 @@ static void run_in_weather(const char *session) {
     static const char *const wrong[] = {
         "{}", "{\"weather\":3}", "{\"weather\":4.5}", "{\"weather\":\"4\"}", "{\"weather\":1e300}", "{\"weather\":-4}"};
     char right[64];
-    cJSON *json = reply_json(post_to(session, "/trials:suggest", "{\"client\":\"c\"}"), 200);
+    cJSON *json = reply_json(site_post_to(&site, session, "/trials:suggest", "{\"client\":\"c\"}"), 200);
     const cJSON *trial = cJSON_GetObjectItemCaseSensitive(json, "trials")->child;
     const int number = (int)number_of(trial, "number"), weather = 4 + (int)number_of(trial, "round");
     const double us = us_of(text_of(trial, "strategy_id"));
@@ -1224,7 +1219,7 @@ static void a_session_takes_only_trials_of_its_own_domain(void **state) {
              ",\"iterations_us\":[9]}]}",
              strategies[0], text_of(other, "id"));
     cJSON_Delete(other);
-    struct reply *r = post_to(session, "/trials", body);
+    struct reply *r = site_post_to(&site, session, "/trials", body);
     assert_problem(r, 422, "invalid");
     assert_pointer(r, "/trials/1");
     other = reply_json(
@@ -1232,7 +1227,7 @@ static void a_session_takes_only_trials_of_its_own_domain(void **state) {
     snprintf(body, sizeof body, "{\"trials\":[{\"strategy\":\"%s\"," TRIAL ",\"iterations_us\":[9]}]}",
              text_of(other, "id"));
     cJSON_Delete(other);
-    r = post_to(session, "/trials", body);
+    r = site_post_to(&site, session, "/trials", body);
     assert_problem(r, 422, "invalid");
     assert_contains(r->body, "has a \\\"consistency\\\"");
     r = import(session, 0, 10, ",\"model\":\"other\",\"cluster\":\"four\"");
@@ -1241,9 +1236,9 @@ static void a_session_takes_only_trials_of_its_own_domain(void **state) {
     assert_int_equal(import(session, 0, 10, ",\"model\":\"toy\",\"cluster\":\"four\"")->status, 201);
     snprintf(body, sizeof body, "{\"trials\":[{\"strategy\":\"%s\"," TRIAL ",\"median_us\":9,\"mean_us\":9}]}",
              strategies[1]);
-    assert_problem(post_to(session, "/trials", body), 422, "invalid"); /* nothing to learn from */
+    assert_problem(site_post_to(&site, session, "/trials", body), 422, "invalid"); /* nothing to learn from */
     assert_int_equal(count_as(NULL), 1);
-    assert_int_equal(post_to(session, ":stop", NULL)->status, 200);
+    assert_int_equal(site_post_to(&site, session, ":stop", NULL)->status, 200);
     assert_problem(import(session, 1, 10, ""), 409, "conflict");
     assert_problem(site_post(&site, "/api/v1/sessions/none/trials", body), 404, "not-found");
 }

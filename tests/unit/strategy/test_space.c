@@ -81,8 +81,8 @@ static bool id_set_add(struct id_set *set, const struct id *id) {
     }
 }
 
-/* How often in a row nothing new may come before no more is looked for. What has met all `expected` looks for one too
- * many for a quarter of `quiet`. */
+/* After how many draws in a row without a new strategy a search ends: `quiet`, or a quarter of `quiet` once all
+ * `expected` strategies were met and only one too many is looked for. */
 static uint32_t patience(const struct id_set *set, uint32_t expected, uint32_t quiet) {
     return set->n == expected ? quiet / 4 : quiet;
 }

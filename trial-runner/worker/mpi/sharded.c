@@ -7,16 +7,11 @@
 #include "trial-runner/worker/parts.h"
 #include "trial-runner/worker/report.h"
 
-/* The model's type, which all variables of the message have. */
-static enum dtype shard_type(const struct plan *plan, const struct message *message) {
-    return plan->model->variables[plan->pieces[message->first_piece].variable].dtype;
-}
-
 void *sharded_alloc(const struct plan *plan, uint32_t m) {
     const struct message *message = &plan->messages[m];
-    return message->converted_bytes == 0
-               ? NULL
-               : report_alloc(part_elements(message, plan->cluster->n_devices), dtype_bytes(shard_type(plan, message)));
+    return message->converted_bytes == 0 ? NULL
+                                         : report_alloc(part_elements(message, plan->cluster->n_devices),
+                                                        dtype_bytes(layout_own_type(plan, message)));
 }
 
 void sharded_produce(struct gradients *variables, uint32_t m, uint32_t device, uint32_t iteration, void *shard) {
@@ -28,8 +23,8 @@ void sharded_produce(struct gradients *variables, uint32_t m, uint32_t device, u
         const uint32_t value = is_own ? gradients_value(variables, device, iteration, m, k) : 0;
         if (is_own && shard)
             gradients_store((char *)shard +
-                                (layout_element(message, k) - own.begin) * dtype_bytes(shard_type(plan, message)),
-                            shard_type(plan, message), value);
+                                (layout_element(message, k) - own.begin) * dtype_bytes(layout_own_type(plan, message)),
+                            layout_own_type(plan, message), value);
         else
             gradients_write_sample(variables, m, k, value);
     }
@@ -55,7 +50,7 @@ void sharded_pack(const struct gradients *variables, uint32_t m, uint32_t device
     const struct part own = part_of_device(message, device, plan->cluster->n_devices);
     if (shard)
         convert_elements(buffer + own.begin * dtype_bytes(message->dtype), message->dtype, shard,
-                         shard_type(plan, message), own.end - own.begin);
+                         layout_own_type(plan, message), own.end - own.begin);
     else if (buffer != gradients_in_place(variables, m))
         pack_variables(variables, message, &own, buffer);
 }
@@ -68,7 +63,7 @@ static uint64_t first_in_buffer(const struct message *message, const struct part
 void sharded_keep(const struct plan *plan, uint32_t m, const char *buffer, uint32_t device, void *shard) {
     const struct message *message = &plan->messages[m];
     const struct part own = part_of_device(message, device, plan->cluster->n_devices);
-    convert_elements(shard, shard_type(plan, message),
+    convert_elements(shard, layout_own_type(plan, message),
                      buffer + (own.begin - first_in_buffer(message, &own)) * dtype_bytes(message->dtype),
                      message->dtype, own.end - own.begin);
 }
@@ -79,7 +74,7 @@ enum status sharded_check(struct gradients *place, uint32_t m, const char *buffe
     const struct message *message = &plan->messages[m];
     const bool replicas = message_is_of_replicas(message);
     const struct part own = part_of_device(message, device, plan->cluster->n_devices);
-    const enum dtype type = shard ? shard_type(plan, message) : message->dtype;
+    const enum dtype type = shard ? layout_own_type(plan, message) : message->dtype;
     const uint64_t first = shard ? own.begin : first_in_buffer(message, &own);
     const char *sums = shard ? shard : buffer;
     for (uint32_t k = 0; k < layout_sample_count(message); k++) {

@@ -30,14 +30,9 @@ static uint64_t run_bytes(const struct plan *plan, const struct message *message
     return message->half ? part_bytes(plan, message) * part_count(message, plan->cluster->n_devices) : message->bytes;
 }
 
-/* The model's type of what is in the message: where a device keeps parts all variables in it have the same. */
-static enum dtype own_type(const struct plan *plan, const struct message *message) {
-    return plan->model->variables[plan->pieces[message->first_piece].variable].dtype;
-}
-
 /* The type in which the device has what goes into the message. */
 static enum dtype type_in_use(const struct plan *plan, const struct message *message) {
-    return message->half ? carried_dtype(message->in_use, own_type(plan, message)) : message->dtype;
+    return message->half ? carried_dtype(message->in_use, layout_own_type(plan, message)) : message->dtype;
 }
 
 /* Whether this device's part is in the model's type too, in a place of its own: its shard. */
@@ -159,7 +154,7 @@ static uint32_t cut_all(const struct gradients *g, struct kernel_chunk *out) {
     for (uint32_t m = 0; m < plan->n_messages; m++) {
         const struct message *message = &plan->messages[m];
         const struct kernel_chunk run = {g->shard[m], g->part[m], part_bytes(plan, message),
-                                         (uint32_t)own_type(plan, message), message->dtype};
+                                         (uint32_t)layout_own_type(plan, message), message->dtype};
         g->first_chunk[plan->n_messages + m] = n;
         n = has_shard(message) ? cut(&run, n, out) : n;
     }
@@ -200,7 +195,7 @@ static void init_data(struct gradients *g) {
         g->shard[m] = g->data_bytes;
         if (has_shard(&plan->messages[m]) && g->first[m] == m)
             g->data_bytes += align(part_elements(&plan->messages[m], plan->cluster->n_devices) *
-                                   dtype_bytes(own_type(plan, &plan->messages[m])));
+                                   dtype_bytes(layout_own_type(plan, &plan->messages[m])));
     }
     for (uint32_t m = 0; m < plan->n_messages; m++)
         g->shard[m] = g->shard[g->first[m]];
@@ -234,7 +229,7 @@ static struct kernel_sample sample_of(const struct gradients *g, uint32_t m, uin
         return (struct kernel_sample){lies, lies, wanted};
     const uint64_t from = part_of_device(message, device, n).begin, element = layout_element(message, k);
     const uint64_t in_part = has_shard(message)
-                                 ? g->shard[m] + (element - from) * dtype_bytes(own_type(g->plan, message))
+                                 ? g->shard[m] + (element - from) * dtype_bytes(layout_own_type(g->plan, message))
                                  : g->part[m] + (element - from) * dtype_bytes(message->dtype);
     if (message->half == HALF_gather)
         return (struct kernel_sample){brought ? in_part : KERNEL_NOWHERE, lies, wanted};
@@ -246,7 +241,7 @@ static void describe(const struct gradients *g, uint32_t m, uint32_t device, str
     const struct plan *plan = g->plan;
     const struct message *of = &plan->messages[m];
     const uint32_t n = layout_sample_count(of);
-    const enum dtype lies = type_in_use(plan, of), part = has_shard(of) ? own_type(plan, of) : of->dtype;
+    const enum dtype lies = type_in_use(plan, of), part = has_shard(of) ? layout_own_type(plan, of) : of->dtype;
     const bool gathers = message_gathers_parameters(of);
     *message = (struct kernel_message){.type = layout_narrowest(plan, of),
                                        .written = gathers ? part : lies,

@@ -6,7 +6,8 @@
  * every message has this device's part in a place of its own: an all-gather reads it there and brings the variables to
  * where they lie gathered, and a reduce-scatter writes it there. All-reduces among replicas sum it there. Messages that
  * move the same elements one after another, in several micro-batches or before both passes, share the place. A part
- * that goes in another type than the model's has a place in that type too, its shard, where values are made or found.
+ * that travels in another type than the model's has a second place, its shard, in the model's type: there values are
+ * made or found.
  *
  * A message in one run is moved where it lies. One of several runs is moved in a buffer: all collectives in the same
  * one, since they follow each other on their stream; a pair of halves, and a message to a server, in one of its own.
