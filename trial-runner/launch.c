@@ -219,22 +219,7 @@ static enum status list_hosts(struct launch *launch, struct error *err) {
     return status;
 }
 
-/* In the lab the ranks of all nodes share our processors. A rank that has nothing to do looks every PAUSE_US (of
- * worker/pause.h) whether something came, and to look takes some 10 us. Up to eight ranks a processor that did not
- * show. With 16 devices and 8 servers on 2 processors it did: 26 MB over 0.2 Gbit/s by servers, predicted 2.6 s, were
- * not through four times in a minute, and with pauses of 250 us took 2.8 s. So of many ranks each looks less often, and
- * all together use half of the processors. 0: as often as ever. Servers count whether the plan has them or not, since
- * bench and trials must be alike. */
-static uint32_t lab_pause_us(const struct cluster *cluster) {
-    enum { LOOK_US = 10, MOST_RANKS = 8 };
-    const long processors = sysconf(_SC_NPROCESSORS_ONLN);
-    const double ranks = (double)(cluster->n_devices + cluster->n_nodes) / (double)(processors > 0 ? processors : 1);
-    return ranks > MOST_RANKS ? (uint32_t)(ranks * LOOK_US / 0.5) : 0;
-}
-
 static enum status list_arguments(struct launch *launch, struct error *err) {
-    const uint32_t pause_us =
-        launch->options->launcher->kind == LAUNCHER_LAB ? lab_pause_us(launch->options->cluster) : 0;
     struct words words = {.arena = &launch->arena};
     const char *path;
     enum status status = launch_worker_path(launch->options->launcher, &launch->arena, &path, err);
@@ -243,10 +228,8 @@ static enum status list_arguments(struct launch *launch, struct error *err) {
     words_add(&words, path);
     for (const char *const *word = launch->options->arguments; *word; word++)
         words_add(&words, *word);
-    if (pause_us > 0) {
-        words_add(&words, "--pause");
-        words_add(&words, arena_printf(&launch->arena, "%u", pause_us));
-    }
+    if (launch->options->launcher->kind == LAUNCHER_LAB && launch->options->launcher->worker == TRIAL_WORKER_MPI)
+        words_add(&words, "--sockets");
     launch->argv = words.items;
     return words.failed ? error_no_memory(err) : ST_OK;
 }

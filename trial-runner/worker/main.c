@@ -1,8 +1,8 @@
 /* A worker program: one rank of a real run. Started by mpirun or the like, once a device and once a server.
  *
  *   syncopate-worker-X run --model FILE --cluster FILE --strategy FILE --iterations K --warmup W [--trace] [--verify]
- *                      [--weather SEED] [--train TASK --rate X --momentum X --target X] [--pause US]
- *   syncopate-worker-X bench --cluster FILE [--max-bytes N] [--time-limit S] [--pause US]
+ *                      [--weather SEED] [--train TASK --rate X --momentum X --target X] [--sockets]
+ *   syncopate-worker-X bench --cluster FILE [--max-bytes N] [--time-limit S] [--sockets]
  *   syncopate-worker-X probe
  *
  * X is mpi or nccl: trial-runner/worker/backend.h says what differs. Rank 0 reads the files and shares their text;
@@ -42,7 +42,7 @@ struct options {
     const char *model, *cluster, *strategy;
     struct execute_options execute;
     struct measure_options measure;
-    uint32_t pause_us;
+    bool sockets; /* all that ranks tell each other goes over sockets */
 };
 
 struct trial {
@@ -117,6 +117,8 @@ static bool parse_switch(const char *name, struct options *out) {
         return out->execute.trace = true;
     if (strcmp(name, "--verify") == 0)
         return out->execute.verify = true;
+    if (strcmp(name, "--sockets") == 0)
+        return out->sockets = true;
     return false;
 }
 
@@ -135,8 +137,6 @@ static enum status parse_option(const char *name, const char *value, struct opti
         return parse_count(value, 1, &out->execute.iterations, err);
     if (strcmp(name, "--warmup") == 0)
         return parse_count(value, 0, &out->execute.warmup, err);
-    if (strcmp(name, "--pause") == 0)
-        return parse_count(value, 1, &out->pause_us, err);
     if (strcmp(name, "--fault") == 0)
         return parse_fault(value, &out->execute.fault, err);
     if (strcmp(name, "--weather") == 0)
@@ -150,8 +150,7 @@ static enum status parse_option(const char *name, const char *value, struct opti
 
 static enum status parse_options(int argc, char **argv, struct options *out, struct error *err) {
     *out = (struct options){.execute = {.iterations = 10, .warmup = 2, .report = true},
-                            .measure = {.max_bytes = UINT64_C(16) << 20, .time_limit_s = 40},
-                            .pause_us = PAUSE_US};
+                            .measure = {.max_bytes = UINT64_C(16) << 20, .time_limit_s = 40}};
     if (argc < 2 || (strcmp(argv[1], "run") != 0 && strcmp(argv[1], "bench") != 0))
         return error_set(err, ST_USAGE, "the first argument is run, bench or probe; people want the program syncopate");
     out->bench = strcmp(argv[1], "bench") == 0;
@@ -360,8 +359,8 @@ int main(int argc, char **argv) {
     MPI_Init_thread(&argc, &argv, MPI_THREAD_FUNNELED, &provided);
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     enum status status = parse_options(argc, argv, &options, &err);
-    if (!status)
-        pause_set_longest(options.pause_us);
+    if (!status && options.sockets)
+        pause_watch_sockets();
     if (!status)
         status = backend_open(&err);
     if (!status)

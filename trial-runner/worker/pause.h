@@ -1,16 +1,18 @@
-/* How long an event loop sleeps when nothing happened: long enough to leave the processor to the other ranks of an
- * emulated cluster, short enough to cost a message nothing that shows (Open MPI's rate over 1 Gbit/s links was the
- * same with sleeps of 50 us between tests as without). Where many ranks share a processor, their tests alone would use
- * it up, and the runner says a longer pause (trial-runner/launch.c). */
+/* How an event loop waits when nothing happened.
+ *
+ * By default it sleeps for PAUSE_US and looks again. In the lab the ranks of all nodes share a few processors, and
+ * their looks alone would use them up. There it sleeps until a socket of its process has something to read, or has room
+ * again, since all that ranks tell each other goes over sockets. */
 #ifndef TRIAL_RUNNER_WORKER_PAUSE_H
 #define TRIAL_RUNNER_WORKER_PAUSE_H
 
 enum { PAUSE_US = 50 };
 
-/* The longest pause of this process from now on; PAUSE_US at first. Call it before there are threads. */
-void pause_set_longest(double us);
+/* From now on pauses end when a socket of this process moves. Call it before there are threads. Where the kernel cannot
+ * do that, pauses stay as they are. */
+void pause_watch_sockets(void);
 
-void pause_once(void);        /* for the longest */
-void pause_for_us(double us); /* at most for the longest */
+void pause_once(void);        /* for the longest pause */
+void pause_for_us(double us); /* at most for the longest pause */
 
 #endif

@@ -131,6 +131,54 @@ static void links_run_at_their_rates(void **state) {
     assert_close(rate_between(&config, "n2", 80), 1.0 * 125e6, 0.15);
 }
 
+/* n1 sends to n3 over eight connections and n2 over one. n3 counts what comes from each in a second, once both have
+ * sent their first MB. */
+static void nodes_share_a_nic_whatever_their_connections(void **state) {
+    need_lab(state);
+    if (system("python3 -c 'import socket' 2>/dev/null") != 0)
+        skip();
+    static const char *const script =
+        "cat >/run/r.py <<'END'\n"
+        "import selectors,socket,time\n"
+        "s=socket.create_server((\"\",7000)); print(\"ready\",flush=True)\n"
+        "all=selectors.DefaultSelector(); n={}; end=0\n"
+        "for i in range(9):\n"
+        "  c,a=s.accept(); n[a[0]]=0; all.register(c,selectors.EVENT_READ,a[0])\n"
+        "while not end or time.monotonic()<end:\n"
+        "  for k,_ in all.select(1): n[k.data]+=len(k.fileobj.recv(1<<18))\n"
+        "  if not end and min(n.values())>1<<20: end=time.monotonic()+1; n={k:0 for k in n}\n"
+        "print(\"bytes\",n[\"198.18.1.1\"],n[\"198.18.1.2\"])\n"
+        "END\n"
+        "cat >/run/s.py <<'END'\n"
+        "import socket,sys,threading\n"
+        "def send():\n"
+        "  try:\n"
+        "    s=socket.create_connection((\"n3\",7000))\n"
+        "    for i in range(400): s.sendall(b\"x\"*(1<<20))\n"
+        "  except OSError: pass\n"
+        "for i in range(int(sys.argv[1])): threading.Thread(target=send).start()\n"
+        "END\n"
+        "mkfifo /run/up; /run/lab/agent n3 python3 /run/r.py >/run/up & exec 3</run/up; read ready <&3\n"
+        "/run/lab/agent n1 python3 /run/s.py 8 & /run/lab/agent n2 python3 /run/s.py 1 & cat <&3";
+    struct lab_config config = {.name = "t", .n = 4, .nodes = four};
+    struct text text = {0};
+    struct error err = {0};
+    double n1 = 0, n2 = 0;
+    assert_ok(run_in(&config, script, &text, &err));
+    assert_int_equal(sscanf(text.all, "bytes %lf %lf", &n1, &n2), 2);
+    assert_close(n1 + n2, 1.0 * 125e6, 0.15);
+    assert_close(n2, n1, 0.15);
+}
+
+static void tcp_is_the_same_in_every_lab(void **state) {
+    need_lab(state);
+    struct lab_config config = {.name = "t", .n = 4, .nodes = four};
+    struct text text = {0};
+    struct error err = {0};
+    assert_ok(run_in(&config, "/run/lab/agent n4 cat /proc/sys/net/ipv4/tcp_congestion_control", &text, &err));
+    assert_string_equal(text.all, "cubic\n");
+}
+
 /* A trace changes n1's sending at once, n4's receiving at once and again after a fifth of a second, and nothing else.
  * The script waits up to 20 s for each rate. */
 static void rates_change_as_the_weather_says(void **state) {
@@ -361,6 +409,8 @@ int main(void) {
         cmocka_unit_test(nodes_have_their_names_and_reach_each_other),
         cmocka_unit_test(nothing_outside_is_reachable_or_visible),
         cmocka_unit_test(links_run_at_their_rates),
+        cmocka_unit_test(nodes_share_a_nic_whatever_their_connections),
+        cmocka_unit_test(tcp_is_the_same_in_every_lab),
         cmocka_unit_test(rates_change_as_the_weather_says),
         cmocka_unit_test(programs_on_nodes_know_when_the_weather_began),
         cmocka_unit_test(wrong_descriptions_are_refused),

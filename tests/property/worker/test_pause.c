@@ -1,0 +1,123 @@
+/* Pauses that end when a socket moves. How long one takes is not asked, since the machine may be busy: what sleeps is
+ * counted against what does not. */
+#include <arpa/inet.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "tests/support/check.h"
+#include "trial-runner/worker/pause.h"
+
+/* The far end has a number that nobody looks at: it is as if another process had it. */
+enum { FAR = 200 };
+
+struct pair {
+    int here, there;
+};
+
+static void pair_open(struct pair *pair) {
+    struct sockaddr_in name = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    socklen_t n = sizeof name;
+    const int listener = socket(AF_INET, SOCK_STREAM, 0);
+    assert_int_equal(bind(listener, (struct sockaddr *)&name, n), 0);
+    assert_int_equal(listen(listener, 1), 0);
+    assert_int_equal(getsockname(listener, (struct sockaddr *)&name, &n), 0);
+    pair->here = socket(AF_INET, SOCK_STREAM, 0);
+    assert_int_equal(connect(pair->here, (struct sockaddr *)&name, n), 0);
+    const int accepted = accept(listener, NULL, NULL);
+    pair->there = dup2(accepted, FAR);
+    assert_int_equal(pair->there, FAR);
+    close(accepted);
+    close(listener);
+}
+
+static void pair_close(const struct pair *pair) {
+    close(pair->here);
+    close(pair->there);
+}
+
+/* Pauses in a tenth of a second. */
+static int pauses(void) {
+    const double end_us = clock_now_us() + 1e5;
+    int n = 0;
+    for (; clock_now_us() < end_us; n++)
+        pause_once();
+    return n;
+}
+
+enum { SLEEPING = 1000, AWAKE = 3000 }; /* at most 2000 of 50 us each fit, and 200 of 500 us; awake, some 30,000 */
+
+static void without_sockets_a_pause_sleeps(void **state) {
+    (void)state;
+    const double began_us = clock_now_us();
+    pause_once();
+    assert_true(clock_now_us() - began_us >= PAUSE_US);
+    assert_true(pauses() <= 2 * SLEEPING);
+}
+
+static void what_is_there_to_read_ends_pauses_until_it_is_read(void **state) {
+    (void)state;
+    struct pair pair;
+    char byte = 1;
+    pause_watch_sockets();
+    assert_true(pauses() < SLEEPING);
+    pair_open(&pair); /* it is found although it is new */
+    assert_true(pauses() < SLEEPING);
+    assert_int_equal(write(pair.there, &byte, 1), 1);
+    assert_true(pauses() > AWAKE);
+    assert_int_equal(read(pair.here, &byte, 1), 1);
+    assert_true(pauses() < SLEEPING);
+    pair_close(&pair);
+}
+
+static size_t fill(int fd) {
+    static const char bytes[1 << 16];
+    size_t n = 0;
+    ssize_t more;
+    assert_int_equal(fcntl(fd, F_SETFL, O_NONBLOCK), 0);
+    while ((more = write(fd, bytes, sizeof bytes)) > 0)
+        n += (size_t)more;
+    assert_int_equal(errno, EAGAIN);
+    return n;
+}
+
+static void drain(int fd, size_t n) {
+    static char bytes[1 << 16];
+    while (n > 0) {
+        const ssize_t some = read(fd, bytes, n < sizeof bytes ? n : sizeof bytes);
+        assert_true(some > 0);
+        n -= (size_t)some;
+    }
+}
+
+/* A socket that has room is no event, one that has it again is. Seen in one of 20 trials, since a busy machine may take
+ * longer for a pause that does not sleep than another one sleeps. */
+static void room_ends_a_pause_once(void **state) {
+    (void)state;
+    bool seen = false;
+    struct pair pair;
+    pair_open(&pair);
+    assert_true(pauses() < SLEEPING);
+    for (int trial = 0; trial < 20 && !seen; trial++) {
+        const size_t n = fill(pair.here);
+        assert_true(pauses() < SLEEPING);
+        drain(pair.there, n);
+        const double began_us = clock_now_us();
+        pause_once();
+        seen = clock_now_us() - began_us < 250;
+        assert_true(pauses() < SLEEPING);
+    }
+    assert_true(seen);
+    pair_close(&pair);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(without_sockets_a_pause_sleeps),
+        cmocka_unit_test(what_is_there_to_read_ends_pauses_until_it_is_read),
+        cmocka_unit_test(room_ends_a_pause_once),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
