@@ -1,11 +1,11 @@
 #!/bin/bash
 # Predicted against measured over real trials in emulated clusters, two of them of nodes with two devices: `make
-# accuracy`. Needs root. In lab-8x2x200m two devices share 0.2 Gbit/s. At that rate 2 processors carry 16 devices and 8
-# servers; looking for messages is the rest of their load (lab_pause_us in trial-runner/launch.c).
+# accuracy`. Needs root. Every strategy is tried twice. In lab-8x2x200m two devices share 0.2 Gbit/s, so that 2
+# processors carry 16 devices and 8 servers.
 #
 #   TRIALS=12 SEED=1 BENCH=60s OUT=build/release tests/accuracy.sh [--sharded]
 #
-# With --sharded (`make accuracy-sharded`): all-reduces in halves, sharded parameters, replicas and micro-batches, 13
+# With --sharded (`make accuracy-sharded`), once: all-reduces in halves, sharded parameters, replicas and micro-batches, 13
 # trials a pair, five pairs.
 # Each cluster is benched first; predictions come from that and are made before each trial. Descriptions and records
 # stay in build/accuracy; DATASET=FILE tests/accuracy.sh prints the table of records that are already there.
@@ -38,4 +38,4 @@ for pair in ${PAIRS:-${pairs_of[@]}}; do
     pairs="$pairs examples/models/${pair%=*}.json=$dir/$cluster.json"
 done
 SYNCOPATE_WORKER=$PWD/$out/bin/syncopate-worker-mpi \
-    "$out/tests/accuracy/accuracy" "$@" "$dir/accuracy.db" "${TRIALS:-$trials}" "${SEED:-1}" $pairs
+    "$out/tests/accuracy/accuracy" "${@:---twice}" "$dir/accuracy.db" "${TRIALS:-$trials}" "${SEED:-1}" $pairs

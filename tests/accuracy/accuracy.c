@@ -1,12 +1,16 @@
 /* Does the simulator tell the truth? Predicted against measured over real trials in emulated clusters.
  *
- *     accuracy [--sharded] DATASET TRIALS SEED MODEL=CLUSTER...   run TRIALS trials a pair, then print the table
- *     accuracy DATASET                                            print the table from the records alone
+ *     accuracy [--sharded] [--twice] DATASET TRIALS SEED MODEL=CLUSTER...
+ *                                 run TRIALS trials a pair, then print the table
+ *     accuracy DATASET            print the table from the records alone
  *
  * Strategies are drawn, not chosen: all-reduce, parameter server and mixed in turn, each policy in turn, partitions
  * log-uniform from 64 KiB to 64 MiB, everything else by the guided sampler. With --sharded: the rows of ways[] in turn,
  * in groups by the guided sampler; how many devices share and how many micro-batches there are is drawn too. The
  * prediction is made before the trial, from the benched description of the cluster and nothing else.
+ *
+ * With --twice each pair's strategies are all tried again, after the last of them. How far such a trial is from the
+ * first says how well any prediction could do.
  *
  * A trial that fails is in the records with its reason. The table names each, and the exit status is then 1. */
 #include <math.h>
@@ -168,7 +172,8 @@ static enum status draw_sharded(const struct inputs *in, unsigned index, struct 
     return strategy_seal(out, &in->model, &in->cluster, err);
 }
 
-static bool sharded; /* --sharded */
+static bool sharded, twice; /* --sharded, --twice */
+static const char *const proposers[] = {"accuracy", "accuracy again"};
 
 static uint64_t iterations_for(double predicted_us) {
     const double trial_us = sharded ? SHARDED_US : TRIAL_US;
@@ -177,7 +182,8 @@ static uint64_t iterations_for(double predicted_us) {
 
 /* A strategy that cannot be drawn or recorded ends everything; a trial that fails is a record. */
 static enum status run_one(struct store *store, const struct inputs *in, struct predictor *predictor,
-                           struct runner *runner, unsigned index, struct rng *rng, struct error *err) {
+                           struct runner *runner, unsigned index, const char *proposer, struct rng *rng,
+                           struct error *err) {
     struct strategy s;
     struct prediction p = {.iteration_us = 0};
     struct tune_outcome outcome;
@@ -194,7 +200,7 @@ static enum status run_one(struct store *store, const struct inputs *in, struct 
     const struct trial_start start = {.model = &in->model,
                                       .cluster = &in->cluster,
                                       .strategy = &s,
-                                      .proposer = "accuracy",
+                                      .proposer = proposer,
                                       .runner = "lab",
                                       .predicted_us = p.iteration_us};
     st = trial_record_start(store, &start, &trial, err);
@@ -233,9 +239,12 @@ static void run_pair(struct store *store, char *pair, unsigned trials, uint64_t 
                 in.cluster.name, in.cluster.n_devices);
         exit(2);
     }
-    for (unsigned i = 0; i < trials; i++)
-        if (run_one(store, &in, &predictor, &runner, i, &rng, &err))
-            fail(&err);
+    for (unsigned round = 0; round <= twice; round++) {
+        struct rng same = rng;
+        for (unsigned i = 0; i < trials; i++)
+            if (run_one(store, &in, &predictor, &runner, i, proposers[round], &same, &err))
+                fail(&err);
+    }
     runner_release(&runner);
     predictor_release(&predictor);
     inputs_release(&in);
@@ -339,6 +348,25 @@ static void print_row(const struct record *r) {
            r->predicted_us / 1e3, r->median_us / 1e3, (r->predicted_us / r->median_us - 1) * 100);
 }
 
+/* Of those that were tried twice: how far is the second trial from the first? */
+static void print_again(size_t n, struct record *const *rows, size_t n_again, const struct record *again) {
+    double *errors = malloc((n + 1) * sizeof *errors);
+    size_t pairs = 0;
+    for (size_t i = 0; errors && i < n; i++)
+        for (size_t k = 0; k < n_again; k++)
+            if (again[k].state == RECORD_COMPLETE && same_domain(rows[i], &again[k]) &&
+                !strcmp(rows[i]->strategy, again[k].strategy)) {
+                errors[pairs++] = fabs(again[k].median_us / rows[i]->median_us - 1);
+                break;
+            }
+    if (pairs) {
+        const double median = median_of(pairs, errors);
+        printf("%-35s %8zu %13.1f%%   90%% are below %.1f%%\n", "a second trial, against the first", pairs,
+               median * 100, errors[pairs - 1 - pairs / 10] * 100);
+    }
+    free(errors);
+}
+
 static void print_domains(size_t n, struct record *const *rows) {
     printf("\n%-20s %-14s %8s %14s %18s\n", "MODEL", "CLUSTER", "TRIALS", "MEDIAN ERROR", "RANKING ACCURACY");
     for (size_t i = 0; i < n; i++) {
@@ -392,8 +420,10 @@ static size_t print_table(struct store *store) {
     struct arena arena = {0};
     struct record *records;
     size_t n_records, n = 0;
-    const struct query query = {.proposer = "accuracy"};
-    if (query_collect(store, &query, &arena, &n_records, &records, &err))
+    struct record *again;
+    size_t n_again;
+    if (query_collect(store, &(struct query){.proposer = proposers[0]}, &arena, &n_records, &records, &err) ||
+        query_collect(store, &(struct query){.proposer = proposers[1]}, &arena, &n_again, &again, &err))
         fail(&err);
     struct record **rows = arena_alloc(&arena, n_records, sizeof *rows);
     for (size_t i = 0; i < n_records; i++)
@@ -403,6 +433,7 @@ static size_t print_table(struct store *store) {
     for (size_t i = 0; i < n; i++)
         print_row(rows[i]);
     print_domains(n, rows);
+    print_again(n, rows, n_again, again);
     print_kinds(n, rows);
     qsort(rows, n, sizeof *rows, by_error);
     printf("\nThe worst five:\n");
@@ -416,13 +447,12 @@ static size_t print_table(struct store *store) {
 int main(int argc, char **argv) {
     struct error err;
     struct store *store;
-    if (argc > 1 && !strcmp(argv[1], "--sharded")) {
-        sharded = true;
-        argv++;
-        argc--;
+    for (; argc > 1 && !strncmp(argv[1], "--", 2); argv++, argc--) {
+        sharded |= !strcmp(argv[1], "--sharded");
+        twice |= !strcmp(argv[1], "--twice");
     }
     if (argc != 2 && argc < 5) {
-        fprintf(stderr, "usage: accuracy [--sharded] DATASET [TRIALS SEED MODEL=CLUSTER...]\n");
+        fprintf(stderr, "usage: accuracy [--sharded] [--twice] DATASET [TRIALS SEED MODEL=CLUSTER...]\n");
         return 2;
     }
     if (store_open(argv[1], argc > 2 ? STORE_READ_WRITE : STORE_READ_ONLY, &store, &err))

@@ -428,41 +428,32 @@ static void the_lab_sees_its_input_wherever_TMPDIR_is(void **state) {
     free(kept);
 }
 
-/* Two nodes of so many devices, in the lab and elsewhere. */
-static bool is_told_to_pause(enum launcher_kind kind, long devices, const char *pause_us) {
-    const struct launcher launcher = {.kind = kind};
+/* Whether ranks are told that all they tell each other goes over sockets. */
+static bool is_told_of_sockets(enum launcher_kind kind, enum trial_worker worker) {
+    const struct launcher launcher = {.kind = kind, .worker = worker};
     struct launch_result result;
     struct error err = {0};
     struct cluster cluster;
-    char text[512];
     int events;
-    snprintf(text, sizeof text,
-             "{\"schema\":\"syncopate.cluster/1\",\"name\":\"c\",\"nodes\":[{\"name\":\"n\",\"count\":2,"
-             "\"devices\":%ld,\"device\":\"cpu\",\"nic_gbit_per_s\":1,\"nic_latency_us\":50,"
-             "\"device_link_gbyte_per_s\":10}]}",
-             devices);
-    read_cluster(text, &cluster);
+    read_cluster("{\"schema\":\"syncopate.cluster/1\",\"name\":\"c\",\"nodes\":[{\"name\":\"n\",\"count\":2,"
+                 "\"device\":\"cpu\",\"nic_gbit_per_s\":1}]}",
+                 &cluster);
     assert_ok(launch_on(&cluster, &launcher, "", &events, &result, &err));
     cluster_release(&cluster);
     assert_true(has_line("called", "/bin/true"));
-    return has_line("called", "--pause") && has_line("called", pause_us);
+    return has_line("called", "--sockets");
 }
 
-static void in_the_lab_many_ranks_on_few_processors_look_less_often(void **state) {
+static void only_in_the_lab_ranks_over_mpi_sleep_until_a_socket_moves(void **state) {
     (void)state;
-    const long processors = sysconf(_SC_NPROCESSORS_ONLN);
     struct error err;
+    assert_false(is_told_of_sockets(LAUNCHER_MPIRUN, TRIAL_WORKER_MPI));
     if (lab_check(&err)) {
         print_message("%s\n", ERROR_TEXT(&err));
         skip();
     }
-    if (9 * processors - 1 > CLUSTER_MAX_DEVICES_PER_NODE) {
-        print_message("two nodes hold too few devices for %ld processors\n", processors);
-        skip();
-    }
-    assert_true(is_told_to_pause(LAUNCHER_LAB, 9 * processors - 1, "360")); /* 18 ranks a processor, servers too */
-    assert_false(is_told_to_pause(LAUNCHER_LAB, 4 * processors - 1, ""));
-    assert_false(is_told_to_pause(LAUNCHER_MPIRUN, 9 * processors - 1, ""));
+    assert_true(is_told_of_sockets(LAUNCHER_LAB, TRIAL_WORKER_MPI));
+    assert_false(is_told_of_sockets(LAUNCHER_LAB, TRIAL_WORKER_NCCL));
 }
 
 static void words_grow_and_remember_a_failure(void **state) {
@@ -501,7 +492,7 @@ int main(void) {
         cmocka_unit_test(what_is_typed_beats_the_variable),
         cmocka_unit_test(gpus_of_other_machines_are_moved_by_nccl_where_its_worker_is),
         cmocka_unit_test(the_lab_sees_its_input_wherever_TMPDIR_is),
-        cmocka_unit_test(in_the_lab_many_ranks_on_few_processors_look_less_often),
+        cmocka_unit_test(only_in_the_lab_ranks_over_mpi_sleep_until_a_socket_moves),
         cmocka_unit_test(words_grow_and_remember_a_failure),
     };
     return cmocka_run_group_tests_name("launch", tests, setup, teardown);
