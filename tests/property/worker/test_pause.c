@@ -38,23 +38,29 @@ static void pair_close(const struct pair *pair) {
     close(pair->there);
 }
 
-/* Pauses in a tenth of a second. */
-static int pauses(void) {
-    const double end_us = clock_now_us() + 1e5;
-    int n = 0;
-    for (; clock_now_us() < end_us; n++)
+/* So many pauses take 30 ms or more of 50 us each, and 300 ms of 500 us. Pauses that do not sleep take a few
+ * microseconds each. */
+enum { PAUSES = 600, TRIES = 20 };
+static const double WATCHING_US = 250e3;
+
+static double pauses_us(void) {
+    const double began_us = clock_now_us();
+    for (int i = 0; i < PAUSES; i++)
         pause_once();
-    return n;
+    return clock_now_us() - began_us;
 }
 
-enum { SLEEPING = 1000, AWAKE = 3000 }; /* at most 2000 of 50 us each fit, and 200 of 500 us; awake, some 30,000 */
+/* Once is enough: a busy machine may keep us from running. */
+static bool stays_awake(void) {
+    for (int i = 0; i < TRIES; i++)
+        if (pauses_us() < WATCHING_US)
+            return true;
+    return false;
+}
 
 static void without_sockets_a_pause_sleeps(void **state) {
     (void)state;
-    const double began_us = clock_now_us();
-    pause_once();
-    assert_true(clock_now_us() - began_us >= PAUSE_US);
-    assert_true(pauses() <= 2 * SLEEPING);
+    assert_true(pauses_us() >= PAUSES * PAUSE_US);
 }
 
 static void what_is_there_to_read_ends_pauses_until_it_is_read(void **state) {
@@ -62,13 +68,13 @@ static void what_is_there_to_read_ends_pauses_until_it_is_read(void **state) {
     struct pair pair;
     char byte = 1;
     pause_watch_sockets();
-    assert_true(pauses() < SLEEPING);
-    pair_open(&pair); /* it is found although it is new */
-    assert_true(pauses() < SLEEPING);
-    assert_int_equal(write(pair.there, &byte, 1), 1);
-    assert_true(pauses() > AWAKE);
+    assert_true(pauses_us() > WATCHING_US);
+    pair_open(&pair);
+    assert_true(pauses_us() > WATCHING_US);
+    assert_int_equal(write(pair.there, &byte, 1), 1); /* it is found although it is new */
+    assert_true(stays_awake());
     assert_int_equal(read(pair.here, &byte, 1), 1);
-    assert_true(pauses() < SLEEPING);
+    assert_true(pauses_us() > WATCHING_US);
     pair_close(&pair);
 }
 
@@ -92,22 +98,21 @@ static void drain(int fd, size_t n) {
     }
 }
 
-/* A socket that has room is no event, one that has it again is. Seen in one of 20 trials, since a busy machine may take
- * longer for a pause that does not sleep than another one sleeps. */
+/* A socket that has room is no event, one that has it again is. */
 static void room_ends_a_pause_once(void **state) {
     (void)state;
     bool seen = false;
     struct pair pair;
     pair_open(&pair);
-    assert_true(pauses() < SLEEPING);
-    for (int trial = 0; trial < 20 && !seen; trial++) {
+    assert_true(pauses_us() > WATCHING_US);
+    for (int i = 0; i < TRIES && !seen; i++) {
         const size_t n = fill(pair.here);
-        assert_true(pauses() < SLEEPING);
+        assert_true(pauses_us() > WATCHING_US);
         drain(pair.there, n);
         const double began_us = clock_now_us();
         pause_once();
-        seen = clock_now_us() - began_us < 250;
-        assert_true(pauses() < SLEEPING);
+        seen = clock_now_us() - began_us < WATCHING_US / PAUSES;
+        assert_true(pauses_us() > WATCHING_US);
     }
     assert_true(seen);
     pair_close(&pair);
