@@ -44,10 +44,6 @@ static enum status measure(const struct agent_place *place, double limit_us, str
              limit_us / 1e6);
     enum status st = bench_run(json, cluster->name, &options, &measured, &findings, err);
     cJSON_Delete(json);
-    if (!st && !cJSON_GetArraySize(cJSON_GetObjectItemCaseSensitive(measured, "measurements"))) {
-        cJSON_Delete(measured);
-        st = error_set(err, ST_TRIAL, "not one message was timed; give the bench longer (--bench)");
-    }
     if (st)
         return st;
     cJSON_Delete(kept->json);

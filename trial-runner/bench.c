@@ -69,7 +69,8 @@ static bool take_event(void *context, const char *event, const cJSON *line) {
     return !bench->no_memory && !reason;
 }
 
-static enum status judge(const struct bench *bench, const struct launch_result *launch, struct error *err) {
+static enum status judge(const struct bench *bench, const struct cluster *cluster, double limit_s,
+                         const struct launch_result *launch, struct error *err) {
     if (bench->no_memory)
         return error_no_memory(err);
     if (bench->reported.status)
@@ -77,6 +78,8 @@ static enum status judge(const struct bench *bench, const struct launch_result *
     enum status status = launch_judge(launch, "the measurement", err);
     if (!status && (!bench->done || !bench->runtime))
         return error_set(err, ST_TRIAL, "the workers ended before the last measurement");
+    if (!status && cluster->n_devices > 1 && cJSON_GetArraySize(bench->measurements) == 0)
+        return error_set(err, ST_TRIAL, "not one message was timed in %.3g s; give the bench longer", limit_s);
     return status;
 }
 
@@ -99,7 +102,7 @@ static enum status launch(struct bench *bench, const struct cluster *cluster, co
                                           .context = bench};
     struct launch_result result;
     enum status status = launch_workers(&launch, &result, err);
-    return status ? status : judge(bench, &result, err);
+    return status ? status : judge(bench, cluster, limit_s, &result, err);
 }
 
 static enum status write_and_launch(struct bench *bench, const struct cluster *cluster, struct error *err) {
