@@ -102,8 +102,7 @@ static void write_token_bucket(FILE *tc, const char *verb, const char *device, d
             bits(gbit_per_s), BURST_BYTES, QUEUE_MS);
 }
 
-/* Queues behind a token bucket take turns by bytes. This one is as fast as `gbit_per_s`, and as long as QUEUE_MS of
- * that. */
+/* Queues behind a token bucket take turns by bytes. This queue passes `gbit_per_s` and holds QUEUE_MS of that rate. */
 static void write_queue(FILE *tc, const char *device, size_t id, double gbit_per_s) {
     fprintf(tc, "class add dev %s parent 2: classid 2:%zx htb rate %.0fbit burst %d cburst %d quantum %d\n", device, id,
             bits(gbit_per_s), BURST_BYTES, BURST_BYTES, TURN_BYTES);

@@ -9,8 +9,8 @@
  * in groups by the guided sampler; how many devices share and how many micro-batches there are is drawn too. The
  * prediction is made before the trial, from the benched description of the cluster and nothing else.
  *
- * With --twice each pair's strategies are all tried again, after the last of them. How far such a trial is from the
- * first says how well any prediction could do.
+ * With --twice every pair is run a second time with the same strategies. The table then says how far the second trials
+ * are from the first: no prediction can do better.
  *
  * A trial that fails is in the records with its reason. The table names each, and the exit status is then 1. */
 #include <math.h>
@@ -448,8 +448,12 @@ int main(int argc, char **argv) {
     struct error err;
     struct store *store;
     for (; argc > 1 && !strncmp(argv[1], "--", 2); argv++, argc--) {
-        sharded |= !strcmp(argv[1], "--sharded");
-        twice |= !strcmp(argv[1], "--twice");
+        if (!strcmp(argv[1], "--sharded"))
+            sharded = true;
+        else if (!strcmp(argv[1], "--twice"))
+            twice = true;
+        else
+            break;
     }
     if (argc != 2 && argc < 5) {
         fprintf(stderr, "usage: accuracy [--sharded] [--twice] DATASET [TRIALS SEED MODEL=CLUSTER...]\n");

@@ -15,7 +15,7 @@
 
 /* What MPI does after an event, or after a call, may need more looks that no socket asks for, as when a collective's
  * next round begins. So the first LOOKS pauses do not sleep, and the others sleep for longer and longer, up to
- * LONGEST_US. (With pauses of up to 500 us at once a push of 1 KB took 520 us, with these 100.) */
+ * LONGEST_US. A push of 1 KB took 520 us with pauses of 500 us from the start, and takes 63 us with these. */
 enum { LOOKS = 2, LONGEST_US = 500 };
 
 enum { FIND_EVERY_US = 5000, FIRST_FD = 3, CLOSED_FDS = 64 }; /* so many closed ones in a row are taken for the end */
@@ -68,7 +68,7 @@ static void take_room(void) {
         continue;
 }
 
-/* Whether a socket moved before the time was up. Where the kernel cannot tell, sockets are watched no longer. */
+/* Whether a socket moved before the time was up. Stops watching where the kernel lacks epoll_pwait2. */
 static bool wait_for_sockets(double us) {
     enum { MOST = 16 };
     struct epoll_event events[MOST];

@@ -1,5 +1,4 @@
-/* Pauses that end when a socket moves. How long one takes is not asked, since the machine may be busy: what sleeps is
- * counted against what does not. */
+/* Pauses that end when a socket moves. A busy machine lengthens every pause, so these tests compare sums of many. */
 #include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
