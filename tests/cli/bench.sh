@@ -2,7 +2,7 @@
 # The command bench. With a program in the worker's place that tells times which are known: what is written of how computing
 # and messages slow each other, and what is said. With the MPI worker: the description is read back and predicts.
 # Alone: real messages are timed.
-# Plan: 16
+# Plan: 18
 cd "$(dirname "$0")/../.." || exit 1
 out=$PWD/${OUT:-build/release}
 syncopate=$out/bin/syncopate

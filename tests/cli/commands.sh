@@ -211,7 +211,7 @@ if [ "$(id -u)" = 0 ]; then
         dd if=/dev/zero of=full/fill bs=1k count=300 2>/dev/null
         check full_disk 1 '' "$syncopate" tune $model $lab --trials 5 --dataset full/d.db
         [ -e full/d.db ] && echo "not ok full_disk_leaves_nothing: d.db is there" || echo "ok full_disk_leaves_nothing"
-        check full_disk_for_a_file 1 'best' "$syncopate" bench $lab --runner local --max-bytes 4K --time 20s --out full/best.json
+        check full_disk_for_a_file 1 'best' "$syncopate" bench $lab --runner local --max-bytes 4K --time 90s --out full/best.json
         umount full
     else
         echo "skip full_disk: cannot mount a tmpfs here"
