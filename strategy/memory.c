@@ -47,7 +47,7 @@ struct ledger {
     struct run *runs;         /* [n_messages] */
     uint64_t largest_fused, largest_slice;
     uint32_t most_in_node; /* devices */
-    bool equal_parts;      /* of halves and sharded parameters (NCCL) */
+    bool equal_parts;      /* of halves, sharded parameters and int8 (NCCL) */
 };
 
 const char *memory_part_name(enum memory_part part) {
@@ -253,7 +253,8 @@ static void keep_encoder(struct ledger *l, const struct message *m) {
         keep_always(l, MEMORY_encoding, elements * sizeof(float) + m->second_bytes); /* with Q of the last iteration */
         return;
     }
-    keep(l, MEMORY_encoding, m->bytes + times(encoder_part_bytes(m->encoder, m->figure, elements, n), n), from, until);
+    const uint64_t parts = times(encoder_part_bytes(m->encoder, m->figure, elements, n), n);
+    keep(l, MEMORY_encoding, parts + (l->equal_parts ? parts : m->bytes), from, until);
 }
 
 /* Replicas add to a device's part, which lies there as a gradient, a part of that part at a time. */

@@ -232,9 +232,12 @@ struct transport_error transport_known_error(const struct cluster *cluster) {
 /* ---- encodings ---- */
 
 uint32_t transport_encodings(const struct cluster *cluster) {
-    const enum transport transport = cluster_transport(cluster);
-    const bool encoders = transport == TRANSPORT_mpi || transport == TRANSPORT_ideal;
-    return (1u << (encoders ? ENCODING_COUNT : ENCODING_int8)) - 1;
+    static const enum encoding first_without[TRANSPORT_COUNT] = {[TRANSPORT_ideal] = ENCODING_COUNT,
+                                                                 [TRANSPORT_mpi] = ENCODING_COUNT,
+                                                                 [TRANSPORT_nccl] = ENCODING_topk,
+                                                                 [TRANSPORT_gloo] = ENCODING_int8,
+                                                                 [TRANSPORT_ps_lite] = ENCODING_int8};
+    return (1u << first_without[cluster_transport(cluster)]) - 1;
 }
 
 enum lossiness transport_lossiness(const struct cluster *cluster) {

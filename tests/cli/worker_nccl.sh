@@ -3,7 +3,7 @@
 # CUDA and NCCL (tests/support/nccl/double.h): the same lines as the MPI worker's, compute that takes its time, a bench.
 # Prints ok / not ok / skip lines.
 # Alone: real trials are timed.
-# Plan: 17
+# Plan: 18
 cd "$(dirname "$0")/../.." || exit 1
 out=${OUT:-build/release}
 worker=$out/bin/syncopate-worker-nccl
@@ -119,6 +119,10 @@ verdict another_order_of_other_sizes_is_found $? "$said"
 said=$("$out/tests/support/nccl-order" reversed 1000 1000 | sort | paste -sd ' ')
 [ "$said" = "wrong wrong" ]
 verdict another_order_of_equal_sizes_sums_wrong $? "$said"
+[ "$("$out/tests/support/nccl-order" parts 3000 1000 | sort | paste -sd ' ')" = "right right" ] &&
+    [ "$("$out/tests/support/nccl-order" reversed-parts 3000 1000 2>/dev/null | sort -u)" = "failed" ] &&
+    [ "$("$out/tests/support/nccl-order" reversed-parts 1000 1000 | sort | paste -sd ' ')" = "wrong wrong" ]
+verdict parts_that_are_swapped_in_another_order_are_found $? "see nccl_order.c"
 
 # Compute alone: one device, nobody to talk to. The simulator says the sum of the operators' times. The fastest of ten
 # counts, since this machine may have other things to do.

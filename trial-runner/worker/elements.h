@@ -16,6 +16,8 @@
 /* Element types, numbered as strategy/model.h's enum dtype. */
 enum kernel_type { KERNEL_f32, KERNEL_f16, KERNEL_bf16, KERNEL_f64, KERNEL_i32, KERNEL_i64, KERNEL_u8, KERNEL_TYPES };
 
+enum { KERNEL_SAMPLES = 16 }; /* of a message, at most (trial-runner/worker/layout.h) */
+
 KERNEL_BODY uint32_t kernel_width(uint32_t type) {
     return type == KERNEL_u8                           ? 1
            : type == KERNEL_f16 || type == KERNEL_bf16 ? 2

@@ -71,6 +71,19 @@ uint64_t layout_element(const struct message *message, uint32_t k) {
     return n > 1 ? (uint64_t)((double)(elements - 1) * k / (n - 1)) : 0;
 }
 
+static uint64_t block_of(const struct message *message, uint32_t k) {
+    return layout_element(message, k) / (uint64_t)message->figure;
+}
+
+struct layout_run layout_same_block(const struct message *message, uint32_t k) {
+    struct layout_run run = {k, k + 1};
+    while (run.first > 0 && block_of(message, run.first - 1) == block_of(message, k))
+        run.first--;
+    while (run.end < layout_sample_count(message) && block_of(message, run.end) == block_of(message, k))
+        run.end++;
+    return run;
+}
+
 enum dtype layout_own_type(const struct plan *plan, const struct message *message) {
     return plan->model->variables[plan->pieces[message->first_piece].variable].dtype;
 }

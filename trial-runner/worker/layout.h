@@ -31,6 +31,12 @@ uint32_t layout_sample_count(const struct message *message);
 /* The number within the message of the element that is sample k. */
 uint64_t layout_element(const struct message *message, uint32_t k);
 
+/* int8: the samples first .. end - 1 that lie in one block with sample k, which is one of them. */
+struct layout_run {
+    uint32_t first, end;
+};
+struct layout_run layout_same_block(const struct message *message, uint32_t k);
+
 /* The model's type of what the message brings. All variables of a half or of sharded parameters have the same. */
 enum dtype layout_own_type(const struct plan *plan, const struct message *message);
 

@@ -327,21 +327,23 @@ static void make_thin(struct bench *b, uint64_t bytes, uint64_t unused, enum alg
     operations_make_thin(b->operations, bytes);
 }
 
+/* The rate at which passes go over `bytes`; 0 where the program does not encode so. */
+static double encoding_rate(struct bench *b, enum encoding encoding, operation_function *operation, double bytes) {
+    if (!(operations_kind.encodings >> encoding & 1))
+        return 0;
+    return bytes / time_operation(b, operation, operations_kind.rate_bytes, 0, ALGORITHM_auto, MAX_REPEATS) / 1e3;
+}
+
 /* Measure all ranks at once, as in a run, since they share what the machine has. */
 static void measure_rates(struct bench *b) {
     const uint64_t bytes = operations_kind.rate_bytes;
     b->runtime.copy_gbyte_per_s = (double)bytes / time_operation(b, copy, bytes, 0, ALGORITHM_auto, MAX_REPEATS) / 1e3;
     b->runtime.sum_gbyte_per_s = (double)bytes / time_operation(b, sum, bytes, 0, ALGORITHM_auto, MAX_REPEATS) / 1e3;
-    if (!operations_kind.encodes)
-        return;
     const double both_ways = 2 * (double)bytes;
-    b->runtime.encode_gbyte_per_s = both_ways / time_operation(b, encode, bytes, 0, ALGORITHM_auto, MAX_REPEATS) / 1e3;
-    b->runtime.int8_gbyte_per_s =
-        both_ways / time_operation(b, encode_blocks, bytes, 0, ALGORITHM_auto, MAX_REPEATS) / 1e3;
-    b->runtime.topk_gbyte_per_s =
-        (double)bytes / time_operation(b, take_largest, bytes, 0, ALGORITHM_auto, MAX_REPEATS) / 1e3;
-    b->runtime.powersgd_gbyte_per_s =
-        (double)bytes / time_operation(b, make_thin, bytes, 0, ALGORITHM_auto, MAX_REPEATS) / 1e3;
+    b->runtime.encode_gbyte_per_s = encoding_rate(b, ENCODING_f16, encode, both_ways);
+    b->runtime.int8_gbyte_per_s = encoding_rate(b, ENCODING_int8, encode_blocks, both_ways);
+    b->runtime.topk_gbyte_per_s = encoding_rate(b, ENCODING_topk, take_largest, (double)bytes);
+    b->runtime.powersgd_gbyte_per_s = encoding_rate(b, ENCODING_powersgd, make_thin, (double)bytes);
 }
 
 static struct bench_plan_shape small_plan(uint32_t n, enum policy policy, uint64_t credit_bytes) {

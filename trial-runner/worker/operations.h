@@ -10,12 +10,14 @@
 #include "trial-runner/worker/world.h"
 
 /* What a program's library has: its algorithms, the one that suits small messages, whether it moves halves of
- * all-reduces, whether it converts gradients that are encoded, and how many bytes show the rate of copies and sums. */
+ * all-reduces, what it encodes gradients as, a set of 1u << ENCODING_..., and how many bytes show the rate of copies
+ * and sums. */
 struct operations_kind {
     int n_algorithms;
     const enum algorithm *algorithms;
     enum algorithm small;
-    bool halves, encodes;
+    bool halves;
+    uint32_t encodings;
     uint64_t rate_bytes;
 };
 extern const struct operations_kind operations_kind;
@@ -41,17 +43,17 @@ void operations_push_and_pull(struct operations *operations, uint64_t there, uin
 void operations_copy(struct operations *operations, uint64_t bytes);
 void operations_sum(struct operations *operations, uint64_t bytes);
 
-/* Encode `bytes` of f32 as f16, and decode them; not called where the program does not encode. */
+/* Encode `bytes` of f32 as f16, and decode them. This and the next three are not called for an encoding that the
+ * program does not have. */
 void operations_encode(struct operations *operations, uint64_t bytes);
 
-/* Encode `bytes` of f32 as int8 in blocks of the usual size, and decode them; not called where the program does not
- * encode. */
+/* Encode `bytes` of f32 as int8 in blocks of the usual size, and decode them. */
 void operations_encode_blocks(struct operations *operations, uint64_t bytes);
 
-/* Take the usual part of `bytes` of f32 out of them; as above. */
+/* Take the usual part of `bytes` of f32 out of them. */
 void operations_take_largest(struct operations *operations, uint64_t bytes);
 
-/* All passes of powersgd of rank 2 over `bytes` of f32; as above. */
+/* All passes of powersgd of rank 2 over `bytes` of f32. */
 void operations_make_thin(struct operations *operations, uint64_t bytes);
 
 /* What the transport between hosts sends before the receiver has answered; 0 where it is not known. */

@@ -158,7 +158,8 @@ static uint64_t encoded_of(const struct instance *i, const struct message *m) {
         most = own > most ? own : most;
     }
     const uint64_t part = most * block < elements ? most * block : elements;
-    return m->encoder ? m->bytes + n * (part + divide_up(part, block) * sizeof(float)) : 0;
+    const uint64_t parts = n * (part + divide_up(part, block) * sizeof(float));
+    return !m->encoder ? 0 : parts + (cluster_transport(&i->cluster) == TRANSPORT_nccl ? parts : m->bytes);
 }
 
 /* The group that a message of an all-reduce, or of its halves, is of. */

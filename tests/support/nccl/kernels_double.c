@@ -70,6 +70,41 @@ cudaError_t kernels_sum(void *to, const void *from, uint64_t count, enum kernel_
     return cudaSuccess;
 }
 
+struct blocks {
+    char *encoded; /* or n_parts of them, `stride` apart */
+    float *values;
+    uint64_t stride, n;
+    uint32_t n_parts, block;
+};
+
+static void encode_blocks(void *context) {
+    const struct blocks *j = context;
+    for (uint64_t b = 0; b * j->block < j->n; b++)
+        kernel_encode_block(j->encoded, j->values, j->n, j->block, b,
+                            kernel_block_largest(j->values, j->n, j->block, b, 0, 1), 0, 1);
+    free(context);
+}
+
+cudaError_t kernels_encode_blocks(char *to, const float *from, uint64_t n, uint32_t block, cudaStream_t stream) {
+    const struct blocks job = {to, (float *)from, 0, n, 1, block};
+    double_enqueue(stream, encode_blocks, double_copy(&job, sizeof job));
+    return cudaSuccess;
+}
+
+static void sum_blocks(void *context) {
+    const struct blocks *j = context;
+    for (uint64_t b = 0; b * j->block < j->n; b++)
+        kernel_sum_block(j->values, j->encoded, j->stride, j->n_parts, j->n, j->block, b, 0, 1);
+    free(context);
+}
+
+cudaError_t kernels_sum_blocks(float *to, const char *parts, uint64_t stride, uint32_t n_parts, uint64_t n,
+                               uint32_t block, cudaStream_t stream) {
+    const struct blocks job = {(char *)parts, to, stride, n, n_parts, block};
+    double_enqueue(stream, sum_blocks, double_copy(&job, sizeof job));
+    return cudaSuccess;
+}
+
 struct values {
     struct kernel_table table;
     const uint32_t *messages;

@@ -96,6 +96,11 @@ static uint32_t kernel_type_of(ncclDataType_t type) {
     }
 }
 
+static bool is_wrong(const char *kind) {
+    const char *word = getenv("SYNCOPATE_DOUBLE_WRONG");
+    return word && strcmp(word, kind) == 0;
+}
+
 static void wait_for_the_end(ncclComm_t comm) {
     while (!atomic_load(&comm->aborted))
         clock_sleep_us(1000);
@@ -118,7 +123,7 @@ static bool step(ncclComm_t comm, struct side *side) {
         atomic_store(&comm->failure, ncclInvalidUsage);
         wait_for_the_end(comm);
         return false;
-    } else {
+    } else if (side->kind != POINT_TO_POINT || side->peer != comm->n - 1 || !is_wrong("send")) {
         memcpy(side->data + side->done, box->data, box->length);
     }
     side->done += box->length;
@@ -143,11 +148,6 @@ static void transfer(ncclComm_t comm, struct side *sides, int n) {
 static void move(const struct operation *o, bool sends, int peer, void *data) {
     struct side side = {o->kind, sends, false, peer, data, o->count * width_of(o->type), 0};
     transfer(o->comm, &side, 1);
-}
-
-static bool is_wrong(const char *kind) {
-    const char *word = getenv("SYNCOPATE_DOUBLE_WRONG");
-    return word && strcmp(word, kind) == 0;
 }
 
 static void sum_at(const struct operation *o, int root) {

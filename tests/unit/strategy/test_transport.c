@@ -267,6 +267,25 @@ static void people_are_told_which_figures_are_typical(void **state) {
     assert_null(transport_known_error(&f.cluster).runs);
 }
 
+static void encoders_are_proposed_where_a_worker_has_them(void **state) {
+    (void)state;
+    static const struct {
+        enum transport transport;
+        enum encoding last;
+        enum lossiness most;
+    } known[] = {{TRANSPORT_ideal, ENCODING_powersgd, LOSSY_any},
+                 {TRANSPORT_mpi, ENCODING_powersgd, LOSSY_any},
+                 {TRANSPORT_nccl, ENCODING_int8, LOSSY_byte},
+                 {TRANSPORT_gloo, ENCODING_bf16, LOSSY_half},
+                 {TRANSPORT_ps_lite, ENCODING_bf16, LOSSY_half}};
+    for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
+        struct handmade f;
+        nodes_of(&f, 2, 1, "v100", known[i].transport);
+        assert_int_equal(transport_encodings(&f.cluster), (2u << known[i].last) - 1);
+        assert_int_equal(transport_lossiness(&f.cluster), known[i].most);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(devices_say_the_transport_that_nobody_names),
@@ -283,6 +302,7 @@ int main(void) {
         cmocka_unit_test(a_ring_pays_the_latency_of_a_nic_twice_a_node),
         cmocka_unit_test(a_gather_goes_as_each_library_does_it),
         cmocka_unit_test(the_bound_rests_on_what_is_described),
+        cmocka_unit_test(encoders_are_proposed_where_a_worker_has_them),
         cmocka_unit_test(people_are_told_which_figures_are_typical),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -6,6 +6,7 @@
 
 #include "base/rng.h"
 #include "tests/support/check.h"
+#include "trial-runner/worker/mpi/blocks.h"
 #include "trial-runner/worker/mpi/convert.h"
 #include "trial-runner/worker/mpi/half.h"
 #include "trial-runner/worker/nccl/kernel_bodies.h"
@@ -54,9 +55,10 @@ struct device {
 };
 
 static void device_init(struct device *d, uint32_t number, uint32_t type) {
-    *d = (struct device){.messages = {{type, KERNEL_SAMPLES, type, type, 0, 0, 0}, {type, 3, type, type, 0, 1, 0}}};
+    *d = (struct device){
+        .messages = {{type, KERNEL_SAMPLES, type, type, 0, 0, 0, 0}, {type, 3, type, type, 0, 1, 0, 0}}};
     for (uint32_t k = 0; k < KERNEL_SAMPLES + 3; k++)
-        d->samples[k] = (struct kernel_sample){k * kernel_width(type), k * kernel_width(type), {0, 1, 2}};
+        d->samples[k] = (struct kernel_sample){k * kernel_width(type), k * kernel_width(type), {0, 1, 2}, k, k + 1};
     d->table = (struct kernel_table){(char *)d->data, d->messages, d->samples, number, 2, 1};
 }
 
@@ -321,6 +323,82 @@ static void any_type_of_floats_becomes_any_other(void **state) {
     }
 }
 
+/* All blocks of a run, each by `threads` threads. */
+static void encode(char *to, const float *from, uint64_t n, uint32_t block, uint32_t threads) {
+    for (uint64_t b = 0; b * block < n; b++) {
+        int32_t largest = 0;
+        for (uint32_t thread = 0; thread < threads; thread++) {
+            const int32_t its = kernel_block_largest(from, n, block, b, thread, threads);
+            largest = its > largest ? its : largest;
+        }
+        for (uint32_t thread = 0; thread < threads; thread++)
+            kernel_encode_block(to, from, n, block, b, largest, thread, threads);
+    }
+}
+
+/* Bit by bit, however many threads share a block, wherever scales lie; nothing beside the blocks is written. */
+static void blocks_are_those_of_the_mpi_worker(void **state) {
+    (void)state;
+    enum { MOST = 1500, PARTS = 3, ROOM = MOST * 2 + 16 };
+    static float values[MOST], sum[MOST], wanted_sum[MOST];
+    static char encoded[PARTS * ROOM], wanted[PARTS * ROOM];
+    struct rng rng;
+    rng_split(&rng, test_seed(), 8);
+    for (int round = 0; round < 300; round++) {
+        const uint64_t n = 1 + rng_below(&rng, MOST);
+        const uint32_t block = 8 + (uint32_t)rng_below(&rng, 600), threads = 1 + (uint32_t)rng_below(&rng, 40);
+        const uint64_t stride = n + (n + block - 1) / block * sizeof(float) + rng_below(&rng, 5);
+        memset(encoded, 0x55, sizeof encoded);
+        memset(wanted, 0x55, sizeof wanted);
+        memset(wanted_sum, 0, sizeof wanted_sum);
+        for (uint32_t part = 0; part < PARTS; part++) {
+            for (uint64_t i = 0; i < n; i++)
+                values[i] =
+                    rng_below(&rng, 4) == 0 ? 0 : (float)(rng_log_between(&rng, 1e-12, 1e12) * rng_normal(&rng));
+            encode(encoded + part * stride, values, n, block, threads);
+            blocks_encode(wanted + part * stride, values, n, block);
+            blocks_add(wanted_sum, wanted + part * stride, n, block);
+        }
+        assert_memory_equal(encoded, wanted, sizeof encoded);
+        for (uint64_t b = 0; b * block < n; b++)
+            for (uint32_t thread = 0; thread < threads; thread++)
+                kernel_sum_block(sum, encoded, stride, PARTS, n, block, b, thread, threads);
+        assert_memory_equal(sum, wanted_sum, n * sizeof *sum);
+    }
+}
+
+/* Two devices' samples of two blocks, encoded, added and encoded again by the passes themselves. The error of a sum is
+ * within half a step of each of the three scales. */
+static void a_check_knows_what_blocks_leave_of_a_sum(void **state) {
+    (void)state;
+    enum { BLOCK = 8, ITERATION = 5 };
+    for (uint32_t spoilt = 0; spoilt < 2; spoilt++) {
+        struct device d[2];
+        char encoded[2][KERNEL_SAMPLES * 2];
+        for (uint32_t i = 0; i < 2; i++) {
+            device_init(&d[i], i, KERNEL_f32);
+            d[i].messages[0].in_blocks = 1;
+            for (uint32_t k = 0; k < KERNEL_SAMPLES; k++) {
+                d[i].samples[k].first = k / BLOCK * BLOCK;
+                d[i].samples[k].end = k / BLOCK * BLOCK + BLOCK;
+            }
+            produce(&d[i], ITERATION, spoilt && i == 1);
+            encode(encoded[i], (const float *)(const void *)d[i].data, KERNEL_SAMPLES, BLOCK, 1);
+        }
+        float *sum = (float *)(void *)d[0].data;
+        for (uint64_t b = 0; b < KERNEL_SAMPLES / BLOCK; b++)
+            kernel_sum_block(sum, encoded[0], sizeof encoded[0], 2, KERNEL_SAMPLES, BLOCK, b, 0, 1);
+        encode(encoded[0], sum, KERNEL_SAMPLES, BLOCK, 1);
+        for (uint64_t b = 0; b < KERNEL_SAMPLES / BLOCK; b++)
+            kernel_sum_block(sum, encoded[0], 0, 1, KERNEL_SAMPLES, BLOCK, b, 0, 1);
+        assert_int_equal(wrong_samples(&d[0], 0, ITERATION) > 0, spoilt);
+        for (uint32_t k = 0; k < KERNEL_SAMPLES && !spoilt; k++) {
+            const uint32_t exact = kernel_sum_over((struct kernel_devices){0, 1, 2}, 2, ITERATION, 0, k, KERNEL_f32);
+            assert_true(fabs((double)sum[k] - exact) <= 0.5 * (7 + 7 + 14.1) / 127);
+        }
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(sums_are_exact_for_any_number_of_devices),
@@ -337,6 +415,8 @@ int main(void) {
         cmocka_unit_test(what_fits_into_16_bits_survives_encoding),
         cmocka_unit_test(encoding_rounds_as_the_processor_does),
         cmocka_unit_test(any_type_of_floats_becomes_any_other),
+        cmocka_unit_test(blocks_are_those_of_the_mpi_worker),
+        cmocka_unit_test(a_check_knows_what_blocks_leave_of_a_sum),
     };
     return cmocka_run_group_tests_name("kernel_bodies", tests, NULL, NULL);
 }

@@ -7,6 +7,7 @@
 
 #include "base/json.h"
 #include "base/rng.h"
+#include "strategy/cost/transport.h"
 #include "strategy/space/space.h"
 #include "tests/support/check.h"
 #include "tests/unit/trial-runner/left_behind.h"
@@ -285,6 +286,41 @@ static void types_of_their_own_are_gathered_and_summed(void **state) {
     check_failure(CLUSTER("2", "1"), TYPES(FIFO), "sum", "message");
 }
 
+/* a, b and h are encoded together, e as f64 and b's seven elements by themselves; the others travel as they are. */
+#define ENCODED(schedule, encoding, partition, group_of_b)                                                             \
+    "{\"schema\":\"syncopate.strategy/1\",\"name\":\"s\",\"schedule\":{" schedule "},\"groups\":[{\"id\":0" partition  \
+    "},{\"id\":1},{\"id\":2},{\"id\":3},{\"id\":4},{\"id\":5},{\"id\":6}],\"variables\":["                             \
+    "{\"name\":\"a\",\"encoding\":" encoding                                                                           \
+    ",\"sync\":" IN("0") "},{\"name\":\"b\",\"encoding\":" encoding                                                    \
+                         ",\"sync\":" IN(group_of_b) "},{\"name\":\"h\",\"encoding\":" encoding                        \
+                                                     ",\"sync\":" IN("0") "}" MEMBER("c", "1")                         \
+                                                         MEMBER("d", "2") ",{\"name\":\"e\",\"encoding\":" encoding    \
+                                                                          ",\"sync\":" IN("3") "}" MEMBER("f", "4")    \
+                                                                              MEMBER("g", "5") "]}"
+#define INT8(block) "{\"kind\":\"int8\",\"block_size\":" block "}"
+
+/* Blocks of odd sizes, across gradients and in parts; messages of fewer blocks than devices, which are those of one. */
+static void encoded_blocks_sum_beside_what_is_not_encoded(void **state) {
+    NEED_DOUBLE(state);
+    check_sums(CLUSTER("2", "1"), ENCODED(FIFO, INT8("256"), "", "0"), 2, 4 * 16 + 9 + 5);
+    check_sums(CLUSTER("4", "1"), ENCODED(UNLIMITED, INT8("67"), "", "6"), 4, 4 * 16 + 7 + 9 + 5);
+    check_complete(CLUSTER("2", "2"), ENCODED(PRIORITY, INT8("8"), ",\"partition_bytes\":4096", "0"));
+    check_all_samples(CLUSTER("3", "1"), ENCODED(BATCHES("last"), INT8("65536"), "", "0"));
+    check_all_samples(CLUSTER("2", "1"), ENCODED(BATCHES("each"), INT8("100"), "", "6"));
+    check_sums(CLUSTER("1", "1"), ENCODED(FIFO, INT8("256"), "", "0"), 1, 4 * 16 + 9 + 5);
+}
+
+/* Buffers are those that strategy/memory.h predicts for one message at a time. */
+static void encoded_blocks_take_the_memory_that_is_predicted(void **state) {
+    NEED_DOUBLE(state);
+    struct trial_result result;
+    const uint64_t elements = 255 * 65 + 7 + 1001, blocks = (elements + 255) / 256, part = (blocks + 3) / 4 * (256 + 4);
+    run(CLUSTER("4", "1"), ENCODED(STOP_WAIT, INT8("256"), "", "0"), NULL, &result);
+    assert_complete(&result);
+    assert_in_range(result.buffers_bytes, elements * 4 + 2 * 4 * part, elements * 4 + 2 * 4 * part + 255);
+    trial_result_release(&result);
+}
+
 static void servers_sum_on_their_gpus(void **state) {
     NEED_DOUBLE(state);
     check_complete(CLUSTER("3", "1"), STRATEGY(PRIORITY, "ring", "", SERVED("\"n1\"", "false"),
@@ -343,6 +379,7 @@ static void random_plans_sum(void **state) {
     struct space_options options = space_default_options();
     options.algorithms =
         1u << ALGORITHM_ring | 1u << ALGORITHM_all_gather | 1u << ALGORITHM_double_tree | 1u << ALGORITHM_hierarchical;
+    options.encodings = transport_encodings(&s.cluster);
     options.min_partition_bytes = options.min_credit_bytes = SPACE_MIN_BYTES;
     assert_ok(space_init(&space, &s.model, &s.cluster, &options, &err));
     for (int i = 0; i < 2; i++) {
@@ -380,7 +417,10 @@ static void a_lost_part_fails_the_trial(void **state) {
     check_loss("all-gather", CLUSTER("2", "1"), SHARDED(FIFO, "optimizer", ""), "wrong sum: message");
     check_loss("all-reduce", CLUSTER("4", "1"), SHARDED(FIFO ",\"shard_ranks\":2", "parameters", ""),
                "wrong sum: message");
+    check_loss("all-gather", CLUSTER("2", "1"), ENCODED(FIFO, INT8("256"), "", "0"), "wrong sum: message");
+    check_loss("send", CLUSTER("4", "1"), ENCODED(FIFO, INT8("256"), "", "0"), "wrong sum: message");
     check_failure(CLUSTER("2", "1"), FUSED(BATCHES("last"), "ring"), "sum", "wrong sum: message");
+    check_failure(CLUSTER("2", "1"), ENCODED(FIFO, INT8("256"), "", "0"), "sum", "wrong sum: message");
     check_failure(CLUSTER("2", "1"), SHARDED(FIFO, "parameters", ""), "sum", "message");
 }
 
@@ -408,6 +448,15 @@ static void an_algorithm_that_nccl_lacks_is_infeasible(void **state) {
     run(CLUSTER("2", "1"), FUSED(FIFO, "halving_doubling"), NULL, &result);
     assert_int_equal(result.ending, TRIAL_INFEASIBLE);
     assert_contains(result.reason, "halving_doubling is not in NCCL");
+    trial_result_release(&result);
+}
+
+static void encoders_that_the_worker_lacks_are_infeasible(void **state) {
+    NEED_DOUBLE(state);
+    struct trial_result result;
+    run(CLUSTER("2", "1"), ENCODED(FIFO, "{\"kind\":\"topk\",\"part\":0.01}", "", "0"), NULL, &result);
+    assert_int_equal(result.ending, TRIAL_INFEASIBLE);
+    assert_contains(result.reason, "is encoded as topk, and of encoders this worker has int8 alone");
     trial_result_release(&result);
 }
 
@@ -474,6 +523,7 @@ static void a_measured_cluster_has_nccl_s_algorithms(void **state) {
     assert_int_equal(seen[ALGORITHM_double_tree], 3);
     assert_int_equal(pushes, 6);
     assert_true(cluster.runtime.copy_gbyte_per_s > 0 && cluster.runtime.sum_gbyte_per_s > 0);
+    assert_true(cluster.runtime.int8_gbyte_per_s > 0 && cluster.runtime.topk_gbyte_per_s <= 0);
     assert_int_equal(findings.agreement.points, cluster.n_measurements);
     assert_int_equal(findings.shares.parts[SHARES_STARTUP].traffic.kept, cluster.in_startup.traffic > 0);
     cluster_release(&cluster);
@@ -508,6 +558,8 @@ int main(void) {
         cmocka_unit_test(micro_batches_add_up),
         cmocka_unit_test(replicas_and_parts_among_fewer_devices_are_right),
         cmocka_unit_test(types_of_their_own_are_gathered_and_summed),
+        cmocka_unit_test(encoded_blocks_sum_beside_what_is_not_encoded),
+        cmocka_unit_test(encoded_blocks_take_the_memory_that_is_predicted),
         cmocka_unit_test(servers_sum_on_their_gpus),
         cmocka_unit_test(shared_pushes_sum),
         cmocka_unit_test(local_reduction_under_stop_and_wait_priority_does_not_deadlock),
@@ -519,6 +571,7 @@ int main(void) {
         cmocka_unit_test(a_hung_rank_fails_the_trial_when_its_time_is_up),
         cmocka_unit_test(an_asynchronous_error_of_nccl_is_reported_and_ends_every_rank),
         cmocka_unit_test(an_algorithm_that_nccl_lacks_is_infeasible),
+        cmocka_unit_test(encoders_that_the_worker_lacks_are_infeasible),
         cmocka_unit_test(replicas_beside_sums_within_nodes_are_infeasible),
         cmocka_unit_test(workers_need_a_gpu_each_unless_they_are_to_share),
         cmocka_unit_test(no_gpu_is_one_clear_line),

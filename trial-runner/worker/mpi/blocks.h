@@ -1,9 +1,4 @@
-/* Block-scaled 8-bit integers on a processor (strategy/encoder.h, int8).
- *
- * A block of `block` elements is an f32 scale and a byte each: element x is the whole number nearest to x / scale, of
- * -127 to 127, where the scale is the block's largest size over 127. The last block may be shorter. A block with an
- * element that is not finite is not a number when it comes back. Blocks lie one after another, so that those of any run
- * of whole blocks are a run themselves. */
+/* Block-scaled 8-bit integers on a processor: runs of blocks (trial-runner/worker/block_codes.h). */
 #ifndef TRIAL_RUNNER_WORKER_MPI_BLOCKS_H
 #define TRIAL_RUNNER_WORKER_MPI_BLOCKS_H
 
@@ -11,46 +6,21 @@
 #include <stdint.h>
 #include <string.h>
 
-enum { BLOCKS_LARGEST = 127, BLOCKS_LANES = 16 };
+#include "trial-runner/worker/block_codes.h"
 
-/* The scale of a block whose largest size has these bits. */
-static inline float blocks_scale(int32_t largest_bits) {
-    float largest;
-    memcpy(&largest, &largest_bits, sizeof largest);
-    return largest / BLOCKS_LARGEST;
-}
+enum { BLOCKS_LANES = 16 };
 
-static inline float blocks_inverse(float scale) {
-    return scale > 0 ? 1 / scale : 0;
-}
-
-/* Adding 1.5 * 2^23 leaves no room for a fraction, so the sum is rounded to even; its low bits are the number. */
-static inline int8_t blocks_code(float value, float inverse) {
-    const float shifted = value * inverse + 12582912.0f;
-    uint32_t bits;
-    memcpy(&bits, &shifted, sizeof bits);
-    return (int8_t)(bits & 0xff);
-}
-
-static inline float blocks_value(int8_t code, float scale) {
-    return (float)code * scale;
-}
-
-/* The largest size among n values, by its bits, with which sizes rise. Compilers make a run of LANES a step. */
+/* The largest size among n values, by its bits. Compilers make a run of LANES a step. */
 static inline __attribute__((always_inline)) int32_t blocks_largest(const float *from, size_t n) {
     int32_t lane[BLOCKS_LANES] = {0}, largest = 0;
     size_t i = 0;
     for (; i + BLOCKS_LANES <= n; i += BLOCKS_LANES)
         for (size_t k = 0; k < BLOCKS_LANES; k++) {
-            int32_t bits;
-            memcpy(&bits, &from[i + k], sizeof bits);
-            bits &= INT32_MAX;
+            const int32_t bits = blocks_size(from[i + k]);
             lane[k] = bits > lane[k] ? bits : lane[k];
         }
     for (; i < n; i++) {
-        int32_t bits;
-        memcpy(&bits, &from[i], sizeof bits);
-        bits &= INT32_MAX;
+        const int32_t bits = blocks_size(from[i]);
         largest = bits > largest ? bits : largest;
     }
     for (size_t k = 0; k < BLOCKS_LANES; k++)

@@ -13,8 +13,8 @@
 #include "trial-runner/worker/report.h"
 
 _Static_assert((int)KERNEL_f16 == (int)DTYPE_f16 && (int)KERNEL_bf16 == (int)DTYPE_bf16 &&
-                   (int)KERNEL_u8 == (int)DTYPE_u8,
-               "kernel_type numbers types as dtype does");
+                   (int)KERNEL_u8 == (int)DTYPE_u8 && (int)KERNEL_SAMPLES == (int)LAYOUT_SAMPLES,
+               "kernels count types and samples as plans do");
 
 static const struct piece *pieces_of(const struct gradients *gradients, uint32_t message) {
     return gradients->plan->pieces + gradients->plan->messages[message].first_piece;

@@ -24,7 +24,7 @@ const struct operations_kind operations_kind = {
     .algorithms = algorithms,
     .small = ALGORITHM_recursive_doubling,
     .halves = true,
-    .encodes = true,
+    .encodings = (1u << ENCODING_COUNT) - 1,
     .rate_bytes = UINT64_C(8) << 20, /* beyond the caches of one core, as gradients are */
 };
 

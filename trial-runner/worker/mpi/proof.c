@@ -8,25 +8,10 @@
 #include <string.h>
 
 #include "strategy/encoder.h"
+#include "trial-runner/worker/block_codes.h"
 #include "trial-runner/worker/elements.h"
-#include "trial-runner/worker/mpi/blocks.h"
 #include "trial-runner/worker/mpi/proof_matrices.h"
 #include "trial-runner/worker/report.h"
-
-static uint64_t block_of(const struct message *message, uint32_t k) {
-    return layout_element(message, k) / (uint64_t)message->figure;
-}
-
-/* What is left of value k of those of samples first .. end - 1, which lie in one block. */
-static float encoded_once(const float *values, uint32_t first, uint32_t end, uint32_t k) {
-    float largest = 0;
-    int32_t bits;
-    for (uint32_t j = first; j < end; j++)
-        largest = values[j] > largest ? values[j] : largest;
-    memcpy(&bits, &largest, sizeof bits);
-    const float scale = blocks_scale(bits);
-    return blocks_value(blocks_code(values[k], blocks_inverse(scale)), scale);
-}
 
 void proof_init(struct proof *proof, const struct plan *plan) {
     proof->kept = report_alloc(plan->n_messages, sizeof *proof->kept);
@@ -45,20 +30,8 @@ void proof_release(struct proof *proof, const struct plan *plan) {
 /* Sample k of a message by int8. */
 static float of_blocks(const struct plan *plan, uint32_t m, uint32_t iteration, uint32_t k) {
     const struct message *message = &plan->messages[m];
-    const uint32_t n = layout_sample_count(message), n_devices = plan->cluster->n_devices;
-    float values[LAYOUT_SAMPLES], sums[LAYOUT_SAMPLES] = {0};
-    uint32_t first = k, end = k + 1;
-    while (first > 0 && block_of(message, first - 1) == block_of(message, k))
-        first--;
-    while (end < n && block_of(message, end) == block_of(message, k))
-        end++;
-    for (uint32_t device = 0; device < n_devices; device++) {
-        for (uint32_t j = first; j < end; j++)
-            values[j] = (float)kernel_value(device, n_devices, iteration, m, j, message->dtype);
-        for (uint32_t j = first; j < end; j++)
-            sums[j] += encoded_once(values, first, end, j);
-    }
-    return encoded_once(sums, first, end, k);
+    const struct layout_run same = layout_same_block(message, k);
+    return blocks_sum_of_sample(plan->cluster->n_devices, iteration, m, k, same.first, same.end, message->dtype);
 }
 
 /* Move the largest of n values, `most` of them if there are as many, to the sums. */

@@ -43,10 +43,11 @@ enum status backend_open(struct error *err) {
 
 static enum status check_message(const struct plan *plan, uint32_t i, struct error *err) {
     const struct message *message = &plan->messages[i];
-    if (message->encoder)
-        return error_set(err, ST_INFEASIBLE,
-                         "message %u is encoded as %s, which no all-reduce adds; the MPI worker does", i,
-                         encoding_name(message->encoder));
+    if (message->encoder && message->encoder != ENCODING_int8)
+        return error_set(
+            err, ST_INFEASIBLE,
+            "message %u is encoded as %s, and of encoders this worker has int8 alone; the MPI worker has all", i,
+            encoding_name(message->encoder));
     if (plan->n_replicas > 0 && message->local_reduction)
         return error_set(err, ST_INFEASIBLE,
                          "message %u is pushed once a node, and beside replicas this worker does not do that; the MPI "
@@ -55,7 +56,7 @@ static enum status check_message(const struct plan *plan, uint32_t i, struct err
     if (message->kind == SYNC_ALL_REDUCE && !network_has(message->algorithm))
         return error_set(err, ST_INFEASIBLE, "all-reduce algorithm %s is not in NCCL",
                          algorithm_name(message->algorithm));
-    if (message->bytes % dtype_bytes(message->dtype) != 0)
+    if (!message->encoder && message->bytes % dtype_bytes(message->dtype) != 0)
         return error_set(err, ST_INFEASIBLE, "message %u of %llu bytes is not whole %s elements", i,
                          (unsigned long long)message->bytes, dtype_name(message->dtype));
     return ST_OK;

@@ -4,6 +4,7 @@
 
 #include <stdlib.h>
 
+#include "trial-runner/worker/nccl/encoded.h"
 #include "trial-runner/worker/parts.h"
 #include "trial-runner/worker/report.h"
 
@@ -43,13 +44,20 @@ static bool is_gathered(const struct message *message) {
     return message->kind == SYNC_ALL_REDUCE && message->algorithm == ALGORITHM_all_gather;
 }
 
+/* What the message needs of `slices`. */
+static uint64_t slices_bytes(const struct exchange *x, const struct message *message) {
+    const uint32_t n = x->world->cluster->n_devices;
+    return message->encoder ? encoded_room_bytes(message, n) : is_gathered(message) ? message->bytes * n : 0;
+}
+
 static void init_slices(struct exchange *x) {
     uint64_t most = 0;
-    for (uint32_t m = 0; m < x->plan->n_messages; m++)
-        if (is_gathered(&x->plan->messages[m]) && x->plan->messages[m].bytes > most)
-            most = x->plan->messages[m].bytes;
-    x->slices = device_alloc(most * x->world->cluster->n_devices);
-    x->buffers_bytes = x->gradients.fused_bytes + most * x->world->cluster->n_devices;
+    for (uint32_t m = 0; m < x->plan->n_messages; m++) {
+        const uint64_t bytes = slices_bytes(x, &x->plan->messages[m]);
+        most = bytes > most ? bytes : most;
+    }
+    x->slices = device_alloc(most);
+    x->buffers_bytes = x->gradients.fused_bytes + most;
 }
 
 void exchange_init(struct exchange *x, const struct plan *plan, const struct world *world, bool verify, bool timed) {
@@ -205,6 +213,8 @@ static void start(void *context, uint32_t m) {
     if (message->kind == SYNC_ALL_REDUCE) {
         if (message->half)
             move_half(x, m);
+        else if (message->encoder)
+            encoded_sum(x->network, message, gradients_run(&x->gradients, m), x->slices, &x->collectives);
         else if (is_gathered(message))
             all_gather(x, m);
         else

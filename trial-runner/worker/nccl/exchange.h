@@ -2,6 +2,7 @@
  *
  *   all-reduce       gather -> ncclAllReduce -> scatter
  *   all-gather       gather -> ncclAllGather -> add the slices of all devices -> scatter
+ *   int8             gather -> the stages of encoded.h -> scatter
  *   halves           gather -> ncclReduceScatter; the other half: ncclAllGather -> scatter
  *   sharded parameters  an all-gather: this device's part -> ncclAllGather -> scatter. A reduce-scatter:
  *                    gather -> ncclReduceScatter into this device's part, and with replicas -> ncclAllReduce of it
@@ -58,7 +59,7 @@ struct exchange {
     struct stream collectives, push, pull, checks;
     struct stream back;         /* sums on their way back into a node; or replicas: no plan has both here */
     struct transfer *transfers; /* [n_messages] */
-    char *slices;               /* device memory: what all devices send in the largest all-gather of rows */
+    char *slices;               /* device memory: what all devices send in the largest all-gather of rows, or encode */
     uint64_t buffers_bytes;     /* of it, and of the gradients' buffers */
     cudaEvent_t gathered;       /* the check of the last all-gather of sharded parameters; NULL: there was none */
     struct backlog backlog;

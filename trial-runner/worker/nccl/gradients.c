@@ -25,8 +25,15 @@ static uint64_t part_bytes(const struct plan *plan, const struct message *messag
     return part_elements(message, plan->cluster->n_devices) * dtype_bytes(message->dtype);
 }
 
+/* The type of elements in its run: encoders read and leave f32. */
+static enum dtype run_type(const struct message *message) {
+    return message->encoder ? DTYPE_f32 : message->dtype;
+}
+
 /* Of its run: halves and messages of shards are padded to equal parts. */
 static uint64_t run_bytes(const struct plan *plan, const struct message *message) {
+    if (message->encoder)
+        return message_elements(message) * dtype_bytes(run_type(message));
     return message->half ? part_bytes(plan, message) * part_count(message, plan->cluster->n_devices) : message->bytes;
 }
 
@@ -43,8 +50,9 @@ static bool has_shard(const struct message *message) {
 /* Replicas add a part where it lies. */
 static bool is_fused(const struct plan *plan, uint32_t m) {
     const struct message *message = &plan->messages[m];
-    return !message_is_of_replicas(message) && (message->n_pieces != 1 || run_bytes(plan, message) != message->bytes ||
-                                                type_in_use(plan, message) != message->dtype);
+    const bool is_padded = message->half && run_bytes(plan, message) != message->bytes;
+    return !message_is_of_replicas(message) &&
+           (message->n_pieces != 1 || is_padded || type_in_use(plan, message) != run_type(message));
 }
 
 /* Which elements a message moves, and how. */
@@ -131,11 +139,11 @@ static uint32_t cut(const struct kernel_chunk *run, uint32_t n, struct kernel_ch
 static uint32_t cut_pieces(const struct gradients *g, uint32_t m, uint32_t n, struct kernel_chunk *out) {
     const struct message *message = &g->plan->messages[m];
     const enum dtype in_use = type_in_use(g->plan, message);
-    struct kernel_chunk run = {.data_type = in_use, .buffer_type = message->dtype};
+    struct kernel_chunk run = {.data_type = in_use, .buffer_type = run_type(message)};
     for (uint32_t i = 0; is_fused(g->plan, m) && i < message->n_pieces; i++) {
         const struct piece *piece = &g->plan->pieces[message->first_piece + i];
         run.data = place_of(g, message) + layout_of_piece(&g->layout, piece);
-        run.bytes = piece->bytes / message_piece_width(message) * dtype_bytes(message->dtype) +
+        run.bytes = piece->bytes / message_piece_width(message) * dtype_bytes(run_type(message)) +
                     piece->bytes % message_piece_width(message);
         n = cut(&run, n, out);
         run.buffer += run.bytes;
@@ -226,14 +234,15 @@ static struct kernel_sample sample_of(const struct gradients *g, uint32_t m, uin
     const bool brought = part_is_brought(message, k, device, n);
     const uint64_t lies = place_of(g, message) + g->layout.samples[(size_t)m * LAYOUT_SAMPLES + k];
     if (!lies_in_part(message))
-        return (struct kernel_sample){lies, lies, wanted};
+        return (struct kernel_sample){.written = lies, .found = lies, .wanted = wanted};
     const uint64_t from = part_of_device(message, device, n).begin, element = layout_element(message, k);
     const uint64_t in_part = has_shard(message)
                                  ? g->shard[m] + (element - from) * dtype_bytes(layout_own_type(g->plan, message))
                                  : g->part[m] + (element - from) * dtype_bytes(message->dtype);
     if (message->half == HALF_gather)
-        return (struct kernel_sample){brought ? in_part : KERNEL_NOWHERE, lies, wanted};
-    return (struct kernel_sample){message_is_of_replicas(message) ? KERNEL_NOWHERE : lies, in_part, wanted};
+        return (struct kernel_sample){.written = brought ? in_part : KERNEL_NOWHERE, .found = lies, .wanted = wanted};
+    return (struct kernel_sample){
+        .written = message_is_of_replicas(message) ? KERNEL_NOWHERE : lies, .found = in_part, .wanted = wanted};
 }
 
 static void describe(const struct gradients *g, uint32_t m, uint32_t device, struct kernel_message *message,
@@ -249,9 +258,13 @@ static void describe(const struct gradients *g, uint32_t m, uint32_t device, str
                                        .n_samples = n,
                                        .first = n,
                                        .made_as = message_is_of_replicas(of) ? of->other : m,
-                                       .adds_up = !plan->sums_each && message_brings_gradients(of)};
+                                       .adds_up = !plan->sums_each && message_brings_gradients(of),
+                                       .in_blocks = of->encoder == ENCODING_int8};
     for (uint32_t k = n; k-- > 0;) {
+        const struct layout_run same = of->encoder ? layout_same_block(of, k) : (struct layout_run){k, k + 1};
         samples[k] = sample_of(g, m, k, device);
+        samples[k].first = same.first;
+        samples[k].end = same.end;
         if (samples[k].written != KERNEL_NOWHERE)
             message->first = k;
     }

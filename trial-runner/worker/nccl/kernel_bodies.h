@@ -8,9 +8,10 @@
 #include <stdint.h>
 #include <string.h>
 
+#include "trial-runner/worker/block_codes.h"
 #include "trial-runner/worker/elements.h"
 
-enum { KERNEL_SAMPLES = 16, KERNEL_SPOILT = 50 };
+enum { KERNEL_SPOILT = 50 };
 
 /* A run of bytes that lies at `data` in the gradients and at `buffer` in a fused message, where it may be in another
  * type of floats. `bytes` are those in the buffer. */
@@ -22,17 +23,19 @@ struct kernel_chunk {
 struct kernel_message {
     uint32_t type, n_samples; /* in which sums of its samples are exact */
     uint32_t written, found;  /* types of samples where the device writes them, and where it finds the sums */
-    uint32_t first;   /* the sample that is wrong when the message is spoilt: the first that the device writes */
-    uint32_t made_as; /* the message of whose number its values are made */
-    uint32_t adds_up; /* 1: every micro-batch adds a share of it; 0: it is made at once */
+    uint32_t first;     /* the sample that is wrong when the message is spoilt: the first that the device writes */
+    uint32_t made_as;   /* the message of whose number its values are made */
+    uint32_t adds_up;   /* 1: every micro-batch adds a share of it; 0: it is made at once */
+    uint32_t in_blocks; /* 1: its sums come back as int8 leaves them */
 };
 
 /* Where in the table's data the device writes its value, or KERNEL_NOWHERE, and where it finds the sum of which
- * devices; of none: it has not got the sample. */
+ * devices; of none: it has not got the sample. In blocks samples first .. end - 1 share a scale. */
 #define KERNEL_NOWHERE UINT64_MAX
 struct kernel_sample {
     uint64_t written, found;
     struct kernel_devices wanted;
+    uint32_t first, end;
 };
 
 /* What producing and checking must know; arrays in the device's memory. */
@@ -43,14 +46,27 @@ struct kernel_table {
     uint32_t device, n_devices, micro_batches;
 };
 
+/* What sample k must hold, in the low bytes. Gradients in blocks are f32 or f64. */
+KERNEL_BODY uint64_t kernel_wanted_bits(const struct kernel_table *table, const struct kernel_message *m,
+                                        const struct kernel_sample *s, uint32_t iteration, uint32_t k) {
+    if (!m->in_blocks)
+        return kernel_bits(m->found, kernel_sum_over(s->wanted, table->n_devices, iteration, m->made_as, k, m->type));
+    const float value = blocks_sum_of_sample(table->n_devices, iteration, m->made_as, k, s->first, s->end, m->type);
+    const double wide = (double)value;
+    uint64_t bits = kernel_float_bits(value);
+    if (m->found == KERNEL_f64)
+        memcpy(&bits, &wide, sizeof bits);
+    return bits;
+}
+
 /* Thread k of a message: 1 when sample k holds what is wanted or is not here, 2 when it holds another value. */
 KERNEL_BODY uint8_t kernel_check(const struct kernel_table *table, uint32_t message, uint32_t iteration, uint32_t k) {
     const struct kernel_message *m = &table->messages[message];
     const struct kernel_sample *s = &table->samples[(uint64_t)message * KERNEL_SAMPLES + k];
     if (k >= m->n_samples || s->wanted.n == 0)
         return 1;
-    const uint32_t value = kernel_sum_over(s->wanted, table->n_devices, iteration, m->made_as, k, m->type);
-    uint64_t wanted = kernel_bits(m->found, value), found = 0, mask = ~UINT64_C(0) >> (64 - 8 * kernel_width(m->found));
+    uint64_t wanted = kernel_wanted_bits(table, m, s, iteration, k), found = 0;
+    const uint64_t mask = ~UINT64_C(0) >> (64 - 8 * kernel_width(m->found));
     memcpy(&found, table->data + s->found, kernel_width(m->found));
     return found == (wanted & mask) ? 1 : 2;
 }
@@ -122,6 +138,62 @@ KERNEL_BODY void kernel_sum(void *to, const void *from, uint64_t count, uint32_t
         KERNEL_SUM_LOOP(uint64_t, a + b);
     default:
         KERNEL_SUM_LOOP(uint8_t, a + b);
+    }
+}
+
+/* ---- int8 in blocks of `block` elements, of n together; block b of them ---- */
+
+enum { KERNEL_SCALE_BYTES = 4 };
+
+KERNEL_BODY uint64_t kernel_block_at(uint32_t block, uint64_t b) {
+    return b * (block + KERNEL_SCALE_BYTES);
+}
+
+KERNEL_BODY uint32_t kernel_block_length(uint64_t n, uint32_t block, uint64_t b) {
+    return n - b * block < block ? (uint32_t)(n - b * block) : block;
+}
+
+/* The largest size among what this thread looks at, by its bits. */
+KERNEL_BODY int32_t kernel_block_largest(const float *from, uint64_t n, uint32_t block, uint64_t b, uint32_t thread,
+                                         uint32_t threads) {
+    int32_t largest = 0;
+    for (uint32_t i = thread; i < kernel_block_length(n, block, b); i += threads) {
+        const int32_t size = blocks_size(from[b * block + i]);
+        largest = size > largest ? size : largest;
+    }
+    return largest;
+}
+
+/* `largest`: of the whole block. */
+KERNEL_BODY void kernel_encode_block(char *to, const float *from, uint64_t n, uint32_t block, uint64_t b,
+                                     int32_t largest, uint32_t thread, uint32_t threads) {
+    const float scale = blocks_scale(largest), inverse = blocks_inverse(scale);
+    char *codes = to + kernel_block_at(block, b) + KERNEL_SCALE_BYTES;
+    if (thread == 0)
+        memcpy(to + kernel_block_at(block, b), &scale, sizeof scale);
+    for (uint32_t i = thread; i < kernel_block_length(n, block, b); i += threads)
+        codes[i] = (char)blocks_code(from[b * block + i], inverse);
+}
+
+/* Where blocks are no multiple of 4 bytes scales lie anywhere. */
+KERNEL_BODY float kernel_scale_at(const char *at) {
+    float scale;
+    if (((uintptr_t)at & 3) == 0)
+        return *(const float *)(const void *)at;
+    memcpy(&scale, at, sizeof scale);
+    return scale;
+}
+
+/* to = the sum of n_parts runs of blocks, each `stride` bytes after the one before, in this order. */
+KERNEL_BODY void kernel_sum_block(float *to, const char *parts, uint64_t stride, uint32_t n_parts, uint64_t n,
+                                  uint32_t block, uint64_t b, uint32_t thread, uint32_t threads) {
+    for (uint32_t i = thread; i < kernel_block_length(n, block, b); i += threads) {
+        float sum = 0;
+        for (uint32_t part = 0; part < n_parts; part++) {
+            const char *from = parts + part * stride + kernel_block_at(block, b);
+            sum += blocks_value((int8_t)from[KERNEL_SCALE_BYTES + i], kernel_scale_at(from));
+        }
+        to[b * block + i] = sum;
     }
 }
 

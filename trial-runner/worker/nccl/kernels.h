@@ -1,4 +1,5 @@
-/* The kernels: how a stream spends an operator's time, moves fused messages, sums, and makes and checks gradients.
+/* The kernels: how a stream spends an operator's time, moves fused messages, sums, encodes, and makes and checks
+ * gradients.
  *
  * Each call puts one kernel on the stream and returns; cudaSuccess says that it was launched. Pointers are to device
  * memory unless said otherwise. */
@@ -31,6 +32,12 @@ cudaError_t kernels_copy(const struct kernel_chunk *chunks, uint32_t n, char *da
 
 /* to += from. */
 cudaError_t kernels_sum(void *to, const void *from, uint64_t count, enum kernel_type type, cudaStream_t stream);
+
+/* Encode n elements as int8 in blocks of `block`. And to = the sum of what n_parts runs of blocks, `stride` bytes
+ * apart, decode to, n elements each. */
+cudaError_t kernels_encode_blocks(char *to, const float *from, uint64_t n, uint32_t block, cudaStream_t stream);
+cudaError_t kernels_sum_blocks(float *to, const char *parts, uint64_t stride, uint32_t n_parts, uint64_t n,
+                               uint32_t block, cudaStream_t stream);
 
 /* Write what this device brings to `n` messages in a micro-batch; spoilt: a wrong value among each message's. */
 cudaError_t kernels_produce(const struct kernel_table *table, const uint32_t *messages, uint32_t n, uint32_t iteration,

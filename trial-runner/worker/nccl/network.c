@@ -69,6 +69,7 @@ bool network_has(enum algorithm algorithm) {
 static MPI_Comm ranks_of(const struct network *network, enum network_kind kind) {
     switch (kind) {
     case NETWORK_WORKERS:
+    case NETWORK_PARTS:
     case NETWORK_REPLICAS:
         return network->world->workers;
     case NETWORK_NODE:
@@ -119,7 +120,7 @@ static int blocks_of(enum network_kind kind, int blocks) {
     int power = 1;
     while (power * 2 <= blocks)
         power *= 2;
-    return kind == NETWORK_PUSH || kind == NETWORK_PULL ? power : blocks;
+    return kind == NETWORK_PUSH || kind == NETWORK_PULL || kind == NETWORK_PARTS ? power : blocks;
 }
 
 static void make(struct network *network, struct network_link *link, MPI_Comm ranks, const char *word) {
@@ -189,6 +190,7 @@ ncclComm_t network_comm(struct network *network, enum network_kind kind, enum al
 static struct network_link *link_of(struct network *network, const struct message *message) {
     const enum network_kind kind = world_sums_in_nodes(network->world, message) ? NETWORK_LEADERS
                                    : message_is_of_replicas(message)            ? NETWORK_REPLICAS
+                                   : message->encoder                           ? NETWORK_PARTS
                                                                                 : NETWORK_WORKERS;
     return find_group_link(network, kind, message->algorithm, message->ranks, message->ranks > 0 ? message->stride : 0);
 }
@@ -260,6 +262,27 @@ static void warm_up_halves(struct network *network, struct network_link *link, e
     settle(network);
 }
 
+/* A byte from each device to each other, then all-gathers. */
+static void warm_up_parts(struct network *network, struct network_link *link, uint64_t max_bytes, char *scratch) {
+    const uint64_t n = (uint64_t)link->size;
+    if (!is_cold(link, DTYPE_u8, false))
+        return;
+    network_check(network, ncclGroupStart(), "a group");
+    for (int step = 1; step < link->size; step++) {
+        const int to = (link->rank + step) % link->size, from = (link->rank + link->size - step) % link->size;
+        network_check(network, ncclSend(scratch, 1, ncclUint8, to, link->comm, NULL), "a first message");
+        network_check(network, ncclRecv(scratch + 1, 1, ncclUint8, from, link->comm, NULL), "a first message");
+    }
+    network_check(network, ncclGroupEnd(), "a group");
+    for (uint64_t bytes = n; bytes < max_bytes * GROWTH; bytes *= GROWTH) {
+        const uint64_t count = (bytes < max_bytes ? bytes : max_bytes) / n;
+        network_check(
+            network, ncclAllGather(scratch + (uint64_t)link->rank * count, scratch, count, ncclUint8, link->comm, NULL),
+            "a first all-gather");
+    }
+    settle(network);
+}
+
 static void warm_up_node(struct network *network, struct network_link *link, enum dtype dtype, char *scratch) {
     const ncclDataType_t type = network_type(dtype);
     if (!is_cold(link, dtype, false))
@@ -306,6 +329,8 @@ static void connect_message(struct network *network, const struct plan *plan, ui
         warm_up_node(network, find_link(network, NETWORK_NODE, ALGORITHM_auto), dtype, scratch);
     if (message->half && !message_is_of_replicas(message))
         warm_up_halves(network, link_of(network, message), dtype, plan->max_bytes, scratch);
+    else if (message->encoder)
+        warm_up_parts(network, link_of(network, message), plan->max_bytes, scratch);
     else if (sums)
         warm_up_sums(network, link_of(network, message), dtype, plan->max_bytes, scratch);
     else if (in_nodes)

@@ -3,6 +3,7 @@
 
 #include <stdlib.h>
 
+#include "strategy/encoder.h"
 #include "trial-runner/worker/nccl/kernels.h"
 #include "trial-runner/worker/nccl/network.h"
 #include "trial-runner/worker/nccl/stream.h"
@@ -15,7 +16,7 @@ const struct operations_kind operations_kind = {
     .algorithms = algorithms,
     .small = ALGORITHM_auto,
     .halves = false,
-    .encodes = false,                 /* its gradients are made in the type in which they travel */
+    .encodings = 1u << ENCODING_int8, /* gradients of 16 bits are made in the type in which they travel */
     .rate_bytes = UINT64_C(64) << 20, /* beyond the caches, and long beside a launch */
 };
 
@@ -146,7 +147,11 @@ void operations_encode(struct operations *o, uint64_t bytes) {
 }
 
 void operations_encode_blocks(struct operations *o, uint64_t bytes) {
-    (void)o, (void)bytes;
+    const uint32_t block = (uint32_t)encoder_figure(ENCODING_int8)->usual;
+    float *values = (float *)(void *)o->data;
+    device_check(kernels_encode_blocks(o->other, values, bytes / sizeof(float), block, o->stream.cuda), "encoding");
+    device_check(kernels_sum_blocks(values, o->other, 0, 1, bytes / sizeof(float), block, o->stream.cuda), "decoding");
+    wait_all(o);
 }
 
 void operations_take_largest(struct operations *o, uint64_t bytes) {
