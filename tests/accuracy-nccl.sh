@@ -41,13 +41,20 @@ ended() {
 }
 
 failed=0
-echo "Sums, on loopback:"
-while read -r model nodes devices baseline; do
+# sums MODEL NODES DEVICES NAME OPTION...: a trial of what the options say
+sums() {
+    local model=$1 nodes=$2 devices=$3 name=$4 status
+    shift 4
     NCCL_SOCKET_IFNAME=lo timeout 60 "$syncopate" trial "$model" "$(cluster "$nodes" "$devices")" $options --runner local \
-        --baseline "$baseline" --iterations 4 >"$dir/said" 2>&1
+        "$@" --iterations 4 >"$dir/said" 2>&1
     status=$?
     [ $status = 0 ] || failed=1
-    printf '%-12s %s nodes of %s  %-26s %s\n' "$model" "$nodes" "$devices" "$baseline" "$(ended $status)"
+    printf '%-12s %s nodes of %s  %-26s %s\n' "$model" "$nodes" "$devices" "$name" "$(ended $status)"
+}
+
+echo "Sums, on loopback:"
+while read -r model nodes devices baseline; do
+    sums "$model" "$nodes" "$devices" "$baseline" --baseline "$baseline"
 done <<'END'
 cnn-small 2 1 pytorch-ddp
 cnn-small 8 1 pytorch-ddp
@@ -67,6 +74,19 @@ cnn-small 4 1 fsdp-per-block
 cnn-small 2 2 fsdp-whole
 cnn-small 2 2 hsdp
 END
+# Half of the buckets as int8 in blocks.
+for nodes in 1 4; do
+    "$syncopate" strategy show cnn-small "$(cluster $nodes 1)" --baseline pytorch-ddp --json >"$dir/plain.json" || exit 1
+    python3 - "$dir/plain.json" >"$dir/int8.json" <<'END'
+import json, sys
+strategy = json.load(open(sys.argv[1]))
+for v in strategy["variables"]:
+    if v["sync"]["group"] % 2 == 0:
+        v["encoding"] = {"kind": "int8", "block_size": 256}
+json.dump(strategy, sys.stdout)
+END
+    sums cnn-small $nodes 1 "pytorch-ddp, half as int8" --strategy "$dir/int8.json"
+done
 [ "${1:-}" != sums ] || exit $failed
 
 echo "Times, in the lab:"
