@@ -66,3 +66,21 @@ double point_difference(const struct point *point) {
 bool point_falls(const struct point *point, const struct point *larger) {
     return point_summary(point).median_us > point_summary(larger).median_us * POINT_AGREES;
 }
+
+bool point_same_curve(const struct point *a, const struct point *b) {
+    return a->operation == b->operation && a->algorithm == b->algorithm;
+}
+
+static double slope(const struct point *from, const struct point *to) {
+    return (point_summary(to).median_us - point_summary(from).median_us) / (double)(to->bytes - from->bytes);
+}
+
+double point_bend(const struct point *a, const struct point *b, const struct point *c, const struct point *d) {
+    const double start_us = point_summary(b).median_us, end_us = point_summary(c).median_us;
+    const double gap = (double)(c->bytes - b->bytes), straight = slope(b, c);
+    const double before = slope(a, b) - straight, after = straight - slope(c, d); /* against the straight line */
+    const bool one_side = before * after > 0;
+    const double at = one_side ? gap * after / (before + after) : gap / 2;
+    const double off = one_side ? fabs(before) * at : fmax(fabs(before) * at, fabs(after) * (gap - at));
+    return off / (start_us + (end_us - start_us) * at / gap);
+}

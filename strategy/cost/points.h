@@ -46,4 +46,12 @@ double point_difference(const struct point *point);
  * was disturbed in every pass. */
 bool point_falls(const struct point *point, const struct point *larger);
 
+bool point_same_curve(const struct point *a, const struct point *b);
+
+/* How far the straight line from b to c may be off, as a part of what it says, where the curve bends between them. The
+ * lines from a to b and from c to d are drawn on into the gap. Where both lie on one side of the line from b to c, the
+ * curve lies between them and that line, which is farthest at the point where they meet. Otherwise there may be a step
+ * anywhere, and the middle counts. Points rise in bytes, are of one curve and have passes. 0: all on one line. */
+double point_bend(const struct point *a, const struct point *b, const struct point *c, const struct point *d);
+
 #endif

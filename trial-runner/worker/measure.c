@@ -1,6 +1,7 @@
 /* Curves come from single operations between barriers, in two passes over all points, so that what disturbs the machine
- * for a while disturbs one pass. Points on which the passes differ, or that are slower than larger ones, are measured
- * again (strategy/cost/points.h). The runtime costs come from real runs of plans without compute: message_us is the
+ * for a while disturbs one pass. After the first pass, sizes are added where a curve bends, since a straight line may
+ * be far off there. Points on which the passes differ, or that are slower than larger ones, are measured again
+ * (strategy/cost/points.h). The runtime costs come from real runs of plans without compute: message_us is the
  * slope of an iteration's time over the number of small concurrent messages, coordination_us what each message of a
  * stop-and-wait plan takes longer under priority than under fifo; each is the median of up to three rounds. push =
  * T(bytes there, 4 back) less half of T(4, 4), and pull the other way round, so that no clock of another machine is
@@ -21,11 +22,13 @@
 #include "trial-runner/worker/report.h"
 
 enum { FIRST_BYTES = 1024, GROWTH = 4, MAX_REPEATS = POINT_REPEATS, SMALL_PLAN = 8, LARGE_PLAN = 72, WORD = 4 };
-enum { MAX_POINTS = 256, REDO_ROUNDS = 3, PLAN_ROUNDS = 3 };
+enum { MAX_POINTS = 512, BEND_ROUNDS = 2, REDO_ROUNDS = 3, PLAN_ROUNDS = 3 };
 
 static const double INTERFERENCE_PART = 0.25; /* of the time limit, at most */
 static const double PLANS_PART = 0.1;         /* of the time limit: later no further round of small plans begins */
 static const double FIRST_PASS = 0.55;        /* of the rest, at most */
+static const double BENT_PASS = 0.1;          /* of the rest, at most: for sizes between others */
+static const double BENT = 0.05;              /* a straight line that may be off by more gets a size in its middle */
 
 static const double LEAST_US = 0.001; /* of a cost that does not show: 0 would say that nobody measured it */
 
@@ -114,41 +117,52 @@ static void add_point(struct bench *b, enum operation operation, enum algorithm 
         b->points[b->n_points++] = (struct point){.operation = operation, .algorithm = algorithm, .bytes = bytes};
 }
 
-/* All sizes of one operation after the other would meet different hours of a machine: so size by size. */
-static void list_points(struct bench *b) {
-    bool between_nodes = cluster_node_of_device(b->cluster, b->peer) != cluster_node_of_device(b->cluster, 0);
-    for (uint64_t bytes = FIRST_BYTES; bytes <= b->options->max_bytes; bytes *= GROWTH) {
-        if (between_nodes)
-            add_point(b, OPERATION_push, ALGORITHM_auto, bytes);
-        if (between_nodes)
-            add_point(b, OPERATION_pull, ALGORITHM_auto, bytes);
-        for (int k = 0; k < operations_kind.n_algorithms; k++)
-            add_point(b, OPERATION_all_reduce, operations_kind.algorithms[k], bytes);
-        if (operations_kind.halves) {
-            add_point(b, OPERATION_reduce_scatter, ALGORITHM_auto, bytes);
-            add_point(b, OPERATION_all_gather, ALGORITHM_auto, bytes);
-        }
+static void add_size(struct bench *b, uint64_t bytes) {
+    if (cluster_node_of_device(b->cluster, b->peer) != cluster_node_of_device(b->cluster, 0)) {
+        add_point(b, OPERATION_push, ALGORITHM_auto, bytes);
+        add_point(b, OPERATION_pull, ALGORITHM_auto, bytes);
+    }
+    for (int k = 0; k < operations_kind.n_algorithms; k++)
+        add_point(b, OPERATION_all_reduce, operations_kind.algorithms[k], bytes);
+    if (operations_kind.halves) {
+        add_point(b, OPERATION_reduce_scatter, ALGORITHM_auto, bytes);
+        add_point(b, OPERATION_all_gather, ALGORITHM_auto, bytes);
     }
 }
 
-/* The point of the same curve with so many bytes; NULL if there is none. */
-static const struct point *point_of(const struct bench *b, const struct point *like, uint64_t bytes) {
-    for (int i = 0; i < b->n_points; i++) {
-        const struct point *p = &b->points[i];
-        if (p->operation == like->operation && p->algorithm == like->algorithm && p->bytes == bytes)
-            return p;
-    }
-    return NULL;
+/* All sizes of one operation after the other would meet different hours of a machine: so size by size. */
+static void list_points(struct bench *b) {
+    for (uint64_t bytes = FIRST_BYTES; bytes <= b->options->max_bytes; bytes *= GROWTH)
+        add_size(b, bytes);
+}
+
+/* The points of the same curve next to this one; NULL where it ends. */
+static const struct point *next_smaller(const struct bench *b, const struct point *point) {
+    const struct point *next = NULL;
+    for (const struct point *p = b->points; p < b->points + b->n_points; p++)
+        if (point_same_curve(p, point) && p->bytes < point->bytes && (!next || p->bytes > next->bytes))
+            next = p;
+    return next;
+}
+
+static const struct point *next_larger(const struct bench *b, const struct point *point) {
+    const struct point *next = NULL;
+    for (const struct point *p = b->points; p < b->points + b->n_points; p++)
+        if (point_same_curve(p, point) && p->bytes > point->bytes && (!next || p->bytes < next->bytes))
+            next = p;
+    return next;
 }
 
 static double last_median_us(const struct point *point) {
-    return point && point->n_passes ? point->passes[point->n_passes - 1].median_us : 0;
+    return point->n_passes ? point->passes[point->n_passes - 1].median_us : 0;
 }
 
 /* What one repeat may take; 0 where nothing is known. */
-static double expected_us(const struct bench *b, const struct point *point) {
-    double before = last_median_us(point);
-    return before > 0 ? before : GROWTH * last_median_us(point_of(b, point, point->bytes / GROWTH));
+static double expected_us(const struct point *point, const struct point *smaller) {
+    const double before = last_median_us(point);
+    if (before > 0 || !smaller)
+        return before;
+    return (double)point->bytes / (double)smaller->bytes * last_median_us(smaller);
 }
 
 static void run_point(struct bench *b, const struct point *point, int repeats, double us[MAX_REPEATS]) {
@@ -166,8 +180,8 @@ static void run_point(struct bench *b, const struct point *point, int repeats, d
 
 /* False when the time does not allow it. A larger point of a curve is not measured where a smaller one was not. */
 static bool measure_point(struct bench *b, struct point *point) {
-    const struct point *smaller = point_of(b, point, point->bytes / GROWTH);
-    double expected = expected_us(b, point), us[MAX_REPEATS];
+    const struct point *smaller = next_smaller(b, point);
+    double expected = expected_us(point, smaller), us[MAX_REPEATS];
     int repeats = repeats_for(expected);
     if ((smaller && smaller->n_passes == 0) || !time_allows(b, expected * repeats))
         return false;
@@ -179,8 +193,8 @@ static bool measure_point(struct bench *b, struct point *point) {
 }
 
 static bool is_doubtful(const struct bench *b, const struct point *point) {
-    const struct point *larger = point_of(b, point, point->bytes * GROWTH);
-    const struct point *smaller = point_of(b, point, point->bytes / GROWTH);
+    const struct point *larger = next_larger(b, point);
+    const struct point *smaller = next_smaller(b, point);
     if (point->n_passes < 2 || point->n_passes == POINT_PASSES)
         return false;
     return !point_settled(point) || (larger && larger->n_passes && point_falls(point, larger)) ||
@@ -192,6 +206,48 @@ static void redo_doubtful(struct bench *b) {
         for (int i = 0; i < b->n_points; i++)
             if (is_doubtful(b, &b->points[i]))
                 b->n_redone += measure_point(b, &b->points[i]);
+}
+
+/* A size in the middle of the line from this point to the next one; 0 where that line is straight enough, or not known.
+ */
+static uint64_t middle_of_bent(const struct bench *b, const struct point *point) {
+    const struct point *before = next_smaller(b, point), *end = next_larger(b, point);
+    const struct point *after = end ? next_larger(b, end) : NULL;
+    if (!before || !after || !before->n_passes || !point->n_passes || !end->n_passes || !after->n_passes)
+        return 0;
+    if (point_bend(before, point, end, after) <= BENT)
+        return 0;
+    const double middle = sqrt((double)point->bytes * (double)end->bytes);
+    const uint64_t bytes = (uint64_t)(middle / FIRST_BYTES + 0.5) * FIRST_BYTES;
+    return bytes > point->bytes && bytes < end->bytes ? bytes : 0;
+}
+
+/* All curves get the sizes that one of them needs: what one lacks, it would borrow from others
+ * (strategy/cost/curve.h), which do not bend where it does. */
+static bool add_middles(struct bench *b) {
+    uint64_t middles[MAX_POINTS];
+    int n = 0;
+    for (int i = 0; i < b->n_points; i++) {
+        const uint64_t bytes = middle_of_bent(b, &b->points[i]);
+        bool listed = bytes == 0;
+        for (int k = 0; k < n && !listed; k++)
+            listed = middles[k] == bytes;
+        if (!listed)
+            middles[n++] = bytes;
+    }
+    for (int k = 0; k < n; k++)
+        add_size(b, middles[k]);
+    return n > 0;
+}
+
+static void measure_bent(struct bench *b) {
+    for (int round = 0; round < BEND_ROUNDS; round++) {
+        const int n = b->n_points;
+        if (!add_middles(b))
+            return;
+        for (int i = n; i < b->n_points; i++)
+            measure_point(b, &b->points[i]);
+    }
 }
 
 /* A push is the time there and back less that of a word back. On a busy machine the difference of two medians may be
@@ -256,15 +312,14 @@ static void note_goodput(struct bench *b, uint64_t bytes, double us, uint64_t le
 
 /* From the two largest pushes that were measured. */
 static void find_goodput(struct bench *b) {
-    const struct point *last = NULL, *before = NULL;
+    const struct point *last = NULL;
     for (int i = 0; i < b->n_points; i++) {
         const struct point *p = &b->points[i];
-        if (p->operation == OPERATION_push && p->n_passes > 0) {
-            before = last;
+        if (p->operation == OPERATION_push && p->n_passes > 0 && (!last || p->bytes > last->bytes))
             last = p;
-        }
     }
-    if (before)
+    const struct point *before = last ? next_smaller(b, last) : NULL;
+    if (before && before->n_passes > 0)
         note_goodput(b, last->bytes, point_summary(last).median_us, before->bytes, point_summary(before).median_us);
 }
 
@@ -282,9 +337,12 @@ static void measure_points(struct bench *b) {
     connect_all(b);
     b->word_us = time_operation(b, push_and_pull, WORD, WORD, ALGORITHM_auto, MAX_REPEATS);
     list_points(b);
-    b->end_us -= (1 - FIRST_PASS) * (1 - INTERFERENCE_PART) * b->options->time_limit_s * 1e6;
+    const double whole_us = (1 - INTERFERENCE_PART) * b->options->time_limit_s * 1e6;
+    b->end_us = end_us - (1 - FIRST_PASS) * whole_us;
     for (int i = 0; i < b->n_points; i++)
         measure_point(b, &b->points[i]);
+    b->end_us = end_us - (1 - FIRST_PASS - BENT_PASS) * whole_us;
+    measure_bent(b);
     b->end_us = end_us;
     b->word_us = fmin(b->word_us, time_operation(b, push_and_pull, WORD, WORD, ALGORITHM_auto, MAX_REPEATS));
     for (int i = 0; i < b->n_points; i++)
@@ -420,10 +478,11 @@ static void report_runtime(const struct bench *b) {
 
 /* The ring of so many bytes, as measured. */
 static struct interference_load ring_of(const struct bench *b, uint64_t bytes) {
-    const struct point ring = {.operation = OPERATION_all_reduce, .algorithm = ALGORITHM_ring};
-    const struct point *point = point_of(b, &ring, bytes);
-    const bool measured = point && point->n_passes > 0;
-    return (struct interference_load){measured ? bytes : 0, measured ? point_summary(point).median_us : 0};
+    const struct point ring = {.operation = OPERATION_all_reduce, .algorithm = ALGORITHM_ring, .bytes = bytes};
+    for (const struct point *p = b->points; p < b->points + b->n_points; p++)
+        if (point_same_curve(p, &ring) && p->bytes == bytes && p->n_passes > 0)
+            return (struct interference_load){bytes, point_summary(p).median_us};
+    return (struct interference_load){0, 0};
 }
 
 static enum status measure_interference(const struct bench *b, struct error *err) {

@@ -1,4 +1,7 @@
 /* Which passes of a measured point count. */
+#include <math.h>
+
+#include "base/rng.h"
 #include "strategy/cost/points.h"
 #include "tests/support/check.h"
 
@@ -86,6 +89,40 @@ static void a_curve_that_falls_is_seen(void **state) {
     assert_false(point_falls(&a, &c));
 }
 
+static struct point timed(uint64_t bytes, double us) {
+    struct point p = of(1, &us);
+    p.bytes = bytes;
+    return p;
+}
+
+/* Two lines that meet between b and c: how far the straight line misses where they meet is known. */
+static void a_bend_is_as_deep_as_where_two_lines_meet(void **state) {
+    (void)state;
+    struct rng rng;
+    rng_seed(&rng, test_seed());
+    for (int i = 0; i < 1000; i++) {
+        const uint64_t at = 4096 + rng_below(&rng, 12288);
+        const double flat = rng_between(&rng, 0.01, 1), steep = rng_between(&rng, 0.01, 1), meet_us = 20000;
+        const uint64_t sizes[] = {1024, 4096, 16384, 65536};
+        struct point p[4];
+        for (int k = 0; k < 4; k++) {
+            const double from = (double)sizes[k] - (double)at;
+            p[k] = timed(sizes[k], meet_us + from * (from < 0 ? flat : steep));
+        }
+        const double share = (double)(at - 4096) / 12288;
+        const double straight_us = p[1].passes[0].median_us * (1 - share) + p[2].passes[0].median_us * share;
+        assert_close(point_bend(&p[0], &p[1], &p[2], &p[3]), fabs(straight_us - meet_us) / straight_us, 1e-9);
+    }
+}
+
+static void a_line_has_no_bend_and_a_step_has_one(void **state) {
+    (void)state;
+    const struct point line[] = {timed(1000, 10), timed(2000, 20), timed(4000, 40), timed(8000, 80)};
+    assert_close(point_bend(&line[0], &line[1], &line[2], &line[3]), 0, 1e-12);
+    const struct point step[] = {timed(1000, 10), timed(2000, 10), timed(4000, 30), timed(8000, 30)};
+    assert_close(point_bend(&step[0], &step[1], &step[2], &step[3]), 0.5, 1e-12); /* 10 or 30, where 20 is said */
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(one_pass_is_all_there_is),
@@ -96,6 +133,8 @@ int main(void) {
         cmocka_unit_test(of_two_sets_the_faster_counts),
         cmocka_unit_test(a_full_point_takes_no_more),
         cmocka_unit_test(a_curve_that_falls_is_seen),
+        cmocka_unit_test(a_bend_is_as_deep_as_where_two_lines_meet),
+        cmocka_unit_test(a_line_has_no_bend_and_a_step_has_one),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
