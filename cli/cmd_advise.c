@@ -91,13 +91,15 @@ static enum status write_candidate(struct advice *a, const struct advised *c, co
 }
 
 static enum status write_all(struct advice *a, const char *folder, struct error *err) {
-    char path[4096];
+    char path[4096], title[256];
+    struct front_point points[MOST_CANDIDATES];
     enum status st = paths_make_folder(folder, err);
     for (size_t i = 0; i < a->n && !st; i++)
         st = write_candidate(a, &a->candidates[i], folder, err);
     snprintf(path, sizeof path, "%s/front.svg", folder);
+    snprintf(title, sizeof title, "%s on %s", a->simulation.model->name, a->simulation.cluster->name);
     if (!st)
-        st = front_write_plot(a, path, err);
+        st = front_write_plot(advice_points(a, points), points, title, path, err);
     if (!st)
         text_print(stderr, "%zu strategies, each with its timeline, and front.svg in %s\n", a->n, folder);
     return st;
@@ -122,6 +124,7 @@ struct request {
 static enum status answer(const struct inputs *inputs, const struct budgets *budgets, const struct request *r,
                           struct advice *a, struct error *err) {
     struct change changes[ADVICE_RATES];
+    struct front_point points[MOST_CANDIDATES];
     bool whole;
     enum status st = advice_changes(a, budgets, changes, err);
     if (!st && r->out)
@@ -136,7 +139,8 @@ static enum status answer(const struct inputs *inputs, const struct budgets *bud
     text_print(stdout, "%s on %s: %u devices\n\n", inputs->model.name, inputs->cluster.name, inputs->cluster.n_devices);
     print_candidates(a);
     print_answers(a, budgets);
-    front_print(a);
+    text_print(stdout, "\n");
+    front_print(advice_points(a, points), points);
     print_changes(budgets, changes);
     return check_fit(a, budgets, err);
 }

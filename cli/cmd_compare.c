@@ -7,13 +7,17 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/log.h"
 #include "base/text.h"
 #include "base/units.h"
 #include "cli/commands.h"
 #include "cli/compare_trials.h"
+#include "cli/front.h"
 #include "cli/inputs.h"
+#include "cli/memory_output.h"
 #include "cli/options.h"
 #include "cli/output.h"
+#include "cli/paths.h"
 #include "cli/runner_options.h"
 #include "cli/table.h"
 #include "cli/updates_output.h"
@@ -24,9 +28,8 @@ enum { MAX_WORDS = 64, COLUMNS = 7, MAX_THREADS = 63, MOST_TRIALS = 1000 };
 static const char DEFAULT_CLUSTERS[] = "lab-4x1g,k80-8x10g,v100-16x10g,autosync-a";
 
 struct column {
-    char model[64], cluster[64];
-    uint32_t n_nodes, n_devices;
-    enum status status; /* of this column alone */
+    struct inputs inputs; /* zeros where they cannot be read */
+    enum status status;   /* of this column alone */
     struct error err;
     struct comparison comparison;
     size_t n_measured;
@@ -128,7 +131,7 @@ static void print_block(const struct column *columns, size_t n) {
     struct table table;
     size_t k = 1;
     for (size_t c = 0; c < n; c++) {
-        snprintf(heads[c], sizeof heads[c], ">%s", columns[c].model);
+        snprintf(heads[c], sizeof heads[c], ">%s", columns[c].inputs.model.name);
         all[k++] = heads[c];
         if (columns[c].comparison.in_weather)
             all[k++] = ">(quiet)";
@@ -166,7 +169,7 @@ static void print_updates_of(struct table *table, const struct column *column, s
         if (!c->rows[r].has_updates || isnan(c->rows[r].iteration_us))
             continue;
         table_cell(table, "%s", c->rows[r].name);
-        table_cell(table, "%s", column->model);
+        table_cell(table, "%s", column->inputs.model.name);
         table_cell(table, "%s", units_format_time(comparison_us(c, r), text, sizeof text));
         table_cell(table, "%.1f", updates_delay_mean(u));
         table_cell(table, "%.1f", sqrt(updates_delay_variance(u)));
@@ -190,7 +193,7 @@ static void print_updates(const struct column *columns, size_t n) {
             "\nA round is the time in which %u updates are applied, one for each worker. It may do less for the "
             "loss than\nan iteration, so none of these is marked as the fastest. DELAY: versions of the model between "
             "the one that\nan update was computed from and its own.\n\n",
-            columns[0].n_devices);
+            columns[0].inputs.cluster.n_devices);
     }
     table_release(&table);
 }
@@ -216,7 +219,7 @@ static void print_memory(const struct column *columns, size_t n) {
         size_t over = 0;
         for (size_t r = 0; r < c->n; r++)
             over += c->rows[r].over;
-        table_cell(&table, "%s", columns[i].model);
+        table_cell(&table, "%s", columns[i].inputs.model.name);
         table_cell(&table, "%zu of %zu", over, c->n);
         table_cell(&table, "%s", least < c->n ? units_format_bytes(c->rows[least].peak_bytes, need, sizeof need) : "-");
         table_cell(&table, "%s", least < c->n ? c->rows[least].name : "");
@@ -229,6 +232,31 @@ static void print_memory(const struct column *columns, size_t n) {
                units_format_bytes(columns[0].comparison.memory_bytes, have, sizeof have));
 }
 
+/* ---- time against memory ---- */
+
+/* Print the front of one model on one cluster, or draw it where there is a path. */
+static enum status show_front(const struct column *column, const char *path, struct error *err) {
+    const struct comparison *c = &column->comparison;
+    struct front_point *points = calloc(c->n + 1, sizeof *points);
+    char title[256];
+    enum status st = ST_OK;
+    if (!points)
+        return error_no_memory(err);
+    const size_t n = comparison_points(c, points);
+    snprintf(title, sizeof title, "%s on %s", column->inputs.model.name, column->inputs.cluster.name);
+    if (path) {
+        st = front_write_plot(n, points, title, path, err);
+        if (!st)
+            log_info("chart written to %s; any browser opens it", path);
+    } else if (n > 0) {
+        front_print(n, points);
+        memory_output_print_unknown(&column->inputs.model);
+        text_print(stdout, "\n");
+    }
+    free(points);
+    return st;
+}
+
 /* ---- for programs ---- */
 
 static bool add_updates(cJSON *to, const struct updates_prediction *u) {
@@ -239,10 +267,11 @@ static bool add_updates(cJSON *to, const struct updates_prediction *u) {
 static bool add_row(cJSON *to, const struct comparison *c, size_t r) {
     const struct comparison_row *row = &c->rows[r];
     const bool exact = kind_of(row) == EXACT;
-    if (!cJSON_AddStringToObject(to, "name", row->name) || !cJSON_AddBoolToObject(to, "exact", exact))
+    if (!cJSON_AddStringToObject(to, "name", row->name) || !cJSON_AddBoolToObject(to, "exact", exact) ||
+        (*row->id.hex && !cJSON_AddStringToObject(to, "id", row->id.hex)))
         return false;
     if (row->peak_bytes > 0 && (!cJSON_AddNumberToObject(to, "peak_bytes", (double)row->peak_bytes) ||
-                                !cJSON_AddBoolToObject(to, "fits", !row->over)))
+                                (c->memory_bytes && !cJSON_AddBoolToObject(to, "fits", !row->over))))
         return false;
     if (isnan(row->iteration_us))
         return cJSON_AddNullToObject(to, "iteration_us") != NULL;
@@ -251,18 +280,27 @@ static bool add_row(cJSON *to, const struct comparison *c, size_t r) {
            (!row->has_updates || add_updates(to, &row->updates));
 }
 
+static bool add_front(const struct comparison *c, cJSON *to) {
+    struct front_point *points = calloc(c->n + 1, sizeof *points);
+    const size_t n = points ? comparison_points(c, points) : 0;
+    const bool ok = points && front_write(front_keep(n, points), points, to);
+    free(points);
+    return ok;
+}
+
 static enum status print_json(const struct column *column, struct error *err) {
     const struct comparison *c = &column->comparison;
     cJSON *root = cJSON_CreateObject(), *rows = NULL;
     bool ok = root && cJSON_AddStringToObject(root, "schema", "syncopate.comparison/1") &&
-              cJSON_AddStringToObject(root, "model", column->model) &&
-              cJSON_AddStringToObject(root, "cluster", column->cluster) &&
+              cJSON_AddStringToObject(root, "model", column->inputs.model.name) &&
+              cJSON_AddStringToObject(root, "cluster", column->inputs.cluster.name) &&
               (!c->memory_bytes || cJSON_AddNumberToObject(root, "memory_bytes", (double)c->memory_bytes)) &&
               (rows = cJSON_AddArrayToObject(root, "baselines"));
     for (size_t r = 0; r < c->n && ok; r++) {
         cJSON *row = cJSON_CreateObject();
         ok = row && cJSON_AddItemToArray(rows, row) && add_row(row, c, r);
     }
+    ok = ok && add_front(c, root);
     double gap = comparison_gap(c);
     ok = ok && cJSON_AddNumberToObject(root, "all_reduce_at_best_us", c->all_reduce_us) &&
          cJSON_AddNumberToObject(root, "lower_bound_us", c->lower_bound_us) &&
@@ -275,14 +313,21 @@ static enum status print_json(const struct column *column, struct error *err) {
 
 static void print_cluster(const struct column *columns, size_t n) {
     const size_t most = columns[0].comparison.in_weather ? COLUMNS / 2 : COLUMNS;
-    text_print(stdout, "%s: %u nodes, %u devices%s\n\n", columns[0].cluster, columns[0].n_nodes, columns[0].n_devices,
+    text_print(stdout, "%s: %u nodes, %u devices%s\n\n", columns[0].inputs.cluster.name,
+               columns[0].inputs.cluster.n_nodes, columns[0].inputs.cluster.n_devices,
                columns[0].comparison.in_weather ? "; expected in weather, mean over the same seeds for all" : "");
     for (size_t at = 0; at < n; at += most)
         print_block(columns + at, n - at < most ? n - at : most);
     print_memory(columns, n);
     print_updates(columns, n);
-    if (columns[0].n_measured)
-        compare_trials_print(columns[0].n_measured, columns[0].measured);
+}
+
+/* What is printed of one model on one cluster alone. */
+static enum status print_alone(const struct column *column, struct error *err) {
+    enum status st = show_front(column, NULL, err);
+    if (!st && column->n_measured)
+        compare_trials_print(column->n_measured, column->measured);
+    return st;
 }
 
 /* What is asked for. */
@@ -290,8 +335,13 @@ struct request {
     struct words models, clusters, with;
     uint64_t trials, memory_bytes;
     struct runner_options launch;
+    const char *plot;
     bool json;
 };
+
+static bool is_alone(const struct request *r) {
+    return r->models.n == 1 && r->clusters.n == 1;
+}
 
 /* Every model on every cluster, filled by a thread a processor; each takes the next. */
 struct work {
@@ -352,12 +402,8 @@ static void fill_column(const struct work *work, size_t i) {
     column->status = inputs_read(model, cluster, &inputs, &column->err);
     if (column->status)
         return;
-    column->status = compare_here(q, &inputs, &column->comparison, &column->err);
-    snprintf(column->model, sizeof column->model, "%s", inputs.model.name);
-    snprintf(column->cluster, sizeof column->cluster, "%s", inputs.cluster.name);
-    column->n_nodes = inputs.cluster.n_nodes;
-    column->n_devices = inputs.cluster.n_devices;
-    inputs_release(&inputs);
+    column->inputs = inputs;
+    column->status = compare_here(q, &column->inputs, &column->comparison, &column->err);
 }
 
 static void *fill_columns(void *context) {
@@ -443,24 +489,29 @@ static enum status compare(const struct request *request, struct error *err) {
         fill_all(&work);
     for (size_t i = 0; i < n && !st; i += request->models.n)
         st = show(work.columns + i, request->models.n, request->json, err);
+    if (!st && is_alone(request) && !request->json)
+        st = print_alone(&work.columns[0], err);
     if (!st)
         st = check_any_fits(work.columns, n, err);
+    if (!st && request->plot)
+        st = show_front(&work.columns[0], request->plot, err);
     for (size_t i = 0; i < n; i++) {
         comparison_release(&work.columns[i].comparison);
+        inputs_release(&work.columns[i].inputs);
         free(work.columns[i].measured);
     }
     free(work.columns);
     return st;
 }
 
-static enum status check_trials(const struct request *r, struct error *err) {
+static enum status check_request(const struct request *r, struct error *err) {
     if (r->trials > MOST_TRIALS)
         return error_set(err, ST_USAGE, "--measure must be at most %d", MOST_TRIALS);
     if (r->trials && !r->with.n)
         return error_set(err, ST_USAGE, "--measure runs the strategies of --with: name some");
-    if (r->trials && (r->models.n > 1 || r->clusters.n > 1))
-        return error_set(err, ST_USAGE, "--measure is for one model on one cluster");
-    return ST_OK;
+    if ((r->trials || r->plot) && !is_alone(r))
+        return error_set(err, ST_USAGE, "%s is for one model on one cluster", r->trials ? "--measure" : "--plot");
+    return r->plot ? output_check(r->plot, err) : ST_OK;
 }
 
 enum status cmd_compare(int argc, char **argv, struct error *err) {
@@ -475,6 +526,8 @@ enum status cmd_compare(int argc, char **argv, struct error *err) {
         RUNNER_OPTIONS(r.launch),
         {"memory", OPTION_MEMORY, &r.memory_bytes, "SIZE",
          "pass over what needs more memory of a device: 80GB, 24GiB (default: what a cluster says its devices have)"},
+        {"plot", OPTION_TEXT, &r.plot, "FILE",
+         "draw time against memory as SVG, every strategy and the front; for one model on one cluster"},
         {"json", OPTION_FLAG, &r.json, NULL, "print one syncopate.comparison/1 object a model and cluster"},
         {0}};
     const struct command_line line = {
@@ -492,12 +545,16 @@ enum status cmd_compare(int argc, char **argv, struct error *err) {
             "Under --memory, or where a cluster says what memory its devices have, strategies that need more are "
             "\"over\";\n"
             "if all are the exit status is 3.\n\n"
+            "Of one model on one cluster the front of time against memory follows: each strategy that is faster than "
+            "all\n"
+            "that need no more memory of a device (docs/memory.md). Of several, --json alone has each one's front.\n\n"
             "* marks the fastest of a column. \"all-reduce at best\" is what no schedule of dense all-reduces can "
             "beat,\n"
             "\"lower bound\" what no strategy can; unless one of --with has encodings or replicas, none that has.",
         .examples = "  syncopate compare resnet50,vgg16 v100-16x10g\n"
                     "  syncopate compare all h100-64x8\n"
                     "  syncopate compare bert-large v100-16x10g --memory 4GB\n"
+                    "  syncopate compare gpt2-small lab-4x1g --with zero-1,zero-3,fsdp-per-block --plot front.svg\n"
                     "  syncopate compare cnn-small,resnet18 lab-4x1g,lab-4x1g-weather\n"
                     "  syncopate compare mlp-small lab-4x1g --with async-ps,ssp,mlfabric-a,tree-reduce\n"
                     "  syncopate compare mlp-small lab-4x1g --with pytorch-ddp,async-ps --measure 3",
@@ -513,7 +570,7 @@ enum status cmd_compare(int argc, char **argv, struct error *err) {
     if (!st && with)
         st = split(with, &r.with, err);
     if (!st)
-        st = check_trials(&r, err);
+        st = check_request(&r, err);
     r.launch.runner = r.launch.runner ? r.launch.runner : "lab";
     if (!st)
         st = compare(&r, err);

@@ -17,69 +17,76 @@
 static const double GIB = 1 << 30;
 enum { BAR_CELLS = 24 };
 
-void front_print(const struct advice *a) {
-    const struct advised *front[MOST_CANDIDATES];
-    const size_t n = advice_front(a, front);
+static void begin_table(struct table *table, bool ways) {
+    if (ways)
+        table_init(table, (const char *const[]){">MEMORY", ">ITERATION", "", "WAY", "STRATEGY", ">GROUPS", "ID", NULL});
+    else
+        table_init(table, (const char *const[]){">MEMORY", ">ITERATION", "", "STRATEGY", ">GROUPS", "ID", NULL});
+}
+
+void front_print(size_t n, struct front_point *points) {
     struct table table;
     char text[64], bar[BAR_CELLS * PICTURE_BYTES + 1];
     double most_us = 0;
+    n = front_keep(n, points);
     for (size_t i = 0; i < n; i++)
-        most_us = fmax(most_us, front[i]->row.prediction.iteration_us);
-    text_print(stdout, "\nTime against memory; all that need no more are slower:\n");
-    table_init(&table, (const char *const[]){">MEMORY", ">ITERATION", "", "WAY", "STRATEGY", ">GROUPS", "ID", NULL});
+        most_us = fmax(most_us, points[i].iteration_us);
+    text_print(stdout, "Time against memory; all that need no more are slower:\n");
+    begin_table(&table, n > 0 && points[0].way);
     for (size_t i = 0; i < n; i++) {
-        const struct advised *c = front[i];
-        const double us = c->row.prediction.iteration_us;
-        table_cell(&table, "%s", units_format_bytes(advised_bytes(c), text, sizeof text));
-        table_cell(&table, "%s", units_format_time(us, text, sizeof text));
-        table_cell(&table, "%s", picture_bar(us / most_us, BAR_CELLS, bar));
-        table_cell(&table, "%s", c->kind);
-        table_cell(&table, "%s", c->strategy.name);
-        table_cell(&table, "%u", c->strategy.n_groups);
-        table_cell(&table, "%.12s", c->strategy.id.hex);
+        const struct front_point *p = &points[i];
+        table_cell(&table, "%s", units_format_bytes(p->bytes, text, sizeof text));
+        table_cell(&table, "%s", units_format_time(p->iteration_us, text, sizeof text));
+        table_cell(&table, "%s", picture_bar(p->iteration_us / most_us, BAR_CELLS, bar));
+        if (p->way)
+            table_cell(&table, "%s", p->way);
+        table_cell(&table, "%s", p->strategy);
+        table_cell(&table, "%u", p->n_groups);
+        table_cell(&table, "%.12s", p->id);
     }
     table_print(&table, stdout);
     table_release(&table);
 }
 
+static const char *line_of(const struct front_point *point) {
+    return point->way ? point->way : point->strategy;
+}
+
 /* The y of all lines, one behind the other: of each way where it has a point, and of the best so far. Equal memories
  * are moved apart, since x rises. Returns how many lines. */
-static size_t fill(size_t n, const struct advised *const *all, double *x, double *y, struct plot_line *lines) {
+static size_t fill(size_t n, const struct front_point *points, double *x, double *y, struct plot_line *lines) {
     size_t n_lines = 0;
     double best_us = INFINITY;
     for (size_t i = 0; i < n; i++) {
         size_t l = 0;
-        x[i] = (double)advised_bytes(all[i]) / GIB;
+        x[i] = (double)points[i].bytes / GIB;
         if (i && !(x[i] > x[i - 1]))
             x[i] = nextafter(x[i - 1], INFINITY);
-        while (l < n_lines && strcmp(lines[l].name, all[i]->kind) != 0)
+        while (l < n_lines && strcmp(lines[l].name, line_of(&points[i])) != 0)
             l++;
         if (l == n_lines) {
-            lines[n_lines++] = (struct plot_line){all[i]->kind, &y[l * n], false};
+            lines[n_lines++] = (struct plot_line){line_of(&points[i]), &y[l * n], false};
             for (size_t k = 0; k < n; k++)
                 y[l * n + k] = NAN;
         }
-        y[l * n + i] = all[i]->row.prediction.iteration_us / 1e3;
+        y[l * n + i] = points[i].iteration_us / 1e3;
     }
     for (size_t i = 0; i < n; i++)
-        y[n_lines * n + i] = (best_us = fmin(best_us, all[i]->row.prediction.iteration_us)) / 1e3;
+        y[n_lines * n + i] = (best_us = fmin(best_us, points[i].iteration_us)) / 1e3;
     lines[n_lines] = (struct plot_line){"fastest so far", &y[n_lines * n], true};
     return n_lines + 1;
 }
 
-enum status front_write_plot(const struct advice *a, const char *path, struct error *err) {
-    const struct advised *all[MOST_CANDIDATES];
-    const size_t n = a->n;
-    char *text, title[256];
+enum status front_write_plot(size_t n, const struct front_point *points, const char *title, const char *path,
+                             struct error *err) {
+    char *text;
     size_t size;
     double *x = calloc(n + 1, sizeof *x), *y = calloc((n + 1) * (n + 1), sizeof *y);
     struct plot_line *lines = calloc(n + 1, sizeof *lines);
     FILE *memory = stream_open(&text, &size);
     enum status st = x && y && lines ? ST_OK : error_no_memory(err);
-    advice_by_memory(a, all);
-    snprintf(title, sizeof title, "%s on %s", a->simulation.model->name, a->simulation.cluster->name);
     if (memory && !st) {
-        const size_t n_lines = fill(n, all, x, y, lines);
+        const size_t n_lines = fill(n, points, x, y, lines);
         st = plot_write(&(struct plot){.title = title,
                                        .subtitle = "each strategy by the memory that it needs of a device",
                                        .x_label = "memory (GiB)",

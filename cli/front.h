@@ -1,15 +1,17 @@
-/* Time against memory: which strategies are worth their memory (tuner/predict/advice.h), as a table and as a picture.
+/* Time against memory: which strategies are worth their memory (tuner/predict/front.h), as a table and as a picture.
  */
 #ifndef CLI_FRONT_H
 #define CLI_FRONT_H
 
 #include "base/error.h"
-#include "tuner/predict/advice.h"
+#include "tuner/predict/front.h"
 
-/* Print those on the front. */
-void front_print(const struct advice *advice);
+/* Print those of n sorted points that are on the front; they become the first of the points. */
+void front_print(size_t n, struct front_point *points);
 
-/* Draw all candidates, a line a way, and the front behind them. Fails: ST_NO_MEMORY, as json_write_file. */
-enum status front_write_plot(const struct advice *advice, const char *path, struct error *err);
+/* Draw n sorted points, a line a way, or a strategy where none is named, and the front behind them. Fails:
+ * ST_NO_MEMORY, as plot_write and json_write_file. */
+enum status front_write_plot(size_t n, const struct front_point *points, const char *title, const char *path,
+                             struct error *err);
 
 #endif

@@ -69,12 +69,12 @@ static void print_servers(const struct simulation *s, const struct row *rows, si
     }
 }
 
-static void print_unknown(const struct simulation *s, const struct memory *m) {
-    if (!m->knows_optimizer)
+void memory_output_print_unknown(const struct model *model) {
+    if (model->optimizer.kind == OPTIMIZER_unknown)
         text_print(stdout, "Without the optimizer's states: the model has no \"optimizer\".\n");
-    if (!m->knows_activations)
+    if (!model->knows_activations)
         text_print(stdout, "Without activations: the model's operators have no \"activation_bytes\".\n");
-    if (s->model->activations_estimated)
+    if (model->activations_estimated)
         text_print(stdout, "Activations are estimated from the model's architecture, not from a profile.\n");
 }
 
@@ -98,12 +98,12 @@ void memory_output_print(const struct simulation *s, const struct row *rows, siz
     if (any)
         table_print(&table, stdout);
     table_release(&table);
-    if (any)
+    if (any) {
         text_print(stdout,
                    "\nPEAK: the most that a device holds at once, however slow the network is; without what operators "
                    "need while they run,\nwhat libraries keep for themselves and what an allocator loses.\n");
-    if (any)
-        print_unknown(s, any);
+        memory_output_print_unknown(s->model);
+    }
     print_servers(s, rows, n);
     print_others(rows, n);
 }

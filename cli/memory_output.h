@@ -7,6 +7,9 @@
 /* Print a table of the rows that have memory, and what it leaves out. Nothing where none has. */
 void memory_output_print(const struct simulation *simulation, const struct row *rows, size_t n);
 
+/* Say what memory is without, or estimated, since the model does not tell. */
+void memory_output_print_unknown(const struct model *model);
+
 /* Whether any row fits, or none says anything of memory. Fails: ST_INFEASIBLE, with the least memory that would do. */
 enum status memory_output_check(const struct simulation *simulation, const struct row *rows, size_t n,
                                 struct error *err);

@@ -20,6 +20,11 @@ struct bucket_knob {
 /* A variable on parameter servers may fall into any bucket. Fails: ST_NO_MEMORY. */
 enum status bucket_knob_find(struct form *f, struct bucket_knob *knob, struct error *err);
 
+/* The same of n given items, which may be of some variables alone. Replaces the labels BUCKET_ANY. Fails: ST_NO_MEMORY.
+ */
+enum status bucket_knob_infer(struct form *f, struct bucket_knob *knob, uint32_t n, struct bucket_item *items,
+                              struct error *err);
+
 /* The note about groups that do not fit. */
 void bucket_knob_note(struct form *f, const struct bucket_knob *knob);
 

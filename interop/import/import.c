@@ -56,6 +56,7 @@ static const struct import_kind strategy_kinds[] = {
     {"torchtitan", "torchtitan's TOML configuration: the table parallelism", 0},
     {"accelerate", "Hugging Face Accelerate's YAML file, of FSDP2 or replicas", 0},
     {"megatron", "Megatron-LM's command line, or a part of it", 0},
+    {"xla", "XLA's flags on GPUs, as JAX uses them: thresholds up to which collectives are combined", 0},
     {NULL, NULL, 0},
 };
 
@@ -65,7 +66,8 @@ static const struct {
 } strategy_readers[] = {{deepspeed_is, deepspeed_read},
                         {torchtitan_is, torchtitan_read},
                         {accelerate_is, accelerate_read},
-                        {megatron_is, megatron_read}};
+                        {megatron_is, megatron_read},
+                        {xla_is, xla_read}};
 
 const struct import_kind *import_strategy_kinds(void) {
     return strategy_kinds;

@@ -25,7 +25,7 @@ typedef bool import_recognise_strategy(const struct source *source);
 typedef enum status import_strategy_reader(const struct source *source, const struct strategy_for *wanted,
                                            struct notes *notes, struct strategy *out, struct error *err);
 
-import_recognise_strategy deepspeed_is, megatron_is, torchtitan_is, accelerate_is;
-import_strategy_reader deepspeed_read, megatron_read, torchtitan_read, accelerate_read;
+import_recognise_strategy deepspeed_is, megatron_is, torchtitan_is, accelerate_is, xla_is;
+import_strategy_reader deepspeed_read, megatron_read, torchtitan_read, accelerate_read, xla_read;
 
 #endif

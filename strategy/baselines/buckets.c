@@ -6,8 +6,8 @@
 #include <string.h>
 
 uint32_t buckets_place(uint32_t n, struct bucket_item *items, uint32_t n_labels) {
-    uint32_t before[DTYPE_COUNT], behind[DTYPE_COUNT];
-    for (int k = 0; k < DTYPE_COUNT; k++)
+    uint32_t before[BUCKET_KINDS], behind[BUCKET_KINDS];
+    for (int k = 0; k < BUCKET_KINDS; k++)
         before[k] = behind[k] = BUCKET_ANY;
     for (uint32_t i = n; i-- > 0;)
         if (items[i].label != BUCKET_ANY)
@@ -73,7 +73,7 @@ static void take(struct open_bucket *b, const struct bucket_item *item) {
 /* Where every label is a run of its kind. */
 static enum status infer_runs(enum bucket_rule rule, uint32_t n, const struct bucket_item *items, uint32_t n_labels,
                               struct arena *arena, struct bucket_caps *out, bool *fits, struct error *err) {
-    struct open_bucket of[DTYPE_COUNT] = {{0}};
+    struct open_bucket of[BUCKET_KINDS] = {{0}};
     struct bucket_caps caps = {0, arena_alloc(arena, (size_t)n + 1, sizeof *caps.ranges)};
     bool *used = arena_alloc(arena, (size_t)n_labels + 1, sizeof *used), good = true;
     if (!caps.ranges || !used)
@@ -95,7 +95,7 @@ static enum status infer_runs(enum bucket_rule rule, uint32_t n, const struct bu
         }
         take(b, &items[i]);
     }
-    for (int k = 0; k < DTYPE_COUNT; k++)
+    for (int k = 0; k < BUCKET_KINDS; k++)
         if (of[k].open)
             constrain(rule, &of[k], 0, &caps.ranges[of[k].index]);
     for (uint32_t i = 0; i < caps.n; i++)
@@ -132,7 +132,7 @@ static bool is_full(enum bucket_rule rule, const struct open_bucket *b, uint64_t
 
 uint32_t buckets_fill(enum bucket_rule rule, uint32_t n, struct bucket_item *items, uint32_t n_caps,
                       const uint64_t *caps) {
-    struct open_bucket of[DTYPE_COUNT] = {{0}};
+    struct open_bucket of[BUCKET_KINDS] = {{0}};
     uint32_t n_labels = 0;
     for (uint32_t i = 0; i < n; i++) {
         struct open_bucket *b = &of[items[i].kind];
@@ -186,7 +186,7 @@ static bool same_labels(uint32_t n, const struct bucket_item *a, const struct bu
 
 /* The largest cap that closes the same buckets as `cap` and leaves the same items alone. */
 static uint64_t same_up_to(uint32_t n, const struct bucket_item *items, uint64_t cap) {
-    struct open_bucket of[DTYPE_COUNT] = {{0}};
+    struct open_bucket of[BUCKET_KINDS] = {{0}};
     uint64_t high = UINT64_MAX;
     for (uint32_t i = 0; i < n; i++) {
         struct open_bucket *b = &of[items[i].kind];

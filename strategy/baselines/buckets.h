@@ -18,10 +18,10 @@
 #include "strategy/model.h"
 
 enum bucket_rule { BUCKET_REACHED, BUCKET_EXCEEDED, BUCKET_BEFORE, BUCKET_COMBINED };
-enum { BUCKET_MOST_COMBINED = 256 };
+enum { BUCKET_MOST_COMBINED = 256, BUCKET_KINDS = 2 * DTYPE_COUNT };
 
 struct bucket_item {
-    uint32_t kind;  /* below DTYPE_COUNT */
+    uint32_t kind;  /* below BUCKET_KINDS */
     uint32_t label; /* the group that it is in, or that the rule puts it in */
     uint64_t size;  /* at least 1 */
 };

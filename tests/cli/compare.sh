@@ -2,7 +2,7 @@
 # syncopate compare: its table and its JSON say the same as simulate does.
 # Needs OUT; prints ok, not ok and skip lines (tests/README.md).
 # Computes: it waits for nothing and times nothing.
-# Plan: 5
+# Plan: 8
 set -u
 cd "$(dirname "$0")/../.."
 syncopate=$PWD/${OUT:-build/release}/bin/syncopate
@@ -84,6 +84,54 @@ assert beside["lower_bound_us"] == simulated["lower_bound_us"] < without["lower_
 PYTHON
 }
 
+# Sharded strategies too, in weather too, and under a budget that some exceed. Of the picture every strategy is a line.
+front_is_what_nothing_smaller_beats() {
+    local with=zero-1,zero-3,fsdp-per-block,fsdp-optimal,async-ps
+    cd "$dir" || return 1
+    "$syncopate" compare gpt2-small lab-4x1g --with "$with" --json --plot front.svg >compare 2>err &&
+        "$syncopate" compare gpt2-small lab-4x1g --with "$with" --json --memory 930MiB >>compare &&
+        "$syncopate" compare mlp-small lab-4x1g-weather --with zero-1 --json >>compare &&
+        "$syncopate" simulate gpt2-small lab-4x1g --baseline zero-1,zero-3,wfbp,ps --memory 1TB --json >simulate || return 1
+    python3 - <<'PYTHON'
+import json, xml.dom.minidom
+compared, simulated = ([json.loads(line) for line in open(name)] for name in ("compare", "simulate"))
+for c in compared:
+    rows = [(b["peak_bytes"], b.get("in_weather", {"mean_us": b["iteration_us"]})["mean_us"], b["id"]) for b in c["baselines"]
+            if b["iteration_us"] and b.get("fits", True) and "updates" not in b]
+    best = {(size, us) for size, us, _ in rows if not any(s <= size and t <= us and (s, t) != (size, us) for s, t, _ in rows)}
+    front = [(p["peak_bytes"], p["iteration_us"]) for p in c["front"]]
+    assert front == sorted(best) and all((*f, p["id"]) in rows for f, p in zip(front, c["front"])), (c["model"], front, best)
+assert len(compared[0]["front"]) > 3 and 0 < len(compared[1]["front"]) < len(compared[0]["front"])
+assert compared[1]["front"] == [p for p in compared[0]["front"] if p["peak_bytes"] <= compared[1]["memory_bytes"]]
+peaks = {b["id"]: b["peak_bytes"] for b in compared[0]["baselines"] if "peak_bytes" in b}
+for p in simulated:
+    assert peaks[p["strategy"]["id"]] == p["memory"]["peak_bytes"], p
+words = {t.firstChild.data for t in xml.dom.minidom.parse("front.svg").getElementsByTagName("text")
+         if t.firstChild.nodeType == 3}
+for name in {b["name"] for b in compared[0]["baselines"] if b["iteration_us"] and "updates" not in b} | {"fastest so far"}:
+    assert name in words, (name, words)
+assert "async-ps" not in words
+PYTHON
+}
+
+# The front is the table of one model on one cluster, as --json says it.
+one_has_a_table_of_its_front() {
+    cd "$dir" || return 1
+    "$syncopate" compare gpt2-small lab-4x1g --with fsdp-per-block,zero-3 >table &&
+        "$syncopate" compare gpt2-small lab-4x1g --with fsdp-per-block,zero-3 --json >json || return 1
+    sed -n '/^Time against memory; all that need no more are slower:/,$p' table | grep -oE '[0-9a-f]{12}$' >shown
+    python3 -c 'import json; print(*(p["id"][:12] for p in json.load(open("json"))["front"]), sep="\n")' >front
+    [ "$(wc -l <front)" -gt 2 ] && cmp shown front && grep -q 'Without activations' table
+}
+
+several_have_none() {
+    cd "$dir" || return 1
+    "$syncopate" compare mlp-small,resnet18 lab-4x1g >table && ! grep -q '^Time against memory' table || return 1
+    "$syncopate" compare mlp-small lab-4x1g,autosync-a --plot no.svg >out 2>err
+    [ $? = 2 ] && grep -q -e '--plot is for one model on one cluster' err && [ "$(wc -l <err)" = 1 ] && [ ! -e no.svg ] &&
+        "$syncopate" compare --help | grep -q 'front of time against memory'
+}
+
 refuses_unknown() {
     "$syncopate" compare resnet50,no-such-model lab-4x1g >"$dir/out" 2>"$dir/err"
     [ $? = 2 ] && grep -q no-such-model "$dir/err" && [ "$(wc -l <"$dir/err")" = 1 ]
@@ -93,4 +141,7 @@ ok compare_says_what_simulate_says same_as_simulate
 ok compare_marks_the_fastest_of_each_column marks_the_fastest
 ok compare_says_of_updates_what_simulate_says updates_are_as_simulated
 ok compare_has_the_bound_of_what_is_given bound_is_of_what_is_given
+ok compare_has_the_front_of_time_against_memory front_is_what_nothing_smaller_beats
+ok compare_shows_the_front_of_one_model_on_one_cluster one_has_a_table_of_its_front
+ok compare_of_several_leaves_the_front_to_json several_have_none
 ok compare_names_a_model_that_it_does_not_know refuses_unknown

@@ -5,7 +5,8 @@ H100 that GPU describes, where the package jax-cuda12-plugin is.
     xla.py gpu           end with 0 if programs for GPUs can be compiled here
     xla.py cpu           ok and not ok lines, of programs for four emulated devices of the CPU
     xla.py combine SEED  ok and not ok lines, of programs for four GPUs
-    xla.py apply FLAGS   elements of each input, a line; how many bytes each all-reduce has under these flags
+    xla.py apply FLAGS OPERATION
+                         elements of each input, a line; how many bytes each of these collectives has under these flags
 """
 import os
 import random
@@ -107,15 +108,18 @@ def combine(seed):
             got.append(bytes_of(combined(devices, [("f32", n) for n in elements], operation, flags)))
             want.append(rule(sizes, threshold))
         verdict(f"{operation}_s_are_combined_by_the_rule", got, want)
+    mixed = [(("f32", "s32")[i % 3 == 0], 400 + 4 * i) for i in range(12)]
+    made = [len(combined(devices, mixed, operation, {f"xla_gpu_{operation}_combine_threshold_bytes": MIB})) for operation in STEPS]
+    verdict("only_all_gathers_of_different_types_go_together", made, [2, 1, 2])
     sizes = [10 * MIB, 10 * MIB, 10 * MIB, 9 * MIB, 31 * MIB, MIB]
     verdict("without_a_flag_up_to_30_MiB_and_7_bytes", bytes_of(combined(devices, [("f32", s // 4) for s in sizes])),
             rule(sizes, DEFAULT))
 
 
-def apply(path):
+def apply(path, operation):
     with open(path, encoding="utf-8") as file:
         flags = {name: int(value) for name, value in re.findall(r"--(\w+)=(\d+)", file.read())}
-    print(*bytes_of(combined(gpus(), [("f32", int(line)) for line in sys.stdin], "all_reduce", flags)))
+    print(*bytes_of(combined(gpus(), [("f32", int(line)) for line in sys.stdin], operation, flags)))
 
 
 if sys.argv[1] == "flags":
@@ -127,4 +131,4 @@ elif sys.argv[1] == "cpu":
 elif sys.argv[1] == "combine":
     combine(int(sys.argv[2]))
 else:
-    apply(sys.argv[2])
+    apply(sys.argv[2], sys.argv[3])

@@ -4,7 +4,7 @@
 # (JAX_PYTHON, build/venv or python3) and for GPUs' programs jax-cuda12-plugin, but no GPU.
 # Needs OUT; prints ok, not ok and skip lines (tests/README.md). SYNCOPATE_TEST_SEED sets the seed.
 # Once: it is the compiler's time.
-# Plan: 10
+# Plan: 12
 set -u
 cd "$(dirname "$0")/../.." || exit 2
 source tests/cli/check.bash
@@ -42,9 +42,14 @@ python3 - "$root/examples/models/resnet18.json" >elements <<'PY'
 import json, math, sys
 print(*(math.prod(v["shape"]) for v in json.load(open(sys.argv[1]))["variables"]), sep="\n")
 PY
-xla apply wfbp.flags <elements >out
+xla apply wfbp.flags all_reduce <elements >out
 [ "$(cat out)" = "$(sort -n elements | awk '{printf "%s%d", s, 4 * $1; s = " "}')" ]
 verdict every_variable_stays_alone $? "$(head -c 300 out)"
-export_to all-reduce && xla apply all-reduce.flags <elements >out
+export_to all-reduce && xla apply all-reduce.flags all_reduce <elements >out
 [ "$(cat out)" = "$(awk '{n += 4 * $1} END {print n}' elements)" ]
 verdict all_variables_go_together $? "$(head -c 300 out)"
+# Of sharded parameters a device gathers parts, and gets parts of sums; four devices.
+export_to fsdp-whole && awk '{print int(($1 + 3) / 4)}' elements | xla apply fsdp-whole.flags all_gather >out &&
+    awk '{print 4 * int(($1 + 3) / 4)}' elements | xla apply fsdp-whole.flags reduce_scatter >>out
+[ "$(cat out)" = "$(awk '{n += 4 * int(($1 + 3) / 4)} END {print 4 * n; print n}' elements)" ]
+verdict sharded_variables_go_together_both_ways $? "$(head -c 300 out)"

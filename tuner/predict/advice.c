@@ -186,27 +186,18 @@ const struct advised *advice_smallest(const struct advice *a) {
     return least;
 }
 
-static int compare_memory(const void *a, const void *b) {
-    const struct advised *const *x = a, *const *y = b;
-    if (advised_bytes(*x) != advised_bytes(*y))
-        return advised_bytes(*x) < advised_bytes(*y) ? -1 : 1;
-    return compare_candidates(*x, *y);
-}
-
-void advice_by_memory(const struct advice *a, const struct advised *out[MOST_CANDIDATES]) {
-    for (size_t i = 0; i < a->n; i++)
-        out[i] = &a->candidates[i];
-    qsort(out, a->n, sizeof *out, compare_memory);
-}
-
-size_t advice_front(const struct advice *a, const struct advised *out[MOST_CANDIDATES]) {
-    const struct advised *all[MOST_CANDIDATES];
-    size_t n = 0;
-    advice_by_memory(a, all);
-    for (size_t i = 0; i < a->n; i++)
-        if (n == 0 || all[i]->row.prediction.iteration_us < out[n - 1]->row.prediction.iteration_us)
-            out[n++] = all[i];
-    return n;
+size_t advice_points(const struct advice *a, struct front_point out[MOST_CANDIDATES]) {
+    for (size_t i = 0; i < a->n; i++) {
+        const struct advised *c = &a->candidates[i];
+        out[i] = (struct front_point){.way = c->kind,
+                                      .strategy = c->strategy.name,
+                                      .id = c->strategy.id.hex,
+                                      .n_groups = c->strategy.n_groups,
+                                      .bytes = advised_bytes(c),
+                                      .iteration_us = c->row.prediction.iteration_us};
+    }
+    front_sort(a->n, out);
+    return a->n;
 }
 
 const char *advised_limit(const struct advised *c, char *out, size_t room) {
@@ -379,20 +370,10 @@ static bool add_candidate(const struct advised *c, const struct cluster *cluster
            memory_write(&c->row.memory, cluster, object);
 }
 
-static bool add_point(const struct advised *c, cJSON *array) {
-    cJSON *object = cJSON_CreateObject();
-    return object && cJSON_AddItemToArray(array, object) && cJSON_AddStringToObject(object, "id", c->strategy.id.hex) &&
-           cJSON_AddNumberToObject(object, "peak_bytes", (double)advised_bytes(c)) &&
-           cJSON_AddNumberToObject(object, "iteration_us", c->row.prediction.iteration_us);
-}
-
-static bool add_front(const struct advice *a, cJSON *array) {
-    const struct advised *front[MOST_CANDIDATES];
-    const size_t n = advice_front(a, front);
-    bool ok = true;
-    for (size_t i = 0; i < n && ok; i++)
-        ok = add_point(front[i], array);
-    return ok;
+static bool add_front(const struct advice *a, cJSON *to) {
+    struct front_point points[MOST_CANDIDATES];
+    const size_t n = advice_points(a, points);
+    return front_write(front_keep(n, points), points, to);
 }
 
 static bool add_answer(const struct advised *best, uint64_t bytes, cJSON *array) {
@@ -431,8 +412,7 @@ cJSON *advice_json(const struct advice *a, const struct budgets *budgets, const 
     for (size_t i = 0; i < budgets->n && ok; i++)
         ok = add_answer(advice_best_within(a, budgets->bytes[i]), budgets->bytes[i], list);
     ok = ok && cJSON_AddNumberToObject(root, "smallest_memory_bytes", (double)advised_bytes(advice_smallest(a))) &&
-         (list = cJSON_AddArrayToObject(root, "front")) && add_front(a, list) &&
-         (list = cJSON_AddArrayToObject(root, "at_other_rates"));
+         add_front(a, root) && (list = cJSON_AddArrayToObject(root, "at_other_rates"));
     for (size_t r = 0; r < ADVICE_RATES && ok; r++)
         ok = add_change(&changes[r], budgets, list);
     *whole = ok;

@@ -15,6 +15,7 @@
 #include "strategy/cluster.h"
 #include "strategy/model.h"
 #include "strategy/strategy.h"
+#include "tuner/predict/front.h"
 #include "tuner/predict/simulation.h"
 
 enum { MOST_BUDGETS = 8, MOST_CANDIDATES = 32, ADVICE_RATES = 5 };
@@ -76,10 +77,9 @@ const struct advised *advice_best_within(const struct advice *advice, uint64_t b
 /* The one that needs least memory. */
 const struct advised *advice_smallest(const struct advice *advice);
 
-/* All candidates by rising memory, and those of them on the front of time against memory: all that need no more memory
- * are slower. advice_front returns how many. */
-void advice_by_memory(const struct advice *advice, const struct advised *out[MOST_CANDIDATES]);
-size_t advice_front(const struct advice *advice, const struct advised *out[MOST_CANDIDATES]);
+/* All candidates as points of time against memory, sorted (tuner/predict/front.h). Returns how many; the texts are the
+ * advice's. */
+size_t advice_points(const struct advice *advice, struct front_point out[MOST_CANDIDATES]);
 
 /* The most that a device holds at once. */
 uint64_t advised_bytes(const struct advised *advised);

@@ -10,6 +10,7 @@
 #include "simulator/tuned.h"
 #include "strategy/exact/gradients.h"
 #include "strategy/exact/one_machine.h"
+#include "strategy/memory.h"
 #include "tuner/predict/predictor.h"
 
 static enum status predict_round(struct predictor *p, const struct strategy *strategy, struct comparison_row *out,
@@ -47,6 +48,19 @@ static enum status predict(struct predictor *p, const struct strategy *strategy,
     return ST_OK;
 }
 
+/* What the strategy that was just predicted needs; without a budget the predictor does not ask. */
+static enum status note_memory(const struct predictor *p, struct comparison_row *out, struct error *err) {
+    struct memory memory;
+    out->peak_bytes = p->peak_bytes;
+    out->over = p->over;
+    if (p->memory_bytes || out->has_updates || isnan(out->iteration_us))
+        return ST_OK;
+    enum status st = memory_of_plan(&p->plan, &memory, err);
+    if (!st)
+        out->peak_bytes = memory.peak_bytes;
+    return st;
+}
+
 /* A row for the baseline, or else for the given strategy. */
 static enum status add_row(struct predictor *p, const struct baseline *baseline, const struct strategy *given,
                            struct comparison *c, struct done *done, struct error *err) {
@@ -56,9 +70,12 @@ static enum status add_row(struct predictor *p, const struct baseline *baseline,
     snprintf(row->name, sizeof row->name, "%s", baseline ? baseline->name : given->name);
     enum status st = baseline ? tuned_build(baseline, p->model, p->cluster, &built, err) : ST_OK;
     if (!st) {
-        st = predict(p, baseline ? &built : given, row, done, err);
-        row->peak_bytes = p->peak_bytes;
-        row->over = p->over;
+        const struct strategy *strategy = baseline ? &built : given;
+        row->id = strategy->id;
+        row->n_groups = strategy->n_groups;
+        st = predict(p, strategy, row, done, err);
+        const enum status noted = note_memory(p, row, err);
+        st = st ? st : noted;
     }
     strategy_release(&built);
     if (!st && !row->has_updates && (c->fastest == SIZE_MAX || comparison_us(c, c->n) < comparison_us(c, c->fastest)))
@@ -146,6 +163,21 @@ void comparison_release(struct comparison *comparison) {
 double comparison_us(const struct comparison *c, size_t row) {
     const struct comparison_row *r = &c->rows[row];
     return c->in_weather && !isnan(r->iteration_us) ? r->expected.mean_us : r->iteration_us;
+}
+
+size_t comparison_points(const struct comparison *c, struct front_point *out) {
+    size_t n = 0;
+    for (size_t r = 0; r < c->n; r++) {
+        const struct comparison_row *row = &c->rows[r];
+        if (row->peak_bytes > 0 && !row->over && !row->has_updates && !isnan(row->iteration_us))
+            out[n++] = (struct front_point){.strategy = row->name,
+                                            .id = row->id.hex,
+                                            .n_groups = row->n_groups,
+                                            .bytes = row->peak_bytes,
+                                            .iteration_us = comparison_us(c, r)};
+    }
+    front_sort(n, out);
+    return n;
 }
 
 double comparison_gap(const struct comparison *c) {

@@ -12,13 +12,16 @@
 #include "strategy/baselines/baselines.h"
 #include "strategy/cluster.h"
 #include "strategy/model.h"
+#include "tuner/predict/front.h"
 
 struct comparison_row {
     const struct baseline *baseline; /* NULL: a strategy that was given */
     char name[64];
     double iteration_us; /* NaN: impossible on this model and cluster, too large to predict, or over the memory */
-    uint64_t peak_bytes; /* with a budget of memory: needed on a device; 0: not known */
-    bool over;           /* that, or what its server needs, is more than there is */
+    struct id id;        /* empty: it cannot be built */
+    uint32_t n_groups;
+    uint64_t peak_bytes;         /* needed on a device; 0: not known */
+    bool over;                   /* that, or what its server needs, is more than there is */
     struct expectation expected; /* where the cluster has weather; zeros elsewhere, and where impossible */
     bool has_updates; /* it has a consistency: iteration_us is that of a round, in weather the expected one */
     struct updates_prediction updates;
@@ -47,6 +50,10 @@ void comparison_release(struct comparison *comparison);
 
 /* What counts of a row: the time to expect in weather, or without weather the iteration time; NaN: impossible. */
 double comparison_us(const struct comparison *comparison, size_t row);
+
+/* The rows of which time and memory are known, but for those over the memory or with updates, as sorted points
+ * (tuner/predict/front.h). out[n of the comparison]; returns how many. The texts are the comparison's. */
+size_t comparison_points(const struct comparison *comparison, struct front_point *out);
 
 /* The quiet time of the fastest row over the lower bound, minus 1; NaN without one. */
 double comparison_gap(const struct comparison *comparison);

@@ -8,10 +8,12 @@
 #include "interop/export/export.h"
 #include "interop/export/export_internal.h"
 #include "interop/export/nccl/table.h"
+#include "interop/import/import.h"
 #include "strategy/baselines/buckets.h"
 #include "strategy/baselines/byteps.h"
 #include "strategy/baselines/bytescheduler.h"
 #include "strategy/baselines/horovod.h"
+#include "strategy/baselines/xla.h"
 #include "strategy/plan.h"
 #include "strategy/space/ready_order.h"
 #include "tests/support/check.h"
@@ -167,33 +169,39 @@ static void deepspeed_rule(const struct world *w, uint64_t elements, struct stra
     seal(w, s);
 }
 
-/* XLA: pass by pass over what is left, in order. The first of a pass says the dtype; what is larger than `bytes` is
+/* What XLA combines: each variable's bytes and kind, in an order. */
+struct xla_program {
+    const uint32_t *order;
+    uint64_t size[64];
+    uint32_t kind[64];
+};
+
+/* XLA: pass by pass over what is left, in order. The first of a pass says the kind; what is larger than `bytes` is
  * taken out and stays alone; the pass ends before it would hold more than `bytes`, or with 256. */
-static void xla_rule(const struct world *w, uint64_t bytes, struct strategy *s) {
-    const uint32_t n = w->model.n_variables;
+static void xla_rule(const struct xla_program *p, uint32_t n, uint64_t bytes, uint32_t *label) {
     bool *taken = calloc(n, sizeof *taken);
     uint32_t left = n, group = 0;
     assert_non_null(taken);
     while (left > 0) {
         uint64_t held = 0;
         uint32_t members = 0, alone = 0;
-        enum dtype dtype = DTYPE_COUNT;
+        uint32_t kind = 0;
         const uint32_t of_pass = group++;
         for (uint32_t i = 0; i < n && members < 256; i++) {
-            const struct variable *v = &w->model.variables[w->ready[i]];
-            if (taken[i] || (members > 0 && v->dtype != dtype))
+            const uint32_t v = p->order[i];
+            if (taken[i] || (members > 0 && p->kind[v] != kind))
                 continue;
-            if (v->bytes <= bytes && held + v->bytes > bytes)
+            if (p->size[v] <= bytes && held + p->size[v] > bytes)
                 break;
             taken[i] = true;
-            if (v->bytes > bytes) {
-                s->variables[w->ready[i]].group = group++;
+            if (p->size[v] > bytes) {
+                label[v] = group++;
                 alone++;
                 continue;
             }
-            dtype = v->dtype;
-            s->variables[w->ready[i]].group = of_pass;
-            held += v->bytes;
+            kind = p->kind[v];
+            label[v] = of_pass;
+            held += p->size[v];
             members++;
         }
         left -= members + alone;
@@ -202,26 +210,23 @@ static void xla_rule(const struct world *w, uint64_t bytes, struct strategy *s) 
 }
 
 /* The same variables together, whatever the groups are called. */
-static bool same_partition(const struct strategy *a, const struct strategy *b) {
-    for (uint32_t v = 0; v < a->n_variables; v++)
+static bool same_partition(const struct strategy *s, const uint32_t *label) {
+    for (uint32_t v = 0; v < s->n_variables; v++)
         for (uint32_t u = 0; u < v; u++)
-            if ((a->variables[v].group == a->variables[u].group) != (b->variables[v].group == b->variables[u].group))
+            if ((s->variables[v].group == s->variables[u].group) != (label[v] == label[u]))
                 return false;
     return true;
 }
 
-/* Groups numbered 0, 1, ... by their first variable, as a strategy has them. */
-static void number_groups(struct strategy *s, uint32_t n_names) {
-    uint32_t *name = malloc(n_names * sizeof *name), n = 0;
-    assert_non_null(name);
-    for (uint32_t i = 0; i < n_names; i++)
-        name[i] = UINT32_MAX;
+/* Groups numbered 0, 1, ... by their first variable, of those that have both labels in common. */
+static void join_groups(struct strategy *s, const uint32_t *a, const uint32_t *b) {
+    uint32_t n = 0;
     for (uint32_t v = 0; v < s->n_variables; v++) {
-        uint32_t *to = &name[s->variables[v].group];
-        *to = *to == UINT32_MAX ? n++ : *to;
-        s->variables[v].group = *to;
+        uint32_t u = 0;
+        while (u < v && (a[u] != a[v] || b[u] != b[v]))
+            u++;
+        s->variables[v].group = u < v ? s->variables[u].group : n++;
     }
-    free(name);
 }
 
 static bool one_dtype(const struct world *w) {
@@ -450,31 +455,125 @@ static uint64_t xla_threshold(const struct export *export, const char *collectiv
     return strtoull(at + strlen(flag), NULL, 10);
 }
 
+static struct xla_program gradients_of(const struct world *w) {
+    struct xla_program p = {.order = w->ready};
+    assert_true(w->model.n_variables <= 64);
+    for (uint32_t v = 0; v < w->model.n_variables; v++) {
+        p.size[v] = w->model.variables[v].bytes;
+        p.kind[v] = w->model.variables[v].dtype;
+    }
+    return p;
+}
+
 static void xla_combinations_come_back_from_the_threshold(void **state) {
     (void)state;
     for (uint64_t i = 0; i < INSTANCES; i++) {
         struct world w;
-        struct strategy s, again;
+        struct strategy s;
         struct export export;
+        uint32_t label[64];
         world_open(&w, i);
+        const uint32_t n = w.model.n_variables;
+        const struct xla_program p = gradients_of(&w);
         const uint64_t bytes = (uint64_t)rng_log_between(&w.rng, 1, (double)w.model.bytes);
-        strategy_open(&w, w.model.n_variables, &s);
-        strategy_open(&w, w.model.n_variables, &again);
-        xla_rule(&w, bytes, &s);
-        number_groups(&s, 2 * w.model.n_variables);
+        strategy_open(&w, n, &s);
+        xla_rule(&p, n, bytes, label);
+        join_groups(&s, label, label);
         seal(&w, &s);
         export_to(&w, "xla", &s, &export);
         assert_int_equal(export.n_notes, 0);
         const uint64_t threshold = xla_threshold(&export, "all_reduce");
         assert_int_equal(xla_threshold(&export, "all_gather"), threshold);
         assert_int_equal(xla_threshold(&export, "reduce_scatter"), threshold / w.cluster.n_devices);
-        xla_rule(&w, threshold, &again);
-        assert_true(same_partition(&s, &again));
+        xla_rule(&p, n, threshold, label);
+        assert_true(same_partition(&s, label));
         export_release(&export);
-        strategy_release(&again);
         strategy_release(&s);
         world_close(&w);
     }
+}
+
+/* The sums and the gathers of a program where all is sharded among all devices. */
+static void sharded_programs(const struct world *w, enum sharded sharded, const uint32_t *read,
+                             struct xla_program *sums, struct xla_program *gathers) {
+    *sums = gradients_of(w);
+    *gathers = (struct xla_program){.order = sharded == SHARDED_parameters ? read : w->ready};
+    for (uint32_t v = 0; v < w->model.n_variables; v++) {
+        const uint64_t devices = w->cluster.n_devices, part = (w->model.variables[v].elements + devices - 1) / devices;
+        sums->size[v] = part * dtype_bytes(w->model.variables[v].dtype);
+        gathers->size[v] = devices * sums->size[v];
+    }
+}
+
+/* The flags say what is combined, but not what is sharded. */
+static void check_sharded_flags(const struct world *w, const struct strategy *s, const struct xla_program *sums,
+                                const struct xla_program *gathers, bool fits) {
+    struct export export;
+    uint32_t label[64];
+    export_to(w, "xla", s, &export);
+    assert_true(has_note(&export, EXPORT_LOSS_SHARDED));
+    assert_null(strstr(export.files[0].text, "all_reduce"));
+    if (fits)
+        assert_false(has_note(&export, EXPORT_LOSS_GROUPS));
+    if (!has_note(&export, EXPORT_LOSS_GROUPS)) {
+        xla_rule(sums, s->n_variables, xla_threshold(&export, "reduce_scatter"), label);
+        assert_true(same_partition(s, label));
+        xla_rule(gathers, s->n_variables, xla_threshold(&export, "all_gather"), label);
+        assert_true(same_partition(s, label));
+    }
+    if (!has_note(&export, EXPORT_LOSS_GROUPS) && s->groups[0].sharded == SHARDED_parameters) {
+        struct error err = {0};
+        struct arena arena = {0};
+        struct notes notes = {.arena = &arena};
+        struct strategy again;
+        const struct export_file *file = &export.files[0];
+        const struct source source = {.name = file->name, .text = file->text, .n = file->n};
+        assert_ok(import_strategy(&source, NULL, &w->model, &w->cluster, &notes, &again, &err));
+        assert_string_equal(again.id.hex, s->id.hex);
+        strategy_release(&again);
+        arena_release(&arena);
+    }
+    export_release(&export);
+}
+
+static void xla_thresholds_of_what_is_sharded_make_the_groups_and_come_back(void **state) {
+    (void)state;
+    uint32_t fitting = 0, parted = 0;
+    for (uint64_t i = 0; i < INSTANCES; i++) {
+        struct error err = {0};
+        struct world w;
+        struct strategy s, built;
+        struct xla_program sums, gathers;
+        uint32_t of_sums[64], of_gathers[64], read[64];
+        world_open(&w, i);
+        const uint32_t n = w.model.n_variables;
+        const enum sharded sharded = (enum sharded)(1 + rng_below(&w.rng, SHARDED_COUNT - 1));
+        const double most = 2.0 * (double)w.model.bytes;
+        const uint64_t gather = (uint64_t)rng_log_between(&w.rng, 1, most), scatter = gather / w.cluster.n_devices + 1;
+        assert_ok(read_order(&w.model, read, &err));
+        sharded_programs(&w, sharded, read, &sums, &gathers);
+        xla_rule(&sums, n, scatter, of_sums);
+        xla_rule(&gathers, n, gather, of_gathers);
+        strategy_open(&w, n, &s);
+        join_groups(&s, of_sums, of_gathers);
+        for (uint32_t g = 0; g < s.n_groups; g++) {
+            s.groups[g].sharded = sharded;
+            s.groups[g].keeps_gathered = sharded == SHARDED_parameters;
+        }
+        seal(&w, &s);
+        assert_ok(
+            xla_build(&w.model, &w.cluster, &(struct xla_settings){sharded, {1, gather, scatter}}, "s", &built, &err));
+        assert_string_equal(s.id.hex, built.id.hex);
+        const bool fits = same_partition(&s, of_sums) && same_partition(&s, of_gathers);
+        check_sharded_flags(&w, &s, &sums, &gathers, fits);
+        fitting += fits && s.n_groups > 1 && s.n_groups < n;
+        parted += !fits;
+        strategy_release(&built);
+        strategy_release(&s);
+        world_close(&w);
+    }
+    print_message("# of %d: %u fit and combine some, %u are no thresholds'\n", INSTANCES, fitting, parted);
+    assert_true(fitting > INSTANCES / 20 && parted > INSTANCES / 20);
 }
 
 static void deepspeed_buckets_come_back_from_reduce_bucket_size(void **state) {
@@ -912,6 +1011,7 @@ int main(void) {
         cmocka_unit_test(ddp_buckets_come_back_from_the_caps_that_are_written),
         cmocka_unit_test(tensorflow_packs_come_back_from_bytes_per_pack),
         cmocka_unit_test(xla_combinations_come_back_from_the_threshold),
+        cmocka_unit_test(xla_thresholds_of_what_is_sharded_make_the_groups_and_come_back),
         cmocka_unit_test(deepspeed_buckets_come_back_from_reduce_bucket_size),
         cmocka_unit_test(horovod_thresholds_and_cycles_come_back),
         cmocka_unit_test(horovod_groups_are_written_exactly_when_no_threshold_makes_them),

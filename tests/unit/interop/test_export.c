@@ -95,6 +95,10 @@ static const struct {
     {"tensorflow", FIFO, GROUP, TOGETHER, ""},
     {"xla", FIFO, GROUP, TOGETHER, ""},
     {"xla", FIFO, APART, A(IN("0")) B(IN("1")) C(IN("0")), ""}, /* b is above the threshold, and passed over */
+    {"xla", FIFO, "{'id':0,'sharded':'optimizer'}", TOGETHER, "sharded"},
+    {"xla", FIFO, KEPT, TOGETHER, "sharded"},
+    {"xla", FIFO, PARAMETERS, TOGETHER, "sharded reshard"},
+    {"xla", FIFO ",'shard_ranks':2", KEPT, TOGETHER, "sharded replicas"},
     {"autodist", FIFO, GROUP, TOGETHER, ""},
     {"pytorch-ddp", PRIORITY, GROUP, TOGETHER, "order credit cross-iteration"},
     {"autodist", PRIORITY, GROUP, TOGETHER, "order credit cross-iteration"},
@@ -225,6 +229,32 @@ static void what_a_form_cannot_say_is_in_the_words_of_its_notes(void **state) {
         world_open(&w, losses[i].form, losses[i].schedule, losses[i].groups, losses[i].variables);
         if (strcmp(words_of(&w.export), losses[i].words) != 0)
             fail_msg("case %zu, %s: \"%s\" instead of \"%s\"", i, losses[i].form, words_of(&w.export), losses[i].words);
+        world_close(&w);
+    }
+}
+
+static void xla_has_a_threshold_for_each_collective_of_the_program(void **state) {
+    (void)state;
+    static const struct {
+        const char *schedule, *groups, *variables;
+        bool has[3]; /* all_reduce, all_gather, reduce_scatter */
+    } cases[] = {
+        {FIFO, GROUP, TOGETHER, {true, true, true}},
+        {FIFO, KEPT, TOGETHER, {false, true, true}},
+        {FIFO ",'shard_ranks':2", KEPT, TOGETHER, {true, true, true}}, /* among replicas */
+        {FIFO, "{'id':0,'sharded':'optimizer'},{'id':1}", A(IN("0")) B(IN("1")) C(IN("0")), {true, true, true}},
+        {FIFO, "{'id':0,'sharded':'gradients'}", A(IN("0")) B(ON("'n1'")) C(IN("0")), {true, true, true}},
+    };
+    static const char *const names[] = {"all_reduce", "all_gather", "reduce_scatter"};
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        struct world w;
+        world_open(&w, "xla", cases[i].schedule, cases[i].groups, cases[i].variables);
+        for (size_t k = 0; k < 3; k++) {
+            char flag[80];
+            snprintf(flag, sizeof flag, "--xla_gpu_%s_combine_threshold_bytes=", names[k]);
+            if ((strstr(w.export.files[0].text, flag) != NULL) != cases[i].has[k])
+                fail_msg("case %zu, %s: %s", i, names[k], w.export.files[0].text);
+        }
         world_close(&w);
     }
 }
@@ -588,6 +618,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_a_form_cannot_say_is_in_the_words_of_its_notes),
         cmocka_unit_test(sharded_forms_say_what_is_sharded),
+        cmocka_unit_test(xla_has_a_threshold_for_each_collective_of_the_program),
         cmocka_unit_test(micro_batches_are_said_in_the_words_of_each_form),
         cmocka_unit_test(encodings_are_said_where_the_framework_has_them),
         cmocka_unit_test(no_form_has_encoders_and_each_says_so),

@@ -3,6 +3,7 @@
 #include "strategy/baselines/fsdp.h"
 #include "strategy/baselines/megatron.h"
 #include "strategy/baselines/pytorch_ddp.h"
+#include "strategy/baselines/xla.h"
 #include "strategy/baselines/zero.h"
 #include "tests/support/check.h"
 #include "tests/unit/interop/imports.h"
@@ -99,6 +100,34 @@ static void megatrons_arguments_are_buckets(void **state) {
         struct error err = {0};
         struct strategy want;
         assert_ok(megatron_build(&w.model, &w.cluster, &cases[i].settings, "w", &want, &err));
+        check_import(&w, cases[i].text, cases[i].note, &want);
+    }
+    world_close(&w);
+}
+
+static void xlas_thresholds_are_its_combiners(void **state) {
+    (void)state;
+    static const struct {
+        const char *text, *note;
+        struct xla_settings settings;
+    } cases[] = {
+        {"--xla_gpu_all_reduce_combine_threshold_bytes=500\n--xla_gpu_graph_level=0",
+         "gradients are all-reduced",
+         {SHARDED_none, {500, 1, 1}}},
+        {"export XLA_FLAGS=\"--xla_gpu_all_gather_combine_threshold_bytes=4000 "
+         "--xla_gpu_reduce_scatter_combine_threshold_bytes=1000\" # words",
+         "parameters are sharded",
+         {SHARDED_parameters, {1, 4000, 1000}}},
+        {"XLA_FLAGS=--xla_gpu_reduce_scatter_combine_threshold_bytes=900 python3 train.py",
+         "parameters are sharded",
+         {SHARDED_parameters, {1, XLA_THRESHOLD_BYTES, 900}}},
+    };
+    struct world w;
+    world_open(&w);
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        struct error err = {0};
+        struct strategy want;
+        assert_ok(xla_build(&w.model, &w.cluster, &cases[i].settings, "w", &want, &err));
         check_import(&w, cases[i].text, cases[i].note, &want);
     }
     world_close(&w);
@@ -207,11 +236,15 @@ static void what_cannot_be_read_is_refused_at_its_place(void **state) {
         {"[parallelism]\ndata_parallel_replicate_degree = 3", "3 replicas of 1 shards are not the 4 devices of c"},
         {"[parallelism]\ndata_parallel_shard_degree = 0", "f:2: data_parallel_shard_degree"},
         {"[parallelism]\ndata_parallel_replicate_degree = x", "f:2: data_parallel_replicate_degree"},
+        {"--xla_gpu_all_reduce_combine_threshold_bytes",
+         "f:1: --xla_gpu_all_reduce_combine_threshold_bytes without a number"},
+        {"\n--xla_gpu_all_gather_combine_threshold_bytes=0", "f:2: all_gather"},
+        {"--xla_gpu_reduce_scatter_combine_threshold_bytes=9x", "f:1: reduce_scatter"},
         {"distributed_type: TPU", "f:1: distributed_type is \"TPU\"; known are FSDP MULTI_GPU"},
         {"distributed_type: FSDP\nfsdp_config:\n  fsdp_version: 1", "FSDP1 is not known here"},
         {"distributed_type: FSDP\nfsdp_auto_wrap_policy: NO_WRAP", "f:2: fsdp_auto_wrap_policy is \"NO_WRAP\""},
         {"distributed_type: FSDP\nfsdp_reshard_after_forward: maybe", "f:2: fsdp_reshard_after_forward is \"maybe\""},
-        {"anything", "of no known kind; say which of deepspeed, torchtitan, accelerate and megatron it is"},
+        {"anything", "of no known kind; say which of deepspeed, torchtitan, accelerate, megatron and xla it is"},
     };
     struct world w;
     world_open(&w);
@@ -232,6 +265,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(deepspeeds_settings_are_zeros),
         cmocka_unit_test(megatrons_arguments_are_buckets),
+        cmocka_unit_test(xlas_thresholds_are_its_combiners),
         cmocka_unit_test(fsdp2_is_wrapped_as_the_files_say),
         cmocka_unit_test(micro_batches_are_counted_from_what_the_files_say),
         cmocka_unit_test(what_cannot_be_read_is_refused_at_its_place),
