@@ -8,8 +8,12 @@
  * Both passes are longest paths, so each of these only ever hurts in one direction. With a budget the same holds for
  * the bytes that are gathered ahead, those that are held and those that are left for the next group (slack). A label
  * that is no better in any of them than another label of the same i is dropped. So is one whose lower bound reaches the
- * best value known. That comes from cuts into groups of equal bytes, and then from a first run which keeps few labels.
- */
+ * best value known, or the value that is looked for. A first cut comes from groups of equal bytes.
+ *
+ * Labels of one i are sorted by what they promise: the bound and, within a budget, a price of the memory they hold.
+ * Where there are too many, the last one is dropped, and the least bound of those that are dropped limits the proof.
+ * Without a budget, rounds with few labels look for values ever farther from that of computing alone, since few labels
+ * lie below a near one. Within a budget, rounds with one label try ways to rank labels. */
 #include "strategy/exact/wrapping.h"
 
 #include <math.h>
@@ -20,17 +24,40 @@
 
 static const double PROOF = 1 - 1e-9;
 
+/* fmax asks for NaNs, and is a call. */
+static double larger(double a, double b) {
+    return a > b ? a : b;
+}
+
+static double smaller(double a, double b) {
+    return a < b ? a : b;
+}
+
 struct label {
     double e, r, p, y, z, c;
-    double least_us;             /* no cut that begins so is faster */
+    double least_us; /* no cut that begins so is faster */
+    double promise_us;
     uint64_t ahead, held, slack; /* bytes gathered again for the last group; kept by all; left for the next one */
     uint32_t begin, before;      /* where the last group begins, and the label there that it was added to */
     bool keeps;                  /* the last group */
 };
 
 struct front {
-    struct label *labels;
-    size_t n, room;
+    struct label *labels; /* the most promising first */
+    size_t n;
+};
+
+/* What the units from one on take together, and at least: their gathers and their sums, in as few groups as can be.
+ * Their first group needs no less than the first of them alone: to be there once its gather begins, and for its sum. */
+struct rest {
+    double forward, backward, gathers, sums, first_there, first_sum;
+    int64_t again; /* bytes that are gathered again, less all that was not kept before */
+};
+
+/* By what labels are ranked. */
+struct rank {
+    double price_us; /* what a byte that is kept counts */
+    double next;     /* 0 to 1: how much what the next group adds at least counts */
 };
 
 struct search {
@@ -41,12 +68,16 @@ struct search {
     uint64_t *needs;      /* by unit: what it needs, were it and the next one alone */
     uint64_t *needs_rest; /* by unit: the most that it or a later one needs so, with the unit before it */
     uint32_t *pieces;
-    struct front *fronts;       /* by unit */
+    struct rest *rests;   /* by unit */
+    struct front *fronts; /* by unit */
+    struct label *labels; /* malloc'd: of all fronts */
+    size_t room;
     size_t most;                /* labels at a unit */
     double best_us, dropped_us; /* dropped_us: nothing that begins as a label that was dropped is faster */
-    double price_us;            /* what a byte that is kept counts where labels are dropped */
+    double limit_us;            /* cuts that are no faster are not looked for */
+    double least_us;            /* no cut is faster: the best that a run has shown */
+    struct rank rank;           /* of this run */
     struct label best;          /* of all units */
-    bool found, no_memory;
 };
 
 /* What a group costs. */
@@ -57,6 +88,7 @@ struct group_us {
 
 static struct group_us group_of(const struct search *s, uint32_t begin, uint32_t end) {
     const struct wrapping_cost *cost = s->cost;
+    const bool limited = s->chain->budget != UINT64_MAX;
     const uint64_t bytes = s->bytes[end] - s->bytes[begin];
     const uint32_t pieces = s->pieces[end] - s->pieces[begin];
     return (struct group_us){
@@ -66,8 +98,8 @@ static struct group_us group_of(const struct search *s, uint32_t begin, uint32_t
         .forward = s->forward_us[end] - s->forward_us[begin],
         .backward = s->backward_us[end] - s->backward_us[begin],
         .bytes = bytes,
-        .own = cost->own_bytes(cost->context, bytes, pieces),
-        .summed = cost->summed_bytes(cost->context, bytes, pieces),
+        .own = limited ? cost->own_bytes(cost->context, bytes, pieces) : 0,
+        .summed = limited ? cost->summed_bytes(cost->context, bytes, pieces) : 0,
     };
 }
 
@@ -87,14 +119,14 @@ static struct label label_of(const struct group_us *g, bool keeps, double e, dou
 
 static struct label first_label(const struct search *s, const struct group_us *g, bool keeps) {
     const double head = s->chain->head_us;
-    const double ends = fmax(g->sum, s->chain->tail_us);
-    return label_of(g, keeps, fmax(head, g->gather + g->unpack) + g->forward, fmax(g->gather, head), ends, ends);
+    const double ends = larger(g->sum, s->chain->tail_us);
+    return label_of(g, keeps, larger(head, g->gather + g->unpack) + g->forward, larger(g->gather, head), ends, ends);
 }
 
 static struct label next_label(const struct label *from, const struct group_us *g, bool keeps) {
     const double gathered = from->r + g->gather;
-    return label_of(g, keeps, fmax(from->e, gathered + g->unpack) + g->forward, fmax(gathered, from->e),
-                    fmax(from->z, from->y + g->sum), fmax(from->c, from->p + g->sum));
+    return label_of(g, keeps, larger(from->e, gathered + g->unpack) + g->forward, larger(gathered, from->e),
+                    larger(from->z, from->y + g->sum), larger(from->c, from->p + g->sum));
 }
 
 /* Whether the units from `end` on can follow, were they all alone: each needs its own, beside what is kept and the unit
@@ -103,6 +135,13 @@ static bool can_go_on(const struct search *s, const struct label *label, uint32_
     const uint64_t budget = s->chain->budget;
     return end == s->chain->n ||
            (label->held + label->ahead + s->needs[end] <= budget && label->held + s->needs_rest[end + 1] <= budget);
+}
+
+/* Whether the budget holds a group that is added to `from`, while it computes and while it is summed. If not, it holds
+ * no longer group either. */
+static bool has_room(const struct search *s, const struct label *from, const struct group_us *g, uint32_t end) {
+    return s->chain->budget == UINT64_MAX ||
+           (g->own + from->ahead + from->held + s->kept[end] <= s->chain->budget && g->summed <= from->slack);
 }
 
 /* Note the memory of a label's last group, which was added to `from` (NULL: to none) and ends before unit `end`. False
@@ -122,88 +161,78 @@ static bool fits(const struct search *s, const struct label *from, const struct 
 
 /* Of a label of the whole chain. */
 static double whole_us(const struct label *label) {
-    return label->e + fmax(label->y, label->z);
+    return label->e + larger(label->y, label->z);
 }
 
 /* Of groups with so many bytes together, as few as the budget allows. */
 static double floor_us(const struct search *s, const struct cost_line *floor, uint64_t bytes) {
     const double most = (double)s->chain->budget / 2;
-    return floor->startup_us * fmax(ceil((double)bytes / most), 1) + floor->per_byte_us * (double)bytes;
+    return floor->startup_us * larger(ceil((double)bytes / most), 1) + floor->per_byte_us * (double)bytes;
 }
 
-/* How many bytes of the units from `end` on must be gathered again: the last of them computes while all that is kept is
- * there. */
-static uint64_t least_again(const struct search *s, const struct label *label, uint32_t end) {
-    const uint32_t n = s->chain->n;
-    const uint64_t budget = s->chain->budget;
-    const uint64_t last = s->needs[n - 1] - s->chain->units[n - 1].bytes;
-    const uint64_t room = budget > last ? budget - last : 0, again = s->bytes[end] - label->held;
-    return budget != UINT64_MAX && s->bytes[n] > room + again ? s->bytes[n] - room - again : 0;
+/* Of the units from `end` on, at least. */
+static double again_us(const struct search *s, const struct label *label, uint32_t end) {
+    const int64_t bytes = s->rests[end].again + (int64_t)label->held;
+    return bytes > 0 ? s->cost->gather_floor.startup_us + s->cost->gather_floor.per_byte_us * (double)bytes : 0;
 }
 
-/* The units from `end` on compute and sum, and some are gathered again, before the backward pass comes to the last
- * group of the label. */
-static double least_us(const struct search *s, const struct label *label, uint32_t end) {
-    const uint32_t n = s->chain->n;
-    const struct wrapping_unit *final = &s->chain->units[n - 1];
-    const uint64_t rest = s->bytes[n] - s->bytes[end];
-    const double gathers = floor_us(s, &s->cost->gather_floor, rest), sums = floor_us(s, &s->cost->sum_floor, rest);
-    const double forward =
-        fmax(label->e + s->forward_us[n] - s->forward_us[end], label->r + gathers + final->forward_us);
-    const uint64_t bytes = least_again(s, label, end);
-    const double again = bytes > 0 ? floor_us(s, &s->cost->gather_floor, bytes) : 0;
-    return forward + fmax(s->backward_us[n] - s->backward_us[end] + label->c, again + sums + label->y);
+/* Note what the label promises before unit `end`. The units from there on compute and sum, and some are gathered again,
+ * before the backward pass comes to the last group of the label; and the first of them stands in the next group. A
+ * bound alone would favour labels that have spent the memory early, on keeping. A label that is no better than another
+ * promises no more. */
+static void judge(const struct search *s, uint32_t end, struct label *label) {
+    const struct rest *rest = &s->rests[end];
+    const double forward = larger(label->e + rest->forward, label->r + rest->gathers);
+    const double backward = larger(label->c + rest->backward, again_us(s, label, end) + rest->sums + label->y);
+    label->least_us = larger(forward, label->r + rest->first_there + rest->forward) +
+                      larger(backward, label->p + rest->first_sum + rest->backward);
+    label->promise_us = s->rank.next * label->least_us + (1 - s->rank.next) * (forward + backward) +
+                        s->rank.price_us * (double)label->held;
 }
 
 /* ---- fronts ---- */
 
+/* Bits in place of branches: which comparison decides is hard to predict. */
 static bool is_no_better(const struct search *s, const struct label *a, const struct label *than) {
-    return a->e >= than->e && a->r >= than->r && a->y >= than->y && a->z >= than->z && a->c >= than->c &&
-           a->p >= than->p &&
-           (s->chain->budget == UINT64_MAX ||
-            (a->ahead >= than->ahead && a->held >= than->held && a->slack <= than->slack));
+    if ((a->e < than->e) | (a->r < than->r) | (a->p < than->p) | (a->c < than->c))
+        return false;
+    return s->chain->budget == UINT64_MAX || !((a->y < than->y) | (a->z < than->z) | (a->ahead < than->ahead) |
+                                               (a->held < than->held) | (a->slack > than->slack));
 }
 
-/* What a label promises. A bound alone would favour those that have spent the memory early, on keeping. */
-static double promise_us(const struct search *s, const struct label *label) {
-    return label->least_us + s->price_us * (double)label->held;
-}
-
-/* Where the front is full: in place of the label that promises least, if this one promises more. */
-static void replace_worst(struct search *s, struct front *front, const struct label *label) {
-    struct label *worst = &front->labels[0];
-    for (size_t i = 1; i < front->n; i++)
-        if (promise_us(s, &front->labels[i]) > promise_us(s, worst))
-            worst = &front->labels[i];
-    const bool replaces = promise_us(s, label) < promise_us(s, worst);
-    s->dropped_us = fmin(s->dropped_us, replaces ? worst->least_us : label->least_us);
-    if (replaces)
-        *worst = *label;
+/* Drop the labels from `at` on that are no better, and make room for one there: for the last one, if it is full. */
+static void make_room(struct search *s, struct front *front, size_t at, const struct label *than) {
+    size_t n = at;
+    while (n < front->n && !is_no_better(s, &front->labels[n], than))
+        n++;
+    for (size_t i = n; i < front->n; i++)
+        if (!is_no_better(s, &front->labels[i], than))
+            front->labels[n++] = front->labels[i];
+    if (n == s->most)
+        s->dropped_us = smaller(s->dropped_us, front->labels[--n].least_us);
+    memmove(&front->labels[at + 1], &front->labels[at], (n - at) * sizeof *front->labels);
+    front->n = n + 1;
 }
 
 static void keep(struct search *s, uint32_t end, const struct label *label) {
     struct front *front = &s->fronts[end];
-    for (size_t i = 0; i < front->n; i++)
-        if (is_no_better(s, label, &front->labels[i]))
+    const bool drop = front->n == s->most && front->labels[front->n - 1].promise_us <= label->promise_us;
+    if (drop && label->least_us >= s->dropped_us)
+        return;
+    size_t at = 0;
+    for (; at < front->n && front->labels[at].promise_us <= label->promise_us; at++)
+        if (is_no_better(s, label, &front->labels[at]))
             return;
-    size_t n = 0;
-    for (size_t i = 0; i < front->n; i++)
-        if (!is_no_better(s, &front->labels[i], label))
-            front->labels[n++] = front->labels[i];
-    front->n = n;
-    if (n == s->most) {
-        replace_worst(s, front, label);
+    if (drop) {
+        s->dropped_us = label->least_us;
         return;
     }
-    if (!GROW(&front->labels, &front->room, n + 1)) {
-        s->no_memory = true;
-        return;
-    }
-    front->labels[front->n++] = *label;
+    make_room(s, front, at, label);
+    front->labels[at] = *label;
 }
 
 static bool may_be_best(const struct search *s, double us) {
-    return !s->found || us < s->best_us * PROOF;
+    return us < s->limit_us;
 }
 
 /* Add the group of units begin .. end - 1 to a label that ends where it begins, or to nothing (NULL). */
@@ -215,17 +244,17 @@ static void extend(struct search *s, const struct label *from, uint32_t index, c
     label.begin = begin;
     label.before = index;
     if (end < s->chain->n) {
-        label.least_us = least_us(s, &label, end);
+        judge(s, end, &label);
         if (may_be_best(s, label.least_us))
             keep(s, end, &label);
         return;
     }
     const double us = whole_us(&label);
-    if (s->found && us >= s->best_us)
+    if (us >= s->best_us)
         return;
     s->best_us = us;
     s->best = label;
-    s->found = true;
+    s->limit_us = smaller(s->limit_us, us * PROOF);
 }
 
 /* Without a budget nothing speaks against keeping. */
@@ -239,32 +268,71 @@ static void extend_both(struct search *s, const struct label *from, uint32_t ind
 /* No cut that begins as the label (NULL: with nothing) and goes on with a group as long as g, or longer, is faster:
  * both passes compute all units from `begin` on after the group's first gather, and before its sum. */
 static double least_with(const struct search *s, const struct label *from, const struct group_us *g, uint32_t begin) {
-    const uint32_t n = s->chain->n;
+    const struct rest *rest = &s->rests[begin];
     const double gathered = g->gather + g->unpack;
-    const double before = from ? fmax(from->e, from->r + gathered) : fmax(s->chain->head_us, gathered);
-    const double after = from ? fmax(from->c, from->p + g->sum) : fmax(g->sum, s->chain->tail_us);
-    return before + s->forward_us[n] - s->forward_us[begin] + s->backward_us[n] - s->backward_us[begin] + after;
+    const double before = from ? larger(from->e, from->r + gathered) : larger(s->chain->head_us, gathered);
+    const double after = from ? larger(from->c, from->p + g->sum) : larger(g->sum, s->chain->tail_us);
+    return before + rest->forward + rest->backward + after;
 }
 
-static void extend_all(struct search *s, uint32_t begin) {
+/* As good as any of the labels in each respect. */
+static struct label best_of(const struct front *front) {
+    struct label best = front->labels[0];
+    for (size_t i = 1; i < front->n; i++) {
+        const struct label *label = &front->labels[i];
+        best.e = smaller(best.e, label->e);
+        best.r = smaller(best.r, label->r);
+        best.p = smaller(best.p, label->p);
+        best.y = smaller(best.y, label->y);
+        best.z = smaller(best.z, label->z);
+        best.c = smaller(best.c, label->c);
+    }
+    return best;
+}
+
+/* Whether no label that goes on with g can stay, since not even one that is as good as all of them could. Not asked
+ * within a budget, where labels differ in so much that this is rarely so. */
+static bool is_futile(const struct search *s, const struct label *best, const struct group_us *g, uint32_t end) {
+    if (s->chain->budget != UINT64_MAX || end == s->chain->n)
+        return false;
+    const struct label label = next_label(best, g, true);
+    const struct front *front = &s->fronts[end];
+    for (size_t i = 0; i < front->n; i++)
+        if (is_no_better(s, &label, &front->labels[i]))
+            return true;
+    return false;
+}
+
+static void extend_front(struct search *s, uint32_t begin) {
     const struct front *front = &s->fronts[begin];
+    if (front->n == 0)
+        return;
+    const struct label best = best_of(front);
     bool goes_on = true;
-    for (uint32_t end = begin + 1; end <= s->chain->n && goes_on && !s->no_memory; end++) {
+    for (uint32_t end = begin + 1; end <= s->chain->n && goes_on; end++) {
         const struct group_us g = group_of(s, begin, end);
-        if (s->chain->budget != UINT64_MAX && 2 * g.bytes > s->chain->budget)
-            return;
+        goes_on = may_be_best(s, least_with(s, &best, &g, begin));
+        if (!goes_on || is_futile(s, &best, &g, end))
+            continue;
         goes_on = false;
-        if (begin == 0 && may_be_best(s, least_with(s, NULL, &g, begin))) {
-            extend_both(s, NULL, 0, &g, begin, end);
-            goes_on = true;
-        }
         for (size_t i = 0; i < front->n; i++) {
             const struct label *from = &front->labels[i];
-            if (may_be_best(s, from->least_us) && may_be_best(s, least_with(s, from, &g, begin))) {
+            if (has_room(s, from, &g, end) && may_be_best(s, larger(from->least_us, least_with(s, from, &g, begin)))) {
                 extend_both(s, from, (uint32_t)i, &g, begin, end);
                 goes_on = true;
             }
         }
+    }
+}
+
+/* The first group. */
+static void add_first(struct search *s) {
+    const uint64_t budget = s->chain->budget;
+    for (uint32_t end = 1; end <= s->chain->n; end++) {
+        const struct group_us g = group_of(s, 0, end);
+        if (!may_be_best(s, least_with(s, NULL, &g, 0)) || (budget != UINT64_MAX && g.own > budget))
+            return;
+        extend_both(s, NULL, 0, &g, 0, end);
     }
 }
 
@@ -298,9 +366,8 @@ static void try_equal(struct search *s, uint32_t want, bool keeps, uint32_t *int
         into[n] = begin = end;
     }
     const double us = whole_us(&last);
-    if (s->found && us >= s->best_us)
+    if (us >= s->best_us)
         return;
-    s->found = true;
     s->best_us = us;
     *n_groups = n;
 }
@@ -312,7 +379,8 @@ static enum status try_equal_cuts(struct search *s, struct arena *arena, struct 
     bool *keeps = arena_alloc(arena, n, sizeof *keeps);
     if (!tried || !ends || !keeps)
         return error_no_memory(err);
-    for (uint32_t i = 0, want = 1, kept = 1; i < 2; want = want < n ? want + 1 + want / 16 : 1) {
+    const uint32_t rounds = s->chain->budget == UINT64_MAX ? 1 : 2;
+    for (uint32_t i = 0, want = 1, kept = 1; i < rounds; want = want < n ? want + 1 + want / 16 : 1) {
         try_equal(s, want < n ? want : n, kept, tried, &n_groups);
         if (n_groups > 0) {
             memcpy(ends, tried, n_groups * sizeof *ends);
@@ -329,9 +397,15 @@ static enum status try_equal_cuts(struct search *s, struct arena *arena, struct 
 
 /* ---- the whole ---- */
 
-static void clear_fronts(struct search *s) {
-    for (uint32_t i = 0; i < s->chain->n; i++)
-        s->fronts[i].n = 0;
+/* Room for `most` labels at each unit. Pages that no label comes to cost nothing. */
+static bool clear_fronts(struct search *s, size_t most) {
+    const uint32_t n = s->chain->n;
+    if (!GROW(&s->labels, &s->room, n * most))
+        return false;
+    s->most = most;
+    for (uint32_t i = 0; i < n; i++)
+        s->fronts[i] = (struct front){.labels = &s->labels[i * most]};
+    return true;
 }
 
 /* Follow the labels back from the last group to the first. */
@@ -354,21 +428,48 @@ static enum status write_ends(const struct search *s, struct arena *arena, struc
     return ST_OK;
 }
 
-/* One run that keeps `most` labels at a unit. What it finds is written, where it is better than what was known. */
-static enum status run(struct search *s, size_t most, struct arena *arena, struct wrapping *out, struct error *err) {
+/* One run that keeps `most` labels at a unit and looks for cuts that are faster than limit_us. What it finds is
+ * written, where it is better than what was known. */
+static enum status run(struct search *s, size_t most, double limit_us, struct arena *arena, struct wrapping *out,
+                       struct error *err) {
     const double known_us = s->best_us;
-    const bool known = s->found;
-    s->most = most;
+    s->limit_us = smaller(limit_us, known_us * PROOF);
     s->dropped_us = INFINITY;
-    clear_fronts(s);
-    for (uint32_t begin = 0; begin < s->chain->n && !s->no_memory; begin++)
-        extend_all(s, begin);
-    if (s->no_memory)
+    if (!clear_fronts(s, most))
         return error_no_memory(err);
-    if (!s->found || (known && s->best_us >= known_us))
+    add_first(s);
+    for (uint32_t begin = 1; begin < s->chain->n; begin++)
+        extend_front(s, begin);
+    s->least_us = larger(s->least_us, smaller(s->dropped_us, s->limit_us));
+    if (s->best_us >= known_us)
         return ST_OK;
     out->value_us = s->best_us;
     return write_ends(s, arena, out, err);
+}
+
+/* The last unit computes backward while all that is kept is there. So what does not fit beside that is gathered
+ * again: some of it before unit `begin`, the rest after. */
+static int64_t least_again(const struct search *s, uint32_t begin) {
+    const uint32_t n = s->chain->n;
+    const uint64_t budget = s->chain->budget, last = s->needs[n - 1] - s->chain->units[n - 1].bytes;
+    if (budget >= s->bytes[n] + last)
+        return INT64_MIN / 2;
+    return (int64_t)(s->bytes[n] - s->bytes[begin]) - (int64_t)(budget > last ? budget - last : 0);
+}
+
+static struct rest rest_of(const struct search *s, uint32_t begin) {
+    const uint32_t n = s->chain->n;
+    const uint64_t bytes = s->bytes[n] - s->bytes[begin];
+    const struct group_us first = group_of(s, begin, begin + 1);
+    return (struct rest){
+        .forward = s->forward_us[n] - s->forward_us[begin],
+        .backward = s->backward_us[n] - s->backward_us[begin],
+        .gathers = floor_us(s, &s->cost->gather_floor, bytes) + s->chain->units[n - 1].forward_us,
+        .sums = floor_us(s, &s->cost->sum_floor, bytes),
+        .first_there = first.gather + first.unpack,
+        .first_sum = first.sum,
+        .again = least_again(s, begin),
+    };
 }
 
 static enum status open(struct search *s, struct arena *arena, struct error *err) {
@@ -380,9 +481,10 @@ static enum status open(struct search *s, struct arena *arena, struct error *err
     s->pieces = arena_alloc(arena, n + 1, sizeof *s->pieces);
     s->needs = arena_alloc(arena, n + 1, sizeof *s->needs);
     s->needs_rest = arena_alloc(arena, n + 2, sizeof *s->needs_rest);
-    s->fronts = calloc(n, sizeof *s->fronts);
+    s->rests = arena_alloc(arena, n + 1, sizeof *s->rests);
+    s->fronts = arena_alloc(arena, n, sizeof *s->fronts);
     if (!s->forward_us || !s->backward_us || !s->bytes || !s->kept || !s->pieces || !s->needs || !s->needs_rest ||
-        !s->fronts)
+        !s->rests || !s->fronts)
         return error_no_memory(err);
     for (uint32_t i = 0; i < n; i++) {
         const struct wrapping_unit *unit = &s->chain->units[i];
@@ -401,43 +503,82 @@ static enum status open(struct search *s, struct arena *arena, struct error *err
         own += i > 0 ? unit[-1].bytes : 0;
         s->needs_rest[i] = own > s->needs_rest[i + 1] ? own : s->needs_rest[i + 1];
     }
+    for (uint32_t i = 0; i < n; i++)
+        s->rests[i] = rest_of(s, i);
     return ST_OK;
 }
 
-static void close(struct search *s) {
-    for (uint32_t i = 0; i < s->chain->n && s->fronts; i++)
-        free(s->fronts[i].labels);
-    free(s->fronts);
-}
-
-/* Whether no label that was dropped could have become a better cut. */
 static bool is_proved(const struct search *s) {
-    return s->found && s->dropped_us >= s->best_us * PROOF;
+    return s->least_us >= s->best_us * PROOF;
 }
 
-/* One label at a unit, at prices from what it takes to gather a byte again down to nothing; the price whose cut was
- * best stays. Without a budget memory has none. */
-static enum status find_price(struct search *s, struct arena *arena, struct wrapping *out, struct error *err) {
-    const double whole_us = s->chain->budget != UINT64_MAX ? s->cost->gather_floor.per_byte_us : 0;
-    const double parts[] = {1, 0.5, 0.25, 0};
-    double best_price_us = whole_us;
-    for (size_t i = whole_us > 0 ? 0 : 3; i < sizeof parts / sizeof *parts && !is_proved(s); i++) {
+/* Ways to rank labels. Prices: of what it takes to gather a byte again. */
+static const struct rank ways[] = {{1, 1}, {1, 0.5}, {0.5, 0.5}, {1, 0}, {0.5, 0}, {0.25, 0}, {0, 0}};
+enum { WAYS = sizeof ways / sizeof *ways, FEW_WAYS = 3 };
+
+static struct rank rank_of(const struct search *s, const struct rank *way) {
+    return (struct rank){way->price_us * s->cost->gather_floor.per_byte_us, way->next};
+}
+
+/* One label at a unit, ranked in some ways; the one whose cut was best stays. Where one label finds nothing, the budget
+ * is tight, and what the next group adds would favour large groups, after which nothing fits. */
+static enum status find_rank(struct search *s, struct arena *arena, struct wrapping *out, struct error *err) {
+    struct rank best = rank_of(s, &(struct rank){1, 0});
+    for (size_t i = 0; i < FEW_WAYS && !is_proved(s); i++) {
         const double known_us = s->best_us;
-        s->price_us = parts[i] * whole_us;
-        const enum status st = run(s, 1, arena, out, err);
+        s->rank = rank_of(s, &ways[i]);
+        const enum status st = run(s, 1, INFINITY, arena, out, err);
         if (st)
             return st;
         if (s->best_us < known_us)
-            best_price_us = s->price_us;
+            best = s->rank;
     }
-    s->price_us = best_price_us;
+    s->rank = best;
     return ST_OK;
 }
 
+/* Without a budget labels hold no memory, and there is one way. */
+static enum status run_all_ways(struct search *s, uint32_t labels, struct arena *arena, struct wrapping *out,
+                                struct error *err) {
+    if (s->chain->budget == UINT64_MAX)
+        return run(s, labels, INFINITY, arena, out, err);
+    enum status st = ST_OK;
+    for (size_t i = 0; i < WAYS && !st && !is_proved(s); i++) {
+        s->rank = rank_of(s, &ways[i]);
+        st = run(s, labels, INFINITY, arena, out, err);
+    }
+    return st;
+}
+
+/* Without a budget the best cut is often hardly slower than computing alone. A run that looks only for such cuts has
+ * few labels. So the first run looks for cuts very near that bound, and the next for ones that are farther from it. */
+static enum status find_near(struct search *s, uint32_t few, struct arena *arena, struct wrapping *out,
+                             struct error *err) {
+    const struct group_us first = group_of(s, 0, 1);
+    const double least_us = least_with(s, NULL, &first, 0), known_us = s->best_us;
+    enum status st = ST_OK;
+    for (int part = 16; part > 1 && !is_proved(s) && s->best_us == known_us && !st; part /= 4)
+        st = run(s, few, least_us + (known_us - least_us) / part, arena, out, err);
+    return st;
+}
+
 /* Each round keeps more labels, and fewer are kept the better the cut that the round before has found. */
+static enum status search(struct search *s, uint32_t labels, struct arena *arena, struct wrapping *out,
+                          struct error *err) {
+    const uint32_t few = labels < WRAPPING_FEW_LABELS ? labels : WRAPPING_FEW_LABELS;
+    enum status st = try_equal_cuts(s, arena, out, err);
+    if (!st)
+        st = s->chain->budget == UINT64_MAX ? find_near(s, few, arena, out, err) : find_rank(s, arena, out, err);
+    if (!st && !is_proved(s))
+        st = run(s, few, INFINITY, arena, out, err);
+    if (!st && labels > few && !is_proved(s))
+        st = run_all_ways(s, labels, arena, out, err);
+    return st;
+}
+
 enum status wrapping_best(const struct wrapping_chain *chain, const struct wrapping_cost *cost, uint32_t labels,
                           struct arena *arena, struct wrapping *out, struct error *err) {
-    struct search s = {.chain = chain, .cost = cost, .dropped_us = -INFINITY};
+    struct search s = {.chain = chain, .cost = cost, .best_us = INFINITY, .rank = {.next = 1}};
     struct wrapping best = {0};
     const uint64_t least = wrapping_least_peak(chain, cost);
     if (least > chain->budget)
@@ -445,20 +586,13 @@ enum status wrapping_best(const struct wrapping_chain *chain, const struct wrapp
                          (unsigned long long)least);
     enum status st = open(&s, arena, err);
     if (!st)
-        st = try_equal_cuts(&s, arena, &best, err);
-    if (!st)
-        st = find_price(&s, arena, &best, err);
-    const uint32_t few = labels < WRAPPING_FEW_LABELS ? labels : WRAPPING_FEW_LABELS;
-    if (!st && labels > 1 && !is_proved(&s))
-        st = run(&s, few, arena, &best, err);
-    if (!st && labels > few && !is_proved(&s))
-        st = run(&s, labels, arena, &best, err);
+        st = search(&s, labels, arena, &best, err);
     if (!st) {
-        best.least_us = fmin(best.value_us * PROOF, s.dropped_us);
+        best.least_us = smaller(best.value_us * PROOF, s.least_us);
         best.peak = wrapping_peak(chain, cost, best.n_groups, best.ends, best.keeps);
         *out = best;
     }
-    close(&s);
+    free(s.labels);
     return st;
 }
 

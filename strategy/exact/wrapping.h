@@ -78,7 +78,8 @@ uint64_t wrapping_least_peak(const struct wrapping_chain *chain, const struct wr
 /* The best cut; n >= 1. It is the best of all as long as at most `labels` partial cuts that end at one unit must be
  * kept (WRAPPING_LABELS for a proof of up to about 60 layers). Where they are more, the least promising are dropped,
  * and least_us says how far from the best the cut can be at most; a budget that wrapping_least_peak fits into always
- * has one. Fails: ST_INFEASIBLE (nothing fits the budget; the message has the smallest peak), ST_NO_MEMORY.
+ * has one. With more than WRAPPING_FEW_LABELS and a budget, labels are ranked in several ways, in a round each, until
+ * the cut is proved. Fails: ST_INFEASIBLE (nothing fits the budget; the message has the smallest peak), ST_NO_MEMORY.
  * O(n² · labels · labels). */
 enum { WRAPPING_LABELS = 4096, WRAPPING_FEW_LABELS = 8 };
 enum status wrapping_best(const struct wrapping_chain *chain, const struct wrapping_cost *cost, uint32_t labels,
