@@ -46,7 +46,7 @@ static enum status assign(const struct model *model, const struct layers *layers
     return ST_OK;
 }
 
-enum { HALVINGS = 10 };
+enum { STEPS = 8, HALVINGS = 7 };
 
 /* A wrapping as a strategy: the best within a budget by the rule of strategy/exact/wrapping.h, and the memory that its
  * plan needs. */
@@ -66,13 +66,13 @@ struct site {
     struct wrapping_cost costs;
     struct arena arena;
     size_t n_known;
-    struct wrapped *known; /* [3 + budgets * HALVINGS] malloc'd; each rule budget once */
+    struct wrapped *known; /* [3 + STEPS + budgets * HALVINGS] malloc'd; each rule budget once */
 };
 
 static enum status site_open(struct site *site, const struct model *model, const struct cost *cost, size_t n_budgets,
                              struct error *err) {
     *site = (struct site){.model = model, .cost = cost, .costs = layers_cost(cost)};
-    site->known = calloc(3 + n_budgets * HALVINGS, sizeof *site->known);
+    site->known = calloc(3 + STEPS + n_budgets * HALVINGS, sizeof *site->known);
     return site->known ? layers_list(model, cost, &site->arena, &site->layers, err) : error_no_memory(err);
 }
 
@@ -161,10 +161,23 @@ static enum status wrap_least(struct site *site, uint64_t budget, const struct w
     return st;
 }
 
-/* The rule's budget is halved between one that is too large and one that is not; the best that fits is kept, NULL: none
+/* Whether the wrapping of this budget of the rule fits, of which the fastest is kept in *out. */
+static enum status attempt(struct site *site, uint64_t rule_budget, uint64_t budget, bool *fits,
+                           const struct wrapped **out, struct error *err) {
+    const struct wrapped *tried;
+    enum status st = wrap(site, rule_budget, &tried, err);
+    *fits = !st && tried->peak <= budget;
+    if (*fits && tried->value_us < (*out)->value_us)
+        *out = tried;
+    return st;
+}
+
+/* The rule's budget goes in STEPS from its least to what any wrapping needs, since a plan's peak does not always rise
+ * with it. It is then halved between the largest that fits and the next. The fastest that fits is kept, NULL: none
  * does. */
 static enum status search(struct site *site, uint64_t budget, const struct wrapped **out, struct error *err) {
-    const struct wrapped *any, *least, *tried;
+    const struct wrapped *any, *least;
+    bool fits;
     *out = NULL;
     enum status st = wrap(site, UINT64_MAX, &any, err);
     if (!st && any->peak <= budget)
@@ -172,20 +185,23 @@ static enum status search(struct site *site, uint64_t budget, const struct wrapp
     if (st || *out)
         return st;
     uint64_t low = wrapping_least_peak(&site->layers.chain, &site->costs), high = any->rule_peak;
+    const uint64_t least_budget = low, step = high > low ? (high - low) / (STEPS + 1) : 0;
     st = wrap_least(site, budget, &least, err);
     if (st || least->peak > budget)
         return st;
     *out = least;
-    for (int i = 0; i < HALVINGS && high - low > 1 && !st; i++) {
-        const uint64_t middle = low + (high - low) / 2;
-        st = wrap(site, middle, &tried, err);
-        if (st)
-            return st;
-        *(tried->peak > budget ? &high : &low) = middle;
-        if (tried->peak <= budget && tried->value_us < (*out)->value_us)
-            *out = tried;
+    for (uint64_t k = 1; k <= STEPS && step > 0 && !st; k++) {
+        st = attempt(site, least_budget + k * step, budget, &fits, out, err);
+        if (fits)
+            low = least_budget + k * step;
     }
-    return ST_OK;
+    high = step > 0 && low + step < high ? low + step : high;
+    for (int i = 0; i < HALVINGS && high > low && high - low > 1 && !st; i++) {
+        const uint64_t middle = low + (high - low) / 2;
+        st = attempt(site, middle, budget, &fits, out, err);
+        *(fits ? &low : &high) = middle;
+    }
+    return st;
 }
 
 static enum status copy(const struct wrapped *found, struct strategy *out, struct error *err) {
