@@ -1,7 +1,7 @@
 /* Curves come from single operations between barriers, in two passes over all points, so that what disturbs the machine
- * for a while disturbs one pass. After the first pass, sizes are added where a curve bends, since a straight line may
- * be far off there. Points on which the passes differ, or that are slower than larger ones, are measured again
- * (strategy/cost/points.h). The runtime costs come from real runs of plans without compute: message_us is the
+ * for a while disturbs one pass. Points on which the passes differ, or that are slower than larger ones, are measured
+ * again (strategy/cost/points.h). In the time that is left, sizes are added where a curve bends, since a straight line
+ * may be far off there. The runtime costs come from real runs of plans without compute: message_us is the
  * slope of an iteration's time over the number of small concurrent messages, coordination_us what each message of a
  * stop-and-wait plan takes longer under priority than under fifo; each is the median of up to three rounds. push =
  * T(bytes there, 4 back) less half of T(4, 4), and pull the other way round, so that no clock of another machine is
@@ -27,7 +27,6 @@ enum { MAX_POINTS = 512, BEND_ROUNDS = 2, REDO_ROUNDS = 3, PLAN_ROUNDS = 3 };
 static const double INTERFERENCE_PART = 0.25; /* of the time limit, at most */
 static const double PLANS_PART = 0.1;         /* of the time limit: later no further round of small plans begins */
 static const double FIRST_PASS = 0.55;        /* of the rest, at most */
-static const double BENT_PASS = 0.1;          /* of the rest, at most: for sizes between others */
 static const double BENT = 0.05;              /* a straight line that may be off by more gets a size in its middle */
 
 static const double LEAST_US = 0.001; /* of a cost that does not show: 0 would say that nobody measured it */
@@ -192,6 +191,13 @@ static bool measure_point(struct bench *b, struct point *point) {
     return true;
 }
 
+/* A further pass over the points from `first` on. */
+static void measure_again(struct bench *b, int first) {
+    for (int i = first; i < b->n_points; i++)
+        if (b->points[i].n_passes > 0)
+            measure_point(b, &b->points[i]);
+}
+
 static bool is_doubtful(const struct bench *b, const struct point *point) {
     const struct point *larger = next_larger(b, point);
     const struct point *smaller = next_smaller(b, point);
@@ -213,9 +219,8 @@ static void redo_doubtful(struct bench *b) {
 static uint64_t middle_of_bent(const struct bench *b, const struct point *point) {
     const struct point *before = next_smaller(b, point), *end = next_larger(b, point);
     const struct point *after = end ? next_larger(b, end) : NULL;
-    if (!before || !after || !before->n_passes || !point->n_passes || !end->n_passes || !after->n_passes)
-        return 0;
-    if (point_bend(before, point, end, after) <= BENT)
+    if (!before || !after || !point_settled(before) || !point_settled(point) || !point_settled(end) ||
+        !point_settled(after) || point_bend(before, point, end, after) <= BENT)
         return 0;
     const double middle = sqrt((double)point->bytes * (double)end->bytes);
     const uint64_t bytes = (uint64_t)(middle / FIRST_BYTES + 0.5) * FIRST_BYTES;
@@ -247,6 +252,8 @@ static void measure_bent(struct bench *b) {
             return;
         for (int i = n; i < b->n_points; i++)
             measure_point(b, &b->points[i]);
+        measure_again(b, n);
+        redo_doubtful(b);
     }
 }
 
@@ -337,18 +344,14 @@ static void measure_points(struct bench *b) {
     connect_all(b);
     b->word_us = time_operation(b, push_and_pull, WORD, WORD, ALGORITHM_auto, MAX_REPEATS);
     list_points(b);
-    const double whole_us = (1 - INTERFERENCE_PART) * b->options->time_limit_s * 1e6;
-    b->end_us = end_us - (1 - FIRST_PASS) * whole_us;
+    b->end_us -= (1 - FIRST_PASS) * (1 - INTERFERENCE_PART) * b->options->time_limit_s * 1e6;
     for (int i = 0; i < b->n_points; i++)
         measure_point(b, &b->points[i]);
-    b->end_us = end_us - (1 - FIRST_PASS - BENT_PASS) * whole_us;
-    measure_bent(b);
     b->end_us = end_us;
     b->word_us = fmin(b->word_us, time_operation(b, push_and_pull, WORD, WORD, ALGORITHM_auto, MAX_REPEATS));
-    for (int i = 0; i < b->n_points; i++)
-        if (b->points[i].n_passes > 0)
-            measure_point(b, &b->points[i]);
+    measure_again(b, 0);
     redo_doubtful(b);
+    measure_bent(b);
     b->runtime.push_us = b->word_us / 2;
     find_goodput(b);
     report_points(b);
