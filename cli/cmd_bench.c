@@ -126,8 +126,9 @@ enum status cmd_bench(int argc, char **argv, struct error *err) {
             "Measure what messages really cost on CLUSTER: all-reduce curves by algorithm, over MPI also those of\n"
             "reduce-scatters and all-gathers as sharded strategies send them, pushes and pulls, launch\n"
             "and coordination. Every size is timed in two passes, and again where these differ; at the end it is said\n"
-            "how well they agree. Then messages and a trial's computing are timed alone and together, while messages\n"
-            "start up and while their bytes move. What is slowed for certain is written as \"interference\".\n"
+            "how well they agree. Sizes grow by 4; where a curve bends, others between are timed as time allows.\n"
+            "Then messages and a trial's computing are timed alone and together, while messages start up and while\n"
+            "their bytes move. What is slowed for certain is written as \"interference\".\n"
             "The result is CLUSTER's description with these figures in it, each time with its interval, and with\n"
             "the worker's \"transport\"; give it to tune, simulate and trial in place of the old one.",
         .examples = "  syncopate bench lab-4x1g --out my-lab.json",

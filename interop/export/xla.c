@@ -37,7 +37,9 @@ static enum status find_all_reduce(struct form *f, struct threshold out[XLA_COLL
         return st;
     settle(f, t);
     out[XLA_ALL_GATHER].bytes = t->bytes;
-    out[XLA_REDUCE_SCATTER].bytes = t->bytes / f->cluster->n_devices;
+    /* 1 is less than any gradient's part: nothing is combined, as at 0, which no reader takes. */
+    const uint64_t part_bytes = t->bytes / f->cluster->n_devices;
+    out[XLA_REDUCE_SCATTER].bytes = part_bytes > 0 ? part_bytes : 1;
     for (int c = 0; c < XLA_COLLECTIVES; c++)
         out[c].used = true;
     return ST_OK;
@@ -71,13 +73,15 @@ static void note_sharded(struct form *f) {
         sharded += group && group->sharded;
         twice += group && group->sharded == SHARDED_parameters && !group->keeps_gathered;
     }
-    form_note(f, EXPORT_LOSS_SHARDED, "that %u of %u variables are sharded is the program's to say, by its shardings",
-              sharded, s->n_variables);
+    form_note(f, EXPORT_LOSS_SHARDED,
+              "%u of %u variables are sharded; the program says so by its shardings, no flag does", sharded,
+              s->n_variables);
     if (twice)
-        form_note(f, EXPORT_LOSS_RESHARD,
-                  "that %u of %u variables are gathered again in the backward pass is the program's to say "
-                  "(jax.checkpoint)",
-                  twice, s->n_variables);
+        form_note(
+            f, EXPORT_LOSS_RESHARD,
+            "%u of %u variables are gathered again in the backward pass; the program says so by jax.checkpoint, no "
+            "flag does",
+            twice, s->n_variables);
     if (strategy_sharded_parameters(s) > 1)
         form_note(f, EXPORT_LOSS_PREFETCH, "how far ahead parameters are gathered is its scheduler's choice");
 }

@@ -60,7 +60,8 @@ enum status xla_read(const struct source *source, const struct strategy_for *wan
         settings.threshold_bytes[c] = r.threshold_bytes[c] > 0 ? r.threshold_bytes[c] : XLA_THRESHOLD_BYTES;
     if (!st &&
         !notes_add(notes, "no flag says what is sharded; with%s a threshold of all-reduces %s", sums ? "" : "out",
-                   sums ? "gradients are all-reduced" : "parameters are sharded, and gathered once"))
+                   sums ? "gradients are all-reduced (but HSDP has one too)"
+                        : "parameters are sharded, and gathered once (but ZeRO-1 has none either)"))
         st = error_no_memory(err);
     if (!st)
         st = xla_build(wanted->model, wanted->cluster, &settings, wanted->name, out, err);

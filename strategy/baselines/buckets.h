@@ -18,7 +18,7 @@
 #include "strategy/model.h"
 
 enum bucket_rule { BUCKET_REACHED, BUCKET_EXCEEDED, BUCKET_BEFORE, BUCKET_COMBINED };
-enum { BUCKET_MOST_COMBINED = 256, BUCKET_KINDS = 2 * DTYPE_COUNT };
+enum { BUCKET_MOST_COMBINED = 256, BUCKET_KINDS = 2 * DTYPE_COUNT }; /* among all devices; among some */
 
 struct bucket_item {
     uint32_t kind;  /* below BUCKET_KINDS */

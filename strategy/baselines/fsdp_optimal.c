@@ -172,19 +172,19 @@ static enum status attempt(struct site *site, uint64_t rule_budget, uint64_t bud
     return st;
 }
 
-/* The rule's budget goes in STEPS from its least to what any wrapping needs, since a plan's peak does not always rise
- * with it. It is then halved between the largest that fits and the next. The fastest that fits is kept, NULL: none
- * does. */
+/* The rule's budget goes in STEPS from its least to what the fastest wrapping of all needs, since a plan's peak does
+ * not always rise with it. It is then halved between the largest that fits and the next. The fastest that fits is kept,
+ * NULL: none does. */
 static enum status search(struct site *site, uint64_t budget, const struct wrapped **out, struct error *err) {
-    const struct wrapped *any, *least;
+    const struct wrapped *unlimited, *least;
     bool fits;
     *out = NULL;
-    enum status st = wrap(site, UINT64_MAX, &any, err);
-    if (!st && any->peak <= budget)
-        *out = any;
+    enum status st = wrap(site, UINT64_MAX, &unlimited, err);
+    if (!st && unlimited->peak <= budget)
+        *out = unlimited;
     if (st || *out)
         return st;
-    uint64_t low = wrapping_least_peak(&site->layers.chain, &site->costs), high = any->rule_peak;
+    uint64_t low = wrapping_least_peak(&site->layers.chain, &site->costs), high = unlimited->rule_peak;
     const uint64_t least_budget = low, step = high > low ? (high - low) / (STEPS + 1) : 0;
     st = wrap_least(site, budget, &least, err);
     if (st || least->peak > budget)

@@ -56,14 +56,24 @@ static bool item_of(enum xla_collective collective, const struct strategy *s, co
     return ranks < cluster->n_devices;
 }
 
+static bool gathers_parameters(const struct strategy *s, uint32_t v) {
+    const struct variable_sync *sync = &s->variables[v];
+    return sync->kind == SYNC_ALL_REDUCE && s->groups[sync->group].sharded == SHARDED_parameters;
+}
+
 uint32_t xla_items(enum xla_collective collective, const struct strategy *s, const struct model *model,
                    const struct cluster *cluster, const uint32_t *ready, const uint32_t *read,
                    struct bucket_item *items, uint32_t *variables) {
-    const bool by_use = collective == XLA_ALL_GATHER && strategy_sharded_parameters(s) > 0;
     uint32_t n = 0;
+    for (uint32_t i = 0; i < s->n_variables && collective == XLA_ALL_GATHER; i++) {
+        variables[n] = read[i];
+        n += gathers_parameters(s, read[i]) && item_of(collective, s, model, cluster, read[i], &items[n]);
+    }
     for (uint32_t i = 0; i < s->n_variables; i++) {
-        variables[n] = by_use ? read[i] : ready[i];
-        n += item_of(collective, s, model, cluster, variables[n], &items[n]);
+        if (collective == XLA_ALL_GATHER && gathers_parameters(s, ready[i]))
+            continue;
+        variables[n] = ready[i];
+        n += item_of(collective, s, model, cluster, ready[i], &items[n]);
     }
     return n;
 }

@@ -71,6 +71,22 @@ bool point_same_curve(const struct point *a, const struct point *b) {
     return a->operation == b->operation && a->algorithm == b->algorithm;
 }
 
+const struct point *point_next_smaller(size_t n, const struct point *points, const struct point *point) {
+    const struct point *next = NULL;
+    for (const struct point *p = points; p < points + n; p++)
+        if (point_same_curve(p, point) && p->bytes < point->bytes && (!next || p->bytes > next->bytes))
+            next = p;
+    return next;
+}
+
+const struct point *point_next_larger(size_t n, const struct point *points, const struct point *point) {
+    const struct point *next = NULL;
+    for (const struct point *p = points; p < points + n; p++)
+        if (point_same_curve(p, point) && p->bytes > point->bytes && (!next || p->bytes < next->bytes))
+            next = p;
+    return next;
+}
+
 static double slope(const struct point *from, const struct point *to) {
     return (point_summary(to).median_us - point_summary(from).median_us) / (double)(to->bytes - from->bytes);
 }
@@ -83,4 +99,15 @@ double point_bend(const struct point *a, const struct point *b, const struct poi
     const double at = one_side ? gap * after / (before + after) : gap / 2;
     const double off = one_side ? fabs(before) * at : fmax(fabs(before) * at, fabs(after) * (gap - at));
     return off / (start_us + (end_us - start_us) * at / gap);
+}
+
+uint64_t point_middle(size_t n, const struct point *points, const struct point *point, double most, uint64_t unit) {
+    const struct point *before = point_next_smaller(n, points, point), *end = point_next_larger(n, points, point);
+    const struct point *after = end ? point_next_larger(n, points, end) : NULL;
+    if (!before || !after || !point_settled(before) || !point_settled(point) || !point_settled(end) ||
+        !point_settled(after) || point_bend(before, point, end, after) <= most)
+        return 0;
+    const double middle = sqrt((double)point->bytes * (double)end->bytes);
+    const uint64_t bytes = (uint64_t)(middle / (double)unit + 0.5) * unit;
+    return bytes > point->bytes && bytes < end->bytes ? bytes : 0;
 }

@@ -48,10 +48,19 @@ bool point_falls(const struct point *point, const struct point *larger);
 
 bool point_same_curve(const struct point *a, const struct point *b);
 
+/* Of n points those of the same curve next to one of them; NULL where it ends. O(n). */
+const struct point *point_next_smaller(size_t n, const struct point *points, const struct point *point);
+const struct point *point_next_larger(size_t n, const struct point *points, const struct point *point);
+
 /* How far the straight line from b to c may be off, as a part of what it says, where the curve bends between them. The
  * lines from a to b and from c to d are drawn on into the gap. Where both lie on one side of the line from b to c, the
  * curve lies between them and that line, which is farthest at the point where they meet. Otherwise there may be a step
  * anywhere, and the middle counts. Points rise in bytes, are of one curve and have passes. 0: all on one line. */
 double point_bend(const struct point *a, const struct point *b, const struct point *c, const struct point *d);
+
+/* The size in the middle (of the logarithms) between a point and the next larger one of its curve, rounded to `unit`
+ * bytes, if the straight line between them may be off by more than `most`. 0 where it is straight enough, where one of
+ * the four points around is not there or not settled, and where nothing lies between. O(n). */
+uint64_t point_middle(size_t n, const struct point *points, const struct point *point, double most, uint64_t unit);
 
 #endif

@@ -46,7 +46,8 @@ struct wrapping_cost {
     double (*gather_us)(const void *context, uint64_t bytes, uint32_t n_pieces);
     double (*unpack_us)(const void *context, uint64_t bytes, uint32_t n_pieces); /* after a gather */
     double (*sum_us)(const void *context, uint64_t bytes, uint32_t n_pieces);
-    uint64_t (*own_bytes)(const void *context, uint64_t bytes, uint32_t n_pieces); /* at least twice `bytes` */
+    uint64_t (*own_bytes)(const void *context, uint64_t bytes,
+                          uint32_t n_pieces); /* rises by `bytes` or more, from twice `bytes` */
     uint64_t (*summed_bytes)(const void *context, uint64_t bytes, uint32_t n_pieces);
     const void *context;
     struct cost_line gather_floor, sum_floor; /* no gather or sum of any size costs less; zeros will do */
@@ -75,12 +76,12 @@ uint64_t wrapping_peak(const struct wrapping_chain *chain, const struct wrapping
 /* The smallest peak of any cut, if it is that of every unit alone, of which none keeps anything. */
 uint64_t wrapping_least_peak(const struct wrapping_chain *chain, const struct wrapping_cost *cost);
 
-/* The best cut; n >= 1. It is the best of all as long as at most `labels` partial cuts that end at one unit must be
- * kept (WRAPPING_LABELS for a proof of up to about 60 layers). Where they are more, the least promising are dropped,
- * and least_us says how far from the best the cut can be at most; a budget that wrapping_least_peak fits into always
- * has one. With more than WRAPPING_FEW_LABELS and a budget, labels are ranked in several ways, in a round each, until
- * the cut is proved. Fails: ST_INFEASIBLE (nothing fits the budget; the message has the smallest peak), ST_NO_MEMORY.
- * O(n² · labels · labels). */
+/* The best cut; n >= 1 and labels >= 1. It is the best of all as long as at most `labels` partial cuts that end at one
+ * unit must be kept (WRAPPING_LABELS for a proof of up to about 60 layers). Where they are more, the least promising
+ * are dropped, and least_us says how far from the best the cut can be at most; a budget that wrapping_least_peak fits
+ * into always has one. With more than WRAPPING_FEW_LABELS and a budget, labels are ranked in several ways, in a round
+ * each, until the cut is proved. Fails: ST_INFEASIBLE (nothing fits the budget; the message has the smallest peak),
+ * ST_NO_MEMORY. O(n² · labels · labels). */
 enum { WRAPPING_LABELS = 4096, WRAPPING_FEW_LABELS = 8 };
 enum status wrapping_best(const struct wrapping_chain *chain, const struct wrapping_cost *cost, uint32_t labels,
                           struct arena *arena, struct wrapping *out, struct error *err);

@@ -1,11 +1,11 @@
-/* Curves come from single operations between barriers, in two passes over all points, so that what disturbs the machine
- * for a while disturbs one pass. Points on which the passes differ, or that are slower than larger ones, are measured
- * again (strategy/cost/points.h). In the time that is left, sizes are added where a curve bends, since a straight line
- * may be far off there. The runtime costs come from real runs of plans without compute: message_us is the
- * slope of an iteration's time over the number of small concurrent messages, coordination_us what each message of a
- * stop-and-wait plan takes longer under priority than under fifo; each is the median of up to three rounds. push =
- * T(bytes there, 4 back) less half of T(4, 4), and pull the other way round, so that no clock of another machine is
- * read. */
+/* Curves come from operations between barriers, small ones in rows, in two passes over all points, so that what
+ * disturbs the machine for a while disturbs one pass. Points on which the passes differ, or that are slower than larger
+ * ones, are measured again (strategy/cost/points.h). In the time that is left, sizes are added where a curve bends,
+ * since a straight line may be far off there. The runtime costs come from real runs of plans without compute:
+ * message_us is the slope of an iteration's time over the number of small concurrent messages, coordination_us what
+ * each message of a stop-and-wait plan takes longer under priority than under fifo; each is the median of up to three
+ * rounds. push = T(bytes there, 4 back) less half of T(4, 4), and pull the other way round, so that no clock of another
+ * machine is read. */
 #include "trial-runner/worker/measure.h"
 
 #include <math.h>
@@ -29,6 +29,12 @@ static const double PLANS_PART = 0.1;         /* of the time limit: later no fur
 static const double FIRST_PASS = 0.55;        /* of the rest, at most */
 static const double BENT = 0.05;              /* a straight line that may be off by more gets a size in its middle */
 
+/* All-reduces and their halves that take less come in rows, as in training. Alone they wait for ranks that leave the
+ * barrier late, and begin with what NICs and sockets have room for: in lab-4x1g a ring of 4 KiB took 50% longer alone
+ * than in a row, one of 64 KiB 12% less, one of 1 MiB the same. */
+enum { ROW = 8 };
+static const double ROW_US = 6000;
+
 static const double LEAST_US = 0.001; /* of a cost that does not show: 0 would say that nobody measured it */
 
 struct bench {
@@ -47,15 +53,16 @@ struct bench {
 /* One operation of every rank, which takes part in it or returns at once. */
 typedef void operation_function(struct bench *bench, uint64_t there, uint64_t back, enum algorithm algorithm);
 
-/* The slowest rank's time of each repeat, the same on every rank. */
-static void time_repeats(struct bench *b, operation_function *operation, uint64_t there, uint64_t back,
-                         enum algorithm algorithm, int repeats, double slowest[MAX_REPEATS]) {
+/* The slowest rank's time of each repeat, the same on every rank: of one of `row` operations in a row. */
+static void time_rows(struct bench *b, operation_function *operation, uint64_t there, uint64_t back,
+                      enum algorithm algorithm, int repeats, int row, double slowest[MAX_REPEATS]) {
     double mine[MAX_REPEATS];
     for (int i = 0; i < repeats; i++) {
         MPI_Barrier(b->world.workers);
         double start = clock_now_us();
-        operation(b, there, back, algorithm);
-        mine[i] = clock_now_us() - start;
+        for (int k = 0; k < row; k++)
+            operation(b, there, back, algorithm);
+        mine[i] = (clock_now_us() - start) / row;
     }
     MPI_Allreduce(mine, slowest, repeats, MPI_DOUBLE, MPI_MAX, b->world.workers);
 }
@@ -63,7 +70,7 @@ static void time_repeats(struct bench *b, operation_function *operation, uint64_
 static double time_operation(struct bench *b, operation_function *operation, uint64_t there, uint64_t back,
                              enum algorithm algorithm, int repeats) {
     double slowest[MAX_REPEATS];
-    time_repeats(b, operation, there, back, algorithm, repeats, slowest);
+    time_rows(b, operation, there, back, algorithm, repeats, 1, slowest);
     return median_of((size_t)repeats, slowest);
 }
 
@@ -135,21 +142,8 @@ static void list_points(struct bench *b) {
         add_size(b, bytes);
 }
 
-/* The points of the same curve next to this one; NULL where it ends. */
 static const struct point *next_smaller(const struct bench *b, const struct point *point) {
-    const struct point *next = NULL;
-    for (const struct point *p = b->points; p < b->points + b->n_points; p++)
-        if (point_same_curve(p, point) && p->bytes < point->bytes && (!next || p->bytes > next->bytes))
-            next = p;
-    return next;
-}
-
-static const struct point *next_larger(const struct bench *b, const struct point *point) {
-    const struct point *next = NULL;
-    for (const struct point *p = b->points; p < b->points + b->n_points; p++)
-        if (point_same_curve(p, point) && p->bytes > point->bytes && (!next || p->bytes < next->bytes))
-            next = p;
-    return next;
+    return point_next_smaller((size_t)b->n_points, b->points, point);
 }
 
 static double last_median_us(const struct point *point) {
@@ -164,27 +158,28 @@ static double expected_us(const struct point *point, const struct point *smaller
     return (double)point->bytes / (double)smaller->bytes * last_median_us(smaller);
 }
 
-static void run_point(struct bench *b, const struct point *point, int repeats, double us[MAX_REPEATS]) {
+static void run_point(struct bench *b, const struct point *point, int repeats, int row, double us[MAX_REPEATS]) {
     if (point->operation == OPERATION_all_reduce)
-        time_repeats(b, all_reduce, point->bytes, 0, point->algorithm, repeats, us);
+        time_rows(b, all_reduce, point->bytes, 0, point->algorithm, repeats, row, us);
     else if (point->operation == OPERATION_reduce_scatter)
-        time_repeats(b, reduce_scatter, point->bytes, 0, ALGORITHM_auto, repeats, us);
+        time_rows(b, reduce_scatter, point->bytes, 0, ALGORITHM_auto, repeats, row, us);
     else if (point->operation == OPERATION_all_gather)
-        time_repeats(b, all_gather, point->bytes, 0, ALGORITHM_auto, repeats, us);
+        time_rows(b, all_gather, point->bytes, 0, ALGORITHM_auto, repeats, row, us);
     else if (point->operation == OPERATION_push)
-        time_repeats(b, push_and_pull, point->bytes, WORD, ALGORITHM_auto, repeats, us);
+        time_rows(b, push_and_pull, point->bytes, WORD, ALGORITHM_auto, repeats, 1, us);
     else
-        time_repeats(b, push_and_pull, WORD, point->bytes, ALGORITHM_auto, repeats, us);
+        time_rows(b, push_and_pull, WORD, point->bytes, ALGORITHM_auto, repeats, 1, us);
 }
 
 /* False when the time does not allow it. A larger point of a curve is not measured where a smaller one was not. */
 static bool measure_point(struct bench *b, struct point *point) {
     const struct point *smaller = next_smaller(b, point);
     double expected = expected_us(point, smaller), us[MAX_REPEATS];
-    int repeats = repeats_for(expected);
-    if ((smaller && smaller->n_passes == 0) || !time_allows(b, expected * repeats))
+    const int repeats = repeats_for(expected);
+    const int row = expected < ROW_US && !operation_is_one_way(point->operation) ? ROW : 1;
+    if ((smaller && smaller->n_passes == 0) || !time_allows(b, expected * repeats * row))
         return false;
-    run_point(b, point, repeats, us);
+    run_point(b, point, repeats, row, us);
     point_add(point, repeats, us);
     if (b->world.device == 0)
         report_send(point_event(b, "point", point, last_median_us(point)));
@@ -199,7 +194,7 @@ static void measure_again(struct bench *b, int first) {
 }
 
 static bool is_doubtful(const struct bench *b, const struct point *point) {
-    const struct point *larger = next_larger(b, point);
+    const struct point *larger = point_next_larger((size_t)b->n_points, b->points, point);
     const struct point *smaller = next_smaller(b, point);
     if (point->n_passes < 2 || point->n_passes == POINT_PASSES)
         return false;
@@ -214,35 +209,34 @@ static void redo_doubtful(struct bench *b) {
                 b->n_redone += measure_point(b, &b->points[i]);
 }
 
-/* A size in the middle of the line from this point to the next one; 0 where that line is straight enough, or not known.
- */
-static uint64_t middle_of_bent(const struct bench *b, const struct point *point) {
-    const struct point *before = next_smaller(b, point), *end = next_larger(b, point);
-    const struct point *after = end ? next_larger(b, end) : NULL;
-    if (!before || !after || !point_settled(before) || !point_settled(point) || !point_settled(end) ||
-        !point_settled(after) || point_bend(before, point, end, after) <= BENT)
-        return 0;
-    const double middle = sqrt((double)point->bytes * (double)end->bytes);
-    const uint64_t bytes = (uint64_t)(middle / FIRST_BYTES + 0.5) * FIRST_BYTES;
-    return bytes > point->bytes && bytes < end->bytes ? bytes : 0;
-}
-
-/* All curves get the sizes that one of them needs: what one lacks, it would borrow from others
- * (strategy/cost/curve.h), which do not bend where it does. */
+/* Add the sizes in the middle of lines that are not straight enough, by what device 0 finds. All curves get the sizes
+ * that one of them needs: what one lacks, it would borrow from others (strategy/cost/curve.h), which do not bend where
+ * it does. */
 static bool add_middles(struct bench *b) {
     uint64_t middles[MAX_POINTS];
     int n = 0;
     for (int i = 0; i < b->n_points; i++) {
-        const uint64_t bytes = middle_of_bent(b, &b->points[i]);
+        const uint64_t bytes = point_middle((size_t)b->n_points, b->points, &b->points[i], BENT, FIRST_BYTES);
         bool listed = bytes == 0;
         for (int k = 0; k < n && !listed; k++)
             listed = middles[k] == bytes;
         if (!listed)
             middles[n++] = bytes;
     }
+    MPI_Bcast(&n, 1, MPI_INT, 0, b->world.workers);
+    MPI_Bcast(middles, n, MPI_UINT64_T, 0, b->world.workers);
     for (int k = 0; k < n; k++)
         add_size(b, middles[k]);
     return n > 0;
+}
+
+/* Of the points from `first` on keep those that are settled: others say less than the line that they lie on. */
+static void keep_settled(struct bench *b, int first) {
+    int n = first;
+    for (int i = first; i < b->n_points; i++)
+        if (point_settled(&b->points[i]))
+            b->points[n++] = b->points[i];
+    b->n_points = n;
 }
 
 static void measure_bent(struct bench *b) {
@@ -254,6 +248,7 @@ static void measure_bent(struct bench *b) {
             measure_point(b, &b->points[i]);
         measure_again(b, n);
         redo_doubtful(b);
+        keep_settled(b, n);
     }
 }
 

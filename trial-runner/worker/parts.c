@@ -55,9 +55,10 @@ bool part_is_brought(const struct message *message, uint32_t k, uint32_t device,
 
 struct kernel_devices part_wanted(const struct message *message, uint32_t k, uint32_t device, uint32_t n_devices) {
     const struct kernel_devices group = part_group(message, device, n_devices);
-    const uint32_t owner = (uint32_t)(layout_element(message, k) / part_elements(message, n_devices));
-    if (message_gathers_parameters(message))
+    if (message_gathers_parameters(message)) {
+        const uint32_t owner = (uint32_t)(layout_element(message, k) / part_elements(message, n_devices));
         return (struct kernel_devices){group.first + owner * group.stride, 1, 1};
+    }
     const bool in_parts = message_is_of_shards(message) || message_is_of_replicas(message);
     if (in_parts && !has_sample(message, k, device, n_devices))
         return (struct kernel_devices){0, 1, 0};

@@ -6,7 +6,6 @@
 #include <string.h>
 
 #include "base/rng.h"
-#include "simulator/timeline.h"
 #include "strategy/exact/wrapping.h"
 #include "tests/support/check.h"
 

@@ -123,6 +123,32 @@ static void a_line_has_no_bend_and_a_step_has_one(void **state) {
     assert_close(point_bend(&step[0], &step[1], &step[2], &step[3]), 0.5, 1e-12); /* 10 or 30, where 20 is said */
 }
 
+/* A point that two passes settle, or that they do not. */
+static struct point passed(uint64_t bytes, double us, double again_us) {
+    const double medians[] = {us, again_us};
+    struct point p = of(2, medians);
+    p.bytes = bytes;
+    return p;
+}
+
+static void the_middle_of_a_bent_line_is_found(void **state) {
+    (void)state;
+    struct point p[] = {passed(65536, 700, 700), passed(1024, 100, 100), passed(4096, 100, 100),
+                        passed(262144, 2800, 2800), passed(16384, 101, 101)};
+    const size_t n = sizeof p / sizeof *p;
+    assert_int_equal(point_middle(n, p, &p[4], 0.05, 1024), 32768); /* flat before, in proportion after */
+    assert_int_equal(point_middle(n, p, &p[4], 0.9, 1024), 0);      /* straight enough */
+    assert_int_equal(point_middle(n, p, &p[1], 0.05, 1024), 0);     /* nothing smaller */
+    assert_int_equal(point_middle(n, p, &p[0], 0.05, 1024), 0);     /* nothing beyond the next */
+    assert_int_equal(point_middle(n, p, &p[4], 0.05, 65536), 0);    /* 0 or 65536, which do not lie between */
+    p[0] = passed(65536, 700, 1000);
+    assert_int_equal(point_middle(n, p, &p[4], 0.05, 1024), 0); /* not settled */
+    p[0] = passed(65536, 700, 700);
+    for (size_t i = 0; i < n; i++)
+        p[i].algorithm = i == 3 ? ALGORITHM_tree : ALGORITHM_ring;
+    assert_int_equal(point_middle(n, p, &p[4], 0.05, 1024), 0); /* the last is another curve's */
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(one_pass_is_all_there_is),
@@ -135,6 +161,7 @@ int main(void) {
         cmocka_unit_test(a_curve_that_falls_is_seen),
         cmocka_unit_test(a_bend_is_as_deep_as_where_two_lines_meet),
         cmocka_unit_test(a_line_has_no_bend_and_a_step_has_one),
+        cmocka_unit_test(the_middle_of_a_bent_line_is_found),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -10,10 +10,9 @@
  * made or found.
  *
  * A message in one run is moved where it lies. One of several runs, or of other gradients than f32 with an encoder, is
- * moved in a buffer: all collectives in the same
- * one, since they follow each other on their stream; a pair of halves, and a message to a server, in one of its own.
- * NCCL's parts are equal, so a half or a message of shards is in a buffer too, and padded, where the devices do not
- * divide its elements. Everything here only puts work on streams. */
+ * moved in a buffer: all collectives in the same one, since they follow each other on their stream; a pair of halves,
+ * and a message to a server, in one of its own. NCCL's parts are equal, so a half or a message of shards is in a buffer
+ * too, and padded, where the devices do not divide its elements. Everything here only puts work on streams. */
 #ifndef TRIAL_RUNNER_WORKER_NCCL_GRADIENTS_H
 #define TRIAL_RUNNER_WORKER_NCCL_GRADIENTS_H
 

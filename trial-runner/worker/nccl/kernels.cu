@@ -1,6 +1,7 @@
 /* Grids are sized for a launch that is short beside what it moves: a block a chunk, or enough threads to fill the
- * memory's pipes. A warp encodes or decodes a block of int8 at a time, so that its largest element needs no barrier. The spin reads the GPU's global timer, which counts nanoseconds whatever the clock rate does, in
- * steps of up to a microsecond. */
+ * memory's pipes. A warp encodes or decodes a block of int8 at a time, so that its
+ * largest element needs no barrier. The spin reads the GPU's global timer, which counts nanoseconds whatever the clock
+ * rate does, in steps of up to a microsecond. */
 #include "trial-runner/worker/nccl/kernels.h"
 
 enum { THREADS = 256, WARP = 32, MOST_BLOCKS = 1024, ELEMENTS_A_THREAD = 8 };

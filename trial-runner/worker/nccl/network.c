@@ -264,9 +264,9 @@ static void warm_up_halves(struct network *network, struct network_link *link, e
 
 /* A byte from each device to each other, then all-gathers. */
 static void warm_up_parts(struct network *network, struct network_link *link, uint64_t max_bytes, char *scratch) {
-    const uint64_t n = (uint64_t)link->size;
     if (!is_cold(link, DTYPE_u8, false))
         return;
+    const uint64_t n = (uint64_t)link->size;
     network_check(network, ncclGroupStart(), "a group");
     for (int step = 1; step < link->size; step++) {
         const int to = (link->rank + step) % link->size, from = (link->rank + link->size - step) % link->size;
