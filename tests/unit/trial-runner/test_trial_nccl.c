@@ -290,7 +290,7 @@ static void types_of_their_own_are_gathered_and_summed(void **state) {
  * last piece of e is one element, whose int8 takes less than the f64. */
 #define ENCODED(schedule, encoding, partition, group_of_b)                                                             \
     "{\"schema\":\"syncopate.strategy/1\",\"name\":\"s\",\"schedule\":{" schedule "},\"groups\":[{\"id\":0" partition  \
-    "},{\"id\":1},{\"id\":2},{\"id\":3,\"partition_bytes\":1024},{\"id\":4},{\"id\":5},{\"id\":6}],\"variables\":["      \
+    "},{\"id\":1},{\"id\":2},{\"id\":3,\"partition_bytes\":1024},{\"id\":4},{\"id\":5},{\"id\":6}],\"variables\":["    \
     "{\"name\":\"a\",\"encoding\":" encoding                                                                           \
     ",\"sync\":" IN("0") "},{\"name\":\"b\",\"encoding\":" encoding                                                    \
                          ",\"sync\":" IN(group_of_b) "},{\"name\":\"h\",\"encoding\":" encoding                        \
