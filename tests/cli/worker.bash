@@ -78,7 +78,7 @@ refuses_a_wrong_number_of_ranks() { # PROGRAM
 }
 tells_curves_and_costs() { # PROGRAM ALGORITHM
     local said
-    said=$(ranks 2 "$1" bench --cluster "$dir/cluster.json" --max-bytes 4096 --time-limit 20)
+    said=$(ranks 2 "$1" bench --cluster "$dir/cluster.json" --max-bytes 4096 --time-limit 50)
     [[ $said == *'"operation":"all_reduce","algorithm":"'"$2"'","devices":2,"bytes":4096'* &&
         $said == *'"operation":"push"'* && $said == *'"event":"runtime"'*'"coordination_us"'*'"event":"done"'* ]]
     verdict a_bench_tells_curves_and_runtime_costs $? "$said"

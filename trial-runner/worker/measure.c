@@ -26,7 +26,7 @@ enum { MAX_POINTS = 512, BEND_ROUNDS = 2, REDO_ROUNDS = 3, PLAN_ROUNDS = 3 };
 
 static const double INTERFERENCE_PART = 0.25; /* of the time limit, at most */
 static const double PLANS_PART = 0.1;         /* of the time limit: later no further round of small plans begins */
-static const double FIRST_PASS = 0.55;        /* of the rest, at most */
+static const double FIRST_PASS = 0.55;        /* of what is left then, at most */
 static const double BENT = 0.05;              /* a straight line that may be off by more gets a size in its middle */
 
 /* All-reduces and their halves that take less come in rows, as in training. Alone they wait for ranks that leave the
@@ -339,7 +339,7 @@ static void measure_points(struct bench *b) {
     connect_all(b);
     b->word_us = time_operation(b, push_and_pull, WORD, WORD, ALGORITHM_auto, MAX_REPEATS);
     list_points(b);
-    b->end_us -= (1 - FIRST_PASS) * (1 - INTERFERENCE_PART) * b->options->time_limit_s * 1e6;
+    b->end_us -= (1 - FIRST_PASS) * (end_us - clock_now_us());
     for (int i = 0; i < b->n_points; i++)
         measure_point(b, &b->points[i]);
     b->end_us = end_us;
