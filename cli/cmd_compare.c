@@ -234,25 +234,37 @@ static void print_memory(const struct column *columns, size_t n) {
 
 /* ---- time against memory ---- */
 
-/* Print the front of one model on one cluster, or draw it where there is a path. */
-static enum status show_front(const struct column *column, const char *path, struct error *err) {
-    const struct comparison *c = &column->comparison;
+/* All points of one model on one cluster, for the caller to free; NULL: no memory. */
+static struct front_point *points_of(const struct comparison *c, size_t *n) {
     struct front_point *points = calloc(c->n + 1, sizeof *points);
-    char title[256];
-    enum status st = ST_OK;
+    *n = points ? comparison_points(c, points) : 0;
+    return points;
+}
+
+static enum status print_front(const struct column *column, struct error *err) {
+    size_t n;
+    struct front_point *points = points_of(&column->comparison, &n);
     if (!points)
         return error_no_memory(err);
-    const size_t n = comparison_points(c, points);
-    snprintf(title, sizeof title, "%s on %s", column->inputs.model.name, column->inputs.cluster.name);
-    if (path) {
-        st = front_write_plot(n, points, title, path, err);
-        if (!st)
-            log_info("chart written to %s; any browser opens it", path);
-    } else if (n > 0) {
+    if (n > 0) {
         front_print(n, points);
         memory_output_print_unknown(&column->inputs.model);
         text_print(stdout, "\n");
     }
+    free(points);
+    return ST_OK;
+}
+
+static enum status draw_front(const struct column *column, const char *path, struct error *err) {
+    size_t n;
+    struct front_point *points = points_of(&column->comparison, &n);
+    char title[256];
+    if (!points)
+        return error_no_memory(err);
+    snprintf(title, sizeof title, "%s on %s", column->inputs.model.name, column->inputs.cluster.name);
+    enum status st = front_write_plot(n, points, title, path, err);
+    if (!st)
+        log_info("chart written to %s; any browser opens it", path);
     free(points);
     return st;
 }
@@ -281,8 +293,8 @@ static bool add_row(cJSON *to, const struct comparison *c, size_t r) {
 }
 
 static bool add_front(const struct comparison *c, cJSON *to) {
-    struct front_point *points = calloc(c->n + 1, sizeof *points);
-    const size_t n = points ? comparison_points(c, points) : 0;
+    size_t n;
+    struct front_point *points = points_of(c, &n);
     const bool ok = points && front_write(front_keep(n, points), points, to);
     free(points);
     return ok;
@@ -324,7 +336,7 @@ static void print_cluster(const struct column *columns, size_t n) {
 
 /* What is printed of one model on one cluster alone. */
 static enum status print_alone(const struct column *column, struct error *err) {
-    enum status st = show_front(column, NULL, err);
+    enum status st = print_front(column, err);
     if (!st && column->n_measured)
         compare_trials_print(column->n_measured, column->measured);
     return st;
@@ -494,7 +506,7 @@ static enum status compare(const struct request *request, struct error *err) {
     if (!st)
         st = check_any_fits(work.columns, n, err);
     if (!st && request->plot)
-        st = show_front(&work.columns[0], request->plot, err);
+        st = draw_front(&work.columns[0], request->plot, err);
     for (size_t i = 0; i < n; i++) {
         comparison_release(&work.columns[i].comparison);
         inputs_release(&work.columns[i].inputs);

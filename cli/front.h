@@ -9,7 +9,8 @@
 /* Print those of n sorted points that are on the front; they become the first of the points. */
 void front_print(size_t n, struct front_point *points);
 
-/* Draw n sorted points, a line a way, or a strategy where none is named, and the front behind them. Fails:
+/* Draw n sorted points with the front behind them. Points of one way share a line. Points without a way have a line for
+ * each strategy. Fails:
  * ST_NO_MEMORY, as plot_write and json_write_file. */
 enum status front_write_plot(size_t n, const struct front_point *points, const char *title, const char *path,
                              struct error *err);

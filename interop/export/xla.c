@@ -5,7 +5,8 @@
  * the number of devices for the part that a reduce-scatter leaves.
  *
  * Where something is sharded each collective that the program then has gets the threshold that makes the groups from
- * its own sizes in its own order. A group is combined as the strategy says only if both its gathers and its sums are.
+ * its own sizes in its own order. XLA makes a group of the strategy only if it combines both the group's gathers and
+ * its sums.
  * What is sharded, what is gathered twice and in which types are the program's to say, not the flags': noted.
  *
  * Source: openxla/xla, service/collective_combiner_utils.h (CombineInstructionsByKey) and debug_options_flags. Compiled

@@ -61,8 +61,8 @@ KERNEL_BODY void blocks_encode_samples(float *values, uint32_t first, uint32_t e
         values[k] = blocks_value(blocks_code(values[k], inverse), scale);
 }
 
-/* What sample k comes back as: each device encodes its values, and the sum of these is encoded once more. `type` as of
- * kernel_value. O((end - first) * n_devices). */
+/* Sample k after the exchange: each device encodes its values, they are added, and the sum is encoded again. `type` as
+ * of kernel_value. O((end - first) * n_devices). */
 KERNEL_BODY float blocks_sum_of_sample(uint32_t n_devices, uint32_t iteration, uint32_t message, uint32_t k,
                                        uint32_t first, uint32_t end, uint32_t type) {
     float sums[KERNEL_SAMPLES] = {0}, values[KERNEL_SAMPLES];

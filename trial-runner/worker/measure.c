@@ -53,7 +53,8 @@ struct bench {
 /* One operation of every rank, which takes part in it or returns at once. */
 typedef void operation_function(struct bench *bench, uint64_t there, uint64_t back, enum algorithm algorithm);
 
-/* The slowest rank's time of each repeat, the same on every rank: of one of `row` operations in a row. */
+/* A repeat is `row` operations in a row. slowest[i] is the slowest rank's time of repeat i, over `row`. All ranks get
+ * the same. */
 static void time_rows(struct bench *b, operation_function *operation, uint64_t there, uint64_t back,
                       enum algorithm algorithm, int repeats, int row, double slowest[MAX_REPEATS]) {
     double mine[MAX_REPEATS];

@@ -15,9 +15,9 @@
  *
  * Environment: SYNCOPATE_DOUBLE_GPUS, how many there are (8); SYNCOPATE_DOUBLE_MULTIPROCESSORS, what each has (132);
  * SYNCOPATE_DOUBLE_ASYNC="RANK:N", the N-th all-reduce of that world rank never ends and its communicator tells of an
- * asynchronous error; SYNCOPATE_DOUBLE_WRONG=reduce-scatter, all-gather, all-reduce or send, what the last rank brings
- * to it gets lost. With NCCL_COMM_BLOCKING=0, where NCCL's calls come back before their work is on the stream, there
- * are no communicators. */
+ * asynchronous error; SYNCOPATE_DOUBLE_WRONG=reduce-scatter, all-gather, all-reduce or send: such a call loses what
+ * the last rank brings. With NCCL_COMM_BLOCKING=0, where NCCL's calls come back before their work is on the stream,
+ * there are no communicators. */
 #ifndef TESTS_SUPPORT_NCCL_DOUBLE_H
 #define TESTS_SUPPORT_NCCL_DOUBLE_H
 

@@ -120,9 +120,9 @@ static void buffers_of_encoded_messages_are_told_apart(void **state) {
                    (const uint64_t[]){8000, 8000, 16000, 0, 0, 2000, 100}, "backward step 2 of 2, x.grad");
 }
 
-/* a is encoded where it lies: ten blocks of 104 bytes, in equal parts of three blocks, as NCCL's are, for each of four
- * devices, and three blocks from each. b and c, 1000 elements, are gathered into a run of f32 before. A credit of 0
- * changes nothing. */
+/* a is encoded where it lies, in ten blocks of 104 bytes. NCCL's parts are equal: three blocks for each of four
+ * devices, and three from each. b and c, 1000 elements, are gathered into a run of f32 before. A credit of 0 changes
+ * nothing. */
 static void an_encoder_needs_what_it_makes_and_what_comes_in(void **state) {
     (void)state;
 #define INT8(k) ",'encoding':{'kind':'int8','block_size':100}" IN_GROUP(k)
