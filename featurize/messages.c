@@ -64,13 +64,18 @@ static double waited(const struct survey *s, const struct message *message, doub
     return sum * ((double)message->bytes / (double)message_piece_bytes(message));
 }
 
+/* Of what is gathered in another type than that of the sums, in the type of the sums. */
+static double bytes_as_summed(const struct message *message) {
+    return (double)(message->piece_bytes ? message->piece_bytes : message->bytes);
+}
+
 /* When the gate of step k of the first pass opens, for all messages that wait there: bytes times microseconds. */
 static double gated_bytes(const struct survey *s) {
     const struct plan *plan = s->plan;
     double sum = 0, start_us = 0;
     for (uint32_t k = 0; k < plan->n_forward_steps; k++) {
         for (uint32_t i = plan->first_gate[k]; i < plan->first_gate[k + 1]; i++)
-            sum += (double)plan->messages[plan->by_gate[i]].bytes * start_us;
+            sum += bytes_as_summed(&plan->messages[plan->by_gate[i]]) * start_us;
         start_us += plan->step_us[k];
     }
     return sum;

@@ -120,10 +120,10 @@ static enum status view_groups(struct survey *s, struct error *err) {
 
 enum status survey_plan(struct survey *s, struct error *err) {
     const struct model *model = s->plan->model;
-    s->forward_us = model->forward_us;
+    s->forward_us = model->forward_us + model->update_us; /* at most */
     s->backward_us = model->backward_us;
     s->sums = s->plan->sums_each ? s->plan->micro_batches : 1;
-    s->compute_us = s->plan->micro_batches * (model->forward_us + model->backward_us) *
+    s->compute_us = (s->plan->micro_batches * (model->forward_us + model->backward_us) + s->plan->update_us) *
                     s->cost->cluster->nodes[s->cost->slowest].compute_scale;
     enum status status = order_gradients(s, err);
     if (!status)

@@ -450,7 +450,7 @@ static enum status seal(struct model *model, struct error *err) {
 
 static enum status read_whole(struct reader *r, const struct json_at *root, struct error *err) {
     static const char *const known[] = {
-        "schema",    "name",      "batch_per_device", "optimizer", "activations_estimated",
+        "schema",    "name",      "batch_per_device", "optimizer", "update_us", "activations_estimated",
         "variables", "operators", "layers",           NULL};
     struct model *model = r->model;
     struct json_at ignored;
@@ -464,6 +464,8 @@ static enum status read_whole(struct reader *r, const struct json_at *root, stru
         st = json_get_number(root, "batch_per_device", JSON_OPTIONAL, 1e-6, 1e9, &model->batch_per_device, err);
     if (!st)
         st = optimizer_read(root, &model->optimizer, err);
+    if (!st)
+        st = json_get_number(root, "update_us", JSON_OPTIONAL, 0, MAX_TIME_US, &model->update_us, err);
     if (!st)
         st = json_get_bool(root, "activations_estimated", JSON_OPTIONAL, &model->activations_estimated, err);
     if (!st)
@@ -556,6 +558,7 @@ cJSON *model_write(const struct model *model) {
               cJSON_AddStringToObject(root, "name", model->name) &&
               cJSON_AddNumberToObject(root, "batch_per_device", model->batch_per_device) &&
               optimizer_write(&model->optimizer, root) &&
+              (model->update_us <= 0 || cJSON_AddNumberToObject(root, "update_us", model->update_us)) &&
               (!model->activations_estimated || cJSON_AddTrueToObject(root, "activations_estimated"));
     cJSON *variables = ok ? cJSON_AddArrayToObject(root, "variables") : NULL;
     cJSON *operators = ok ? cJSON_AddArrayToObject(root, "operators") : NULL;

@@ -7,6 +7,8 @@
  *                       strategy has several ("accumulation" in strategy/strategy.h); default 1
  *   "optimizer"         what updates the variables (strategy/optimizer.h); default: not known, and memory is predicted
  *                       without its states
+ *   "update_us"         microseconds, as "time_us", in which a device updates all variables once. It is in none of the
+ *                       operators. Where a strategy shards an update, a device takes its part of it. Default 0
  *   "activations_estimated"  true: "activation_bytes" are from the architecture, not from a profile of a run, and what
  *                       is predicted from them says so; default false
  *   "variables"         an array of at least one variable:
@@ -73,6 +75,7 @@ struct model {
     const char *name;
     double batch_per_device; /* samples */
     struct optimizer optimizer;
+    double update_us; /* of all variables, on one device */
     bool knows_activations; /* its operators have "activation_bytes" */
     bool activations_estimated;
     uint32_t n_variables, n_operators, n_forward;

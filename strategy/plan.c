@@ -102,6 +102,7 @@ struct gathering {
 struct lowering {
     struct plan *plan;
     const struct strategy *strategy;
+    double *step_us;              /* the plan's */
     uint32_t *ready, *gate;       /* by variable */
     uint32_t *read;               /* by variable: the first forward step that reads it */
     struct gathering *gatherings; /* by group; NULL where no parameters are sharded */
@@ -174,7 +175,7 @@ static enum status cut_steps(struct lowering *low, struct error *err) {
         }
     }
     plan->n_steps = step + !empty + plan->ends_in_update;
-    plan->step_us = step_us;
+    plan->step_us = low->step_us = step_us;
     plan->step_of = step_of;
     const uint32_t barrier = plan->ends_in_update ? plan->n_steps - 1 : 0;
     for (uint32_t v = 0; v < model->n_variables; v++) {
@@ -675,7 +676,8 @@ static enum status repeat_messages(struct lowering *low, struct error *err) {
 }
 
 /* And likewise the steps. */
-static enum status repeat_steps(struct plan *plan, struct error *err) {
+static enum status repeat_steps(struct lowering *low, struct error *err) {
+    struct plan *plan = low->plan;
     const uint64_t n = (uint64_t)plan->n_steps * plan->micro_batches;
     if (n > PLAN_MAX_MESSAGES)
         return error_set(err, ST_INFEASIBLE, "more than %d steps an iteration: use fewer micro-batches",
@@ -685,7 +687,7 @@ static enum status repeat_steps(struct plan *plan, struct error *err) {
         return error_no_memory(err);
     for (uint32_t pass = 0; pass < plan->micro_batches; pass++)
         memcpy(step_us + (size_t)pass * plan->n_steps, plan->step_us, plan->n_steps * sizeof *step_us);
-    plan->step_us = step_us;
+    plan->step_us = low->step_us = step_us;
     plan->n_steps = (uint32_t)n;
     return ST_OK;
 }
@@ -694,7 +696,7 @@ static enum status repeat(struct lowering *low, struct error *err) {
     if (low->plan->micro_batches == 1)
         return ST_OK;
     enum status st = repeat_messages(low, err);
-    return st ? st : repeat_steps(low->plan, err);
+    return st ? st : repeat_steps(low, err);
 }
 
 static enum status make_messages(struct lowering *low, struct error *err) {
@@ -715,6 +717,52 @@ static enum status make_messages(struct lowering *low, struct error *err) {
     plan->n_pieces = (uint32_t)low->n_pieces;
     plan->pieces = low->pieces;
     return ST_OK;
+}
+
+/* ---- updates ---- */
+
+/* Elements that an update changes: of a sparse gradient those of its rows. */
+static double updated_elements(const struct variable *v) {
+    const double rows = v->sparse_rows ? (double)v->sparse_rows / (double)v->shape[0] : 1;
+    return rows * (double)v->elements;
+}
+
+/* How much of its variable the part is. */
+static double part_of_variable(const struct variable *v, const struct part *part) {
+    const struct variable_sync *sync = part->sync;
+    if (part->first == 0 && part->end == sync->shards)
+        return 1;
+    uint64_t rows = 0;
+    for (uint32_t k = part->first; k < part->end; k++)
+        rows += plan_shard_rows(v->shape[sync->axis], sync->shards, k);
+    return (double)rows / (double)v->shape[sync->axis];
+}
+
+static void add_update(struct lowering *low, const struct part *part, double element_us) {
+    const struct plan *plan = low->plan;
+    const struct strategy *s = low->strategy;
+    const struct variable *v = &plan->model->variables[part->variable];
+    const bool reduced = part->sync->kind == SYNC_ALL_REDUCE;
+    const enum sharded sharded = reduced ? s->groups[part->sync->group].sharded : SHARDED_none;
+    const double devices = sharded == SHARDED_none         ? 1
+                           : sharded == SHARDED_parameters ? strategy_shard_group(s, plan->cluster)
+                                                           : plan->cluster->n_devices;
+    const bool when_read = plan->cross_iteration && sharded == SHARDED_none;
+    const uint32_t step = when_read ? low->gate[part->variable] : plan->ends_in_update ? plan->n_steps - 1 : 0;
+    const double us = element_us * updated_elements(v) * part_of_variable(v, part) / devices;
+    low->step_us[step] += us;
+    low->plan->update_us += us;
+}
+
+static void add_updates(struct lowering *low) {
+    const struct model *model = low->plan->model;
+    if (model->update_us <= 0)
+        return;
+    double elements = 0;
+    for (uint32_t v = 0; v < model->n_variables; v++)
+        elements += updated_elements(&model->variables[v]);
+    for (uint32_t i = 0; i < low->n_parts; i++)
+        add_update(low, &low->parts[i], model->update_us / elements);
 }
 
 /* ---- order ---- */
@@ -821,6 +869,8 @@ static enum status lower(struct plan *plan, const struct strategy *strategy, str
         st = time_gatherings(&low, err);
     if (!st)
         st = make_messages(&low, err);
+    if (!st)
+        add_updates(&low);
     if (!st)
         st = order_messages(&low, err);
     if (!st)

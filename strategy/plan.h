@@ -15,7 +15,11 @@
  * first, a reduce-scatter of the gradients, opens no gate. When it has ended everywhere the second is ready, an
  * all-gather of the variables that the devices have updated, and the gate waits for that.
  *
- * Sharded parameters. If any group has them, one more step ends the plan, the update, which takes no time. All
+ * Updates take the model's "update_us", a variable's part of it by its elements. Without the barrier a variable is
+ * updated in the step that reads it, else all are in step 0. Of what is sharded a device updates its part alone, and
+ * not before it is read but with all others: in step 0, beside the all-gathers, or in the update that follows.
+ *
+ * Sharded parameters. If any group has them, one more step ends the plan, the update, which takes no other time. All
  * reduce-scatters have ended before it, and nothing is in flight. Each run of bytes of such a group is up to three
  * messages, each with a gate and without another half:
  *   all-gather      ready when the forward pass comes to the group forward_prefetch groups before, or after the update;
@@ -158,6 +162,7 @@ struct plan {
     uint32_t n_messages, n_pieces;
     uint32_t n_replicas;            /* of the messages: the last, all-reduces among replicas */
     const double *step_us;          /* n_steps, on a device with compute_scale 1 */
+    double update_us;               /* of these, of updates */
     const uint32_t *step_of;        /* by operator: the step that it is in, of the first micro-batch */
     const struct message *messages; /* n_messages, in the order they go */
     const struct piece *pieces;
@@ -186,7 +191,7 @@ static inline bool plan_is_last_pass(const struct plan *plan, uint32_t step) {
     return step >= plan->n_steps - plan_pass_steps(plan);
 }
 
-/* Whether the step is the update, which takes no time; or the one that ends any micro-batch likewise. */
+/* Whether the step is the update; or the one that ends any micro-batch, where it takes no time. */
 static inline bool plan_is_update(const struct plan *plan, uint32_t step) {
     return plan->ends_in_update && step + 1 == plan->n_steps;
 }

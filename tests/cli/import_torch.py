@@ -3,6 +3,7 @@ the files, which syncopate reads afterwards.
 """
 
 import dataclasses
+import functools
 import json
 import sys
 import unittest.mock
@@ -215,9 +216,9 @@ def a_device_is_asked_for_times_when_it_is_done():
     profile.clock = Stream()
     train(model, torch.randn(2, 4), 4)
     times = [o["time_us"] for o in load("stream")["operators"]]
-    # A tick between iterations. Forward: three modules a tick each, then two to the loss, past the end of the forward
-    # pass. Backward: a tick each.
-    assert times == [10, 10, 10, 10, 20, 10, 10, 10, 10, 10], times
+    # Between iterations a tick before the optimizer's step and one after it. Forward: three modules a tick each, then two
+    # to the loss, past the end of the forward pass. Backward: a tick each.
+    assert times == [20, 10, 10, 10, 20, 10, 10, 10, 10, 10] and load("stream")["update_us"] == 10, times
 
 
 def work_between_iterations_is_an_operator_and_evaluation_is_not():
@@ -234,6 +235,35 @@ def work_between_iterations_is_an_operator_and_evaluation_is_not():
     assert profile.done
     operators = [(o["name"], o["time_us"]) for o in load("between")["operators"]]
     assert operators[:2] == [("between iterations forward", 7), ("0 forward", 10)], operators
+
+
+def an_update_is_in_no_operator_and_steps_are_as_before():
+    clock = Clock()
+    model = torch.nn.Sequential(Layer(clock, 10, 20))
+
+    class SlowSgd(torch.optim.SGD):
+        def step(self, closure=None):
+            clock.work(5)
+            return super().step(closure)
+
+    optimizers = [SlowSgd(model.parameters(), lr=0.1) for _ in range(3)]
+    optimizers[1].step = own = functools.partial(optimizers[1].step)
+    with unittest.mock.patch("syncopate_torch.clock.time", clock), warnings.catch_warnings():
+        warnings.simplefilter("error")
+        profile = syncopate_torch.profile(model, f"{folder}/update.json", warmup=0, iterations=4)
+        for k in range(4):
+            train(model, torch.randn(2, 4), 1)
+            clock.work(7)
+            schedulers = [torch.optim.lr_scheduler.StepLR(optimizers[2], 1, gamma=0.5)] if k == 1 else []
+            for each in optimizers + schedulers:
+                each.step()
+    assert profile.done and load("update")["update_us"] == 15, load("update")
+    assert load("update")["operators"][0]["time_us"] == 7, load("update")["operators"][0]
+    assert "step" not in vars(optimizers[0]) and optimizers[1].step is own
+    before = clock.ns
+    for each in optimizers:
+        each.step()
+    assert clock.ns - before == 15000
 
 
 def evaluation_between_steps_is_not_an_iteration():
@@ -310,6 +340,7 @@ for test in (
     attention_and_checkpoints,
     a_device_is_asked_for_times_when_it_is_done,
     work_between_iterations_is_an_operator_and_evaluation_is_not,
+    an_update_is_in_no_operator_and_steps_are_as_before,
     evaluation_between_steps_is_not_an_iteration,
     what_cannot_be_profiled_is_refused,
 ):

@@ -533,7 +533,7 @@ def every_answer_is_as_described():
         {**named, "strategies": [built["id"]], "baselines": ["horovod", "byteps"], "timeline": True})
     described = {
         "model": {"schema": "syncopate.model/1", "name": "told", "optimizer": {"name": "adam", "master_copy": True},
-                  "activations_estimated": True,
+                  "update_us": 120, "activations_estimated": True,
                   "variables": [{"name": "a", "shape": [100, 10], "dtype": "bf16"}],
                   "layers": [{"name": "l", "forward_us": 1000, "backward_us": 1000, "variables": ["a"], "activation_bytes": 500}]},
         "cluster": {"schema": "syncopate.cluster/1", "name": "told", "nodes": [

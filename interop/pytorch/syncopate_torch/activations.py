@@ -115,11 +115,16 @@ def word_for(optimizer):
     return kind if kind in ("adagrad", "rmsprop", "adam", "adamw", "adafactor") and not more else None
 
 
-def optimizer_of(parameters):
-    """The member "optimizer" of a model: of those optimizers that hold one of the parameters. None: not known."""
+def optimizers_of(parameters):
+    """Those that hold one of the parameters."""
     ours = {id(p) for p in parameters}
     there = [o for o in gc.get_objects() if issubclass(type(o), torch.optim.Optimizer)]
-    there = [o for o in there if any(id(p) in ours for group in o.param_groups for p in group["params"])]
+    return [o for o in there if any(id(p) in ours for group in o.param_groups for p in group["params"])]
+
+
+def optimizer_of(parameters):
+    """The member "optimizer" of a model. None: not known."""
+    there = optimizers_of(parameters)
     words = {word_for(o) for o in there}
     if len(words) == 1 and None not in words:
         return words.pop()

@@ -3,7 +3,8 @@
 Forward: a module without children, or with parameters of its own, ends an operator when it returns. The operator's time
 begins where the one before ended, so what runs between modules counts for the next one. The operator "loss" lasts from
 the end of the forward pass to the first gradient. What runs from the end of a backward pass to the next forward pass
-(the optimizer's step, zero_grad(), the next images) is the first operator, "between iterations". Backward: a gradient
+(zero_grad(), the next images) is the first operator, "between iterations", without the optimizer's step, which is the
+model's "update_us": a device that has a part of the optimizer's states updates that part alone. Backward: a gradient
 is ready when autograd has accumulated it (the hook that PyTorch's and Horovod's own data parallelism use), and each
 gradient's operator takes the time since the gradient before. Times are medians over iterations; the order is that of
 the medians. Each hook costs a few microseconds of the processor.
@@ -15,11 +16,13 @@ broadcast_buffers=True, which all ranks must give, that is timed at the end, and
 """
 
 import dataclasses
+import functools
+import types
 import warnings
 
 import torch
 
-from .activations import Activations, optimizer_of
+from .activations import Activations, optimizer_of, optimizers_of
 from .clock import clock_of
 from .description import check_writable, describe, write
 
@@ -49,9 +52,10 @@ def is_writer():
 class Iteration:
     """Moments of one iteration."""
 
-    def __init__(self, start, before):
+    def __init__(self, start, before, updates):
         self.start = start
         self.before = before  # when the backward pass before it ended; None: there was none
+        self.updates = updates  # (begin, end) of the optimizer's steps since then
         self.marks = []  # (operator, moment) in the order of the forward pass
         self.forward_end = None
         self.backward_start = None
@@ -80,7 +84,8 @@ class Profile:
         self.clock = clock_of(next(iter(self.names)).device)
         self.iterations = []
         self.now = None
-        self.last_end = None
+        self.last_end, self.updates = None, []
+        self.timed = []  # (optimizer, its step meanwhile, what was in place of its class's step before)
         self.reads = {}  # operator -> names of parameters
         self.pending = []  # parameters of modules that have begun and wait for the next operator
         self.sparse_rows = {}
@@ -121,6 +126,11 @@ class Profile:
         """Remove the hooks; nothing is written any more."""
         for handle in self.handles:
             handle.remove()
+        for optimizer, timed, before in self.timed:
+            if vars(optimizer)["step"] is timed:  # else somebody else's step calls it
+                del optimizer.step
+                vars(optimizer).update(before)
+        self.timed, self.last_end = [], None
         self.handles, self.accumulators, self.now = [], [], None
         if self.activations:
             self.activations.close()
@@ -147,8 +157,8 @@ class Profile:
             self.batch = next((t.shape[0] for t in tensors_in(inputs) if t.dim()), None)
         self.pending = []
         self._watch_activations(inputs)
-        self.now = Iteration(self.clock.now(), self.last_end)
-        self.last_end = None  # an evaluation may come before the next backward pass
+        self.now = Iteration(self.clock.now(), self.last_end, self.updates)
+        self.last_end, self.updates = None, []  # an evaluation may come before the next backward pass
 
     def _watch_activations(self, inputs):
         """Of the first iteration, however often a forward pass begins before its backward pass does. Not of an only one:
@@ -216,10 +226,33 @@ class Profile:
 
         return ready
 
+    def _time_updates(self):
+        """PyTorch 1.13 has no hooks on steps, so what is called as one is replaced."""
+        for optimizer in optimizers_of(self.names):
+            before = {k: v for k, v in vars(optimizer).items() if k == "step"}
+            optimizer.step = self._timed(optimizer, optimizer.step)
+            self.timed.append((optimizer, optimizer.step, before))
+
+    def _timed(self, optimizer, step):
+        """A method with the attributes of the one before, as schedulers want it."""
+
+        @functools.wraps(step)
+        def timed(_, *args, **options):
+            begin = self.clock.now()
+            try:
+                return step(*args, **options)
+            finally:
+                if self.last_end is not None:
+                    self.updates.append((begin, self.clock.now()))
+
+        return types.MethodType(timed, optimizer)
+
     def _end(self):
         iteration, self.now = self.now, None
         if iteration is None or not iteration.ready:
             return
+        if not self.iterations:
+            self._time_updates()
         iteration.backward_end = self.last_end = self.clock.now()
         self.iterations = (self.iterations + [iteration])[-self.keep :]
         self.left -= 1
@@ -249,6 +282,8 @@ class Profile:
         optimizer = self.optimizer or optimizer_of(parameters.values())
         if optimizer:
             out["optimizer"] = optimizer
+        if times.update_us:
+            out["update_us"] = times.update_us
         if self.activations:
             self.activations.describe(out["operators"])
         return out
@@ -268,7 +303,10 @@ class Times:
         last = iterations[-1]
         same = [i for i in iterations if [o for o, _ in i.marks] == [o for o, _ in last.marks]]
         us = clock.between_us
-        between = median([us(i.before, i.start) for i in iterations if i.before is not None] or [0])
+        later = [i for i in iterations if i.before is not None]
+        updates = [sum(us(*moments) for moments in i.updates) for i in later]
+        self.update_us = round(median(updates or [0]), 3)
+        between = median([us(i.before, i.start) - update for i, update in zip(later, updates)] or [0])
         self.forward = [("between iterations", between)] if between else []
         begin = between + broadcast_us
         if broadcast_us:

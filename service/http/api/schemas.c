@@ -177,8 +177,8 @@ static const struct schema schemas[] = {
      "'required':['schema','name','variables'],'additionalProperties':false,"
      "'properties':{'schema':{'const':'syncopate.model/1'},'name':" TEXT ",'batch_per_device':" RATE ","
      "'optimizer':{'oneOf':[" OPTIMIZER_WORDS ",{'type':'object','additionalProperties':false,'properties':{"
-     "'name':" OPTIMIZER_WORDS ",'master_copy':" FLAG ",'bytes_per_element':" AMOUNT
-     "}}]},'activations_estimated':" FLAG ","
+     "'name':" OPTIMIZER_WORDS ",'master_copy':" FLAG ",'bytes_per_element':" AMOUNT "}}]},'update_us':" AMOUNT
+     ",'activations_estimated':" FLAG ","
      "'variables':{'type':'array','minItems':1,'maxItems':200000,'items':{'type':'object','required':['name','shape'],"
      "'additionalProperties':false,'properties':{'name':" TEXT ",'shape':{'type':'array','maxItems':8,'items':" SIZE
      "},"

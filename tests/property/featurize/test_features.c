@@ -37,7 +37,7 @@ enum { ONE_MICRO_BATCH, ANY_MICRO_BATCHES };
 static void open_on(struct instance *in, uint64_t stream, int micro_batches, struct cluster *cluster) {
     struct error err = {0};
     rng_split(&in->rng, test_seed(), stream);
-    assert_ok(random_model(&in->rng, &in->model, &err));
+    assert_ok(random_updated_model(&in->rng, &in->model, &err));
     if (cluster)
         in->cluster = *cluster;
     else

@@ -18,7 +18,7 @@ struct instance {
 static void open_instance(struct instance *i, uint64_t stream, struct rng *rng) {
     struct error err;
     rng_split(rng, test_seed(), stream);
-    assert_ok(random_model(rng, &i->model, &err));
+    assert_ok(random_updated_model(rng, &i->model, &err));
     assert_ok(random_cluster(rng, &i->cluster, &err));
 }
 

@@ -382,7 +382,7 @@ static void check_instance(struct timeline *tl, struct rng *rng, struct tally *t
     struct space_options options = space_default_options();
     options.max_shards = 8; /* a timeline's time goes with the number of messages */
     options.min_partition_bytes = 1 << 18;
-    assert_ok(random_model(rng, &in.model, &err));
+    assert_ok(random_updated_model(rng, &in.model, &err));
     draw_cluster(rng, &in.cluster);
     assert_ok(cost_init(&in.cost, &in.cluster, &err));
     const enum lossiness lossy =

@@ -34,7 +34,7 @@ static void the_feature_is_the_prediction(void **state) {
         struct strategy strategy;
         struct plan plan;
         rng_split(&rng, test_seed(), i);
-        assert_ok(random_model(&rng, &model, &err));
+        assert_ok(random_updated_model(&rng, &model, &err));
         assert_ok(random_cluster(&rng, &cluster, &err));
         assert_ok(cost_init(&cost, &cluster, &err));
         assert_ok(any_strategy(&rng, &model, &cluster, &strategy, &err));

@@ -46,7 +46,7 @@ static enum status sample(const struct space *space, struct rng *rng, struct str
 static void family_open_without_parents(struct family *f, struct rng *rng) {
     struct error err;
     struct space_options options = random_options(rng);
-    assert_ok(random_model(rng, &f->model, &err));
+    assert_ok(random_updated_model(rng, &f->model, &err));
     assert_ok(random_cluster(rng, &f->cluster, &err));
     assert_ok(space_init(&f->space, &f->model, &f->cluster, &options, &err));
 }

@@ -46,7 +46,7 @@ static struct space_options random_options(struct rng *rng) {
 static void instance_open(struct instance *in, struct rng *rng) {
     struct error err = {0};
     struct space_options options = random_options(rng);
-    assert_ok(random_model(rng, &in->model, &err));
+    assert_ok(random_updated_model(rng, &in->model, &err));
     assert_ok(random_cluster(rng, &in->cluster, &err));
     assert_ok(space_init(&in->space, &in->model, &in->cluster, &options, &err));
 }

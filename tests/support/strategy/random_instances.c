@@ -364,10 +364,16 @@ static void add_again(struct rng *rng, const cJSON *operators, cJSON *op, double
     need(cJSON_AddStringToObject(op, "kept_for", user));
 }
 
+static void add_update(struct rng *rng, cJSON *model) {
+    need(cJSON_AddNumberToObject(model, "update_us", random_time(rng)));
+}
+
 void random_memory(struct rng *rng, cJSON *model) {
     cJSON *operators = cJSON_GetObjectItem(model, "operators");
     if (chance(rng, 0.9))
         add_optimizer(rng, model);
+    if (chance(rng, 0.5))
+        add_update(rng, model);
     if (chance(rng, 0.1))
         return;
     cJSON *list = operators ? operators : need(cJSON_GetObjectItem(model, "layers"));
@@ -383,11 +389,21 @@ void random_memory(struct rng *rng, cJSON *model) {
     }
 }
 
-enum status random_model(struct rng *rng, struct model *out, struct error *err) {
-    cJSON *json = random_model_json(rng);
+static enum status read_random(cJSON *json, struct model *out, struct error *err) {
     enum status status = model_read(json, "random model", out, err);
     cJSON_Delete(json);
     return status;
+}
+
+enum status random_model(struct rng *rng, struct model *out, struct error *err) {
+    return read_random(random_model_json(rng), out, err);
+}
+
+enum status random_updated_model(struct rng *rng, struct model *out, struct error *err) {
+    cJSON *json = random_model_json(rng);
+    if (chance(rng, 0.5))
+        add_update(rng, json);
+    return read_random(json, out, err);
 }
 
 enum status random_cluster(struct rng *rng, struct cluster *out, struct error *err) {

@@ -20,12 +20,14 @@
 cJSON *random_model_json(struct rng *rng);
 cJSON *random_cluster_json(struct rng *rng);
 
-/* Give a model what memory is predicted from: an optimizer, activations on all forward operators, and what some
- * backward operators compute again. Each is left out now and then. */
+/* Give a model an optimizer and the time of its updates, and what else memory is predicted from: activations on all
+ * forward operators, and what some backward operators compute again. Each is left out now and then. */
 void random_memory(struct rng *rng, cJSON *model);
 
 /* The same, read. A failure is a reader's fault: the error says what it refused. */
 enum status random_model(struct rng *rng, struct model *out, struct error *err);
+/* Half of these say how long an update takes. */
+enum status random_updated_model(struct rng *rng, struct model *out, struct error *err);
 enum status random_cluster(struct rng *rng, struct cluster *out, struct error *err);
 
 /* Make a strategy that is not sealed yet preemptive: every variable all-reduced whole in the group that it names, each

@@ -37,6 +37,7 @@ struct expected {
     uint32_t n_groups;
     struct expected_group *groups;
     double *step_us;
+    double forward_update_us, backward_update_us; /* of updates, which steps_us counts too */
 };
 
 /* A step begins before a reader, before the first backward operator, and after a producer. */
@@ -66,6 +67,38 @@ static inline void expect_steps(const struct model *m, bool cross_iteration, str
     for (uint32_t i = 0; i < m->n_operators; i++)
         for (uint32_t v = 0; m->operators[m->order[i]].n_produces > v; v++)
             e->ready[m->operators[m->order[i]].produces[v]] = e->step_of[i];
+}
+
+/* Elements of all variables that an update changes. */
+static inline double expected_elements(const struct model *m, uint32_t v) {
+    const struct variable *at = &m->variables[v];
+    return at->sparse_rows ? (double)at->sparse_rows * (double)(at->elements / at->shape[0]) : (double)at->elements;
+}
+
+/* Shard after shard of every variable. */
+static inline void expect_updates(const struct model *m, const struct cluster *c, const struct strategy *s,
+                                  struct expected *e) {
+    double all = 0;
+    for (uint32_t v = 0; v < m->n_variables; v++)
+        all += expected_elements(m, v);
+    for (uint32_t v = 0; v < m->n_variables; v++)
+        for (uint32_t k = 0; k < s->variables[v].shards; k++) {
+            const struct variable_sync *way = sync_part(&s->variables[v], s->variables[v].each ? k : 0);
+            const uint32_t n = s->variables[v].shards;
+            const double dim = n > 1 ? (double)m->variables[v].shape[s->variables[v].axis] : 1;
+            const double rows = n > 1 ? (double)plan_shard_rows((uint64_t)dim, n, k) : 1;
+            double us = m->update_us * expected_elements(m, v) / all * rows / dim;
+            const enum sharded sharded = way->kind == SYNC_ALL_REDUCE ? s->groups[way->group].sharded : SHARDED_none;
+            if (sharded == SHARDED_parameters && s->shard_ranks > 0 && s->shard_ranks < c->n_devices)
+                us /= s->shard_ranks;
+            else if (sharded != SHARDED_none)
+                us /= c->n_devices;
+            const uint32_t step = s->cross_iteration && sharded == SHARDED_none ? e->read[v]
+                                  : e->update                                   ? e->n_steps - 1
+                                                                                : 0;
+            e->step_us[step] += us;
+            *(step < e->n_forward_steps ? &e->forward_update_us : &e->backward_update_us) += us;
+        }
 }
 
 /* ---- sharded parameters ---- */
@@ -158,12 +191,12 @@ static inline const char *broken_steps(const struct plan *p, const struct expect
     if (p->ends_in_update != e->update)
         return "sharded parameters end in an update";
     for (uint32_t k = 0; k < p->n_steps; k++) {
-        if (p->step_us[k] != e->step_us[k])
+        if (fabs(p->step_us[k] - e->step_us[k]) > (p->model->update_us > 0 ? 1e-9 * e->step_us[k] : 0))
             return "the time of a step";
         *(k < p->n_forward_steps ? &forward : &backward) += p->step_us[k];
     }
-    if (fabs(forward - p->model->forward_us) > 1e-9 * forward ||
-        fabs(backward - p->model->backward_us) > 1e-9 * backward)
+    if (fabs(forward - p->model->forward_us - e->forward_update_us) > 1e-9 * forward ||
+        fabs(backward - p->model->backward_us - e->backward_update_us) > 1e-9 * backward)
         return "the steps add up to the passes";
     return NULL;
 }
@@ -755,7 +788,7 @@ static inline const char *plan_broken(const struct plan *p, const struct strateg
                          .read = calloc(m->n_variables, sizeof *e.read),
                          .n_groups = s->n_groups,
                          .groups = calloc(s->n_groups + 1u, sizeof *e.groups),
-                         .step_us = calloc(m->n_operators + 1u, sizeof *e.step_us)};
+                         .step_us = calloc(m->n_operators + 2u, sizeof *e.step_us)};
     const char *broken = "memory for the check";
     if (e.step_of && e.ready && e.gate && e.read && e.groups && e.step_us) {
         for (uint32_t g = 0; g < s->n_groups; g++)
@@ -763,6 +796,7 @@ static inline const char *plan_broken(const struct plan *p, const struct strateg
         expect_steps(m, s->cross_iteration, &e);
         expect_firsts(s, &e);
         expect_times(s, &e);
+        expect_updates(m, p->cluster, s, &e);
         broken = broken_against(p, s, &e);
     }
     free(e.step_of);

@@ -77,6 +77,7 @@ static const struct {
             "{'name':'l','forward_us':1,'backward_us':1}"),
      "/layers: operator \"l\" is described twice"},
     {HEAD "'optimizer':'adamm'," AB "'layers':[]}", "/optimizer: \"adamm\""},
+    {HEAD "'update_us':-1," AB "'layers':[]}", "/update_us: is -1"},
     {HEAD "'optimizer':3," AB "'layers':[]}", "/optimizer: must be a string, not a number"},
     {HEAD "'optimizer':{}," AB "'layers':[]}", "/optimizer: the member \"name\" is missing"},
     {HEAD "'optimizer':{'name':'adam','betas':1}," AB "'layers':[]}", "/optimizer/betas: unknown member"},
