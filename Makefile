@@ -84,7 +84,7 @@ FUZZ := $(patsubst tests/fuzz/%.c,$(OUT)/fuzz/%,$(wildcard tests/fuzz/fuzz_*.c))
 REPLAY := $(patsubst tests/fuzz/fuzz_%.c,$(OUT)/tests/fuzz/replay_%,$(wildcard tests/fuzz/fuzz_*.c))
 ALL_C := $(wildcard $(foreach f,$(FOLDERS) tests,$(f)/*.[ch] $(f)/*/*.[ch] $(f)/*/*/*.[ch]))
 
-.PHONY: all demo demo-pytorch demo-fsdp test bench bench-service accuracy accuracy-sharded accuracy-nccl accuracy-pytorch accuracy-split accuracy-weather convergence failover curves evaluate evaluate-live asan tsan tsan-postgresql coverage fuzz lint format tidy man install \
+.PHONY: all demo demo-pytorch demo-fsdp test bench bench-service accuracy accuracy-sharded accuracy-nccl accuracy-pytorch accuracy-split accuracy-encoders accuracy-weather convergence failover curves evaluate evaluate-live asan tsan tsan-postgresql coverage fuzz lint format tidy man install \
         uninstall deb test-deb test-postgresql clean deps help quick $(FOLDERS) tests docs examples
 .DEFAULT_GOAL := all
 .DELETE_ON_ERROR:
@@ -250,6 +250,8 @@ accuracy-nccl: all  ## sums of the NCCL worker and predicted against measured, o
 	@OUT=$(OUT) tests/accuracy-nccl.sh
 accuracy-split: all  ## the best all-reduces against the best in halves (DeAR), on three lab networks: 12 minutes, and root
 	@OUT=$(OUT) tests/accuracy/split.py
+accuracy-encoders: all $(OUT)/tests/encoders/errors  ## what encoders lose of real gradients, and what they take in the lab: ten minutes, PyTorch, and root
+	@OUT=$(OUT) tests/accuracy/encoders.py
 accuracy-weather: all  ## predicted against measured while NICs and workers vary, in the lab: a quarter of an hour, and root
 	@OUT=$(OUT) tests/accuracy/weather.py
 accuracy-pytorch: all  ## predicted against measured with real PyTorch on emulated devices, in the lab: 40 minutes, and root

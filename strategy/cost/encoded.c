@@ -14,6 +14,7 @@
 #include <math.h>
 
 #include "strategy/cost/cost.h"
+#include "strategy/encoder.h"
 #include "strategy/plan.h"
 
 double cost_direct_per_byte_us(const struct cost *cost) {
@@ -107,8 +108,12 @@ struct all_reduce_cost cost_encoded(const struct cost *cost, const struct messag
         return cost_powersgd(cost, message, by_ring);
     if (message->encoder == ENCODING_topk)
         return parts_to_all(cost, n * bytes, by_ring);
-    const struct all_reduce_cost there = parts_to_all(cost, bytes, false), back = parts_to_all(cost, bytes, by_ring);
-    const double passes = (1 + 1 / n) * pass_us(cost, message);
+    /* Parts are whole blocks: all wait for who has most of them. */
+    const double largest = (double)encoder_part_bytes(message->encoder, message->figure, message_elements(message),
+                                                      cost->cluster->n_devices);
+    const struct all_reduce_cost there = parts_to_all(cost, n * largest, false);
+    const struct all_reduce_cost back = parts_to_all(cost, n * largest, by_ring);
+    const double passes = (1 + largest / bytes) * pass_us(cost, message);
     return (struct all_reduce_cost){.startup_us = there.startup_us + back.startup_us + passes,
                                     .transfer_us = there.transfer_us + back.transfer_us,
                                     .hold_us = there.hold_us + back.hold_us};

@@ -29,7 +29,8 @@ ROOT = os.path.abspath(os.path.join(os.path.dirname(os.path.abspath(__file__)), 
 sys.path.insert(0, os.path.join(ROOT, "examples", "pytorch"))
 from table import interval, median, milliseconds  # noqa: E402
 
-SYNCOPATE = os.path.join(ROOT, os.environ.get("OUT", "build/release"), "bin", "syncopate")
+OUT = os.environ.get("OUT", "build/release")
+SYNCOPATE = os.path.join(ROOT, OUT, "bin", "syncopate")
 MODELS, RATES = "cnn-small,transformer-small", "0.2,0.5,1"
 BARRIER = ("wfbp,single,mg-wfbp,merge-optimal,pytorch-ddp,horovod,horovod-tuned,all-reduce,partitioned-all-reduce,"
            "random-axis-partition-all-reduce")
@@ -77,7 +78,8 @@ class Cell:
 
     def __init__(self, model, cluster, folder):
         self.model, self.cluster, self.folder = model, cluster, folder
-        with open(os.path.join(ROOT, "examples", "models", model + ".json"), encoding="utf-8") as file:
+        with open(model if os.path.exists(model) else os.path.join(ROOT, "examples", "models", model + ".json"),
+                  encoding="utf-8") as file:
             self.bytes = {v["name"]: 4 * math.prod(v["shape"]) for v in json.load(file)["variables"]}  # all are f32
         alone = json.loads(run("strategy", "show", model, cluster, "--baseline", "wfbp"))
         group_of = {v["name"]: v["sync"]["group"] for v in alone["variables"]}

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Write gradients of two networks that are being trained, a file of f32 for each parameter: gradients.py FOLDER [STEPS].
+"""Write gradients of two networks that are being trained, a file of f32 for each parameter, and NETWORK.json, the profile
+of each: gradients.py FOLDER [STEPS].
 
 characters: a transformer of two layers that learns the next character of this project's documentation. templates: a
 convolutional network that learns which of ten random pictures it sees through noise. Both have been trained for STEPS
@@ -14,6 +15,8 @@ from torch import nn
 
 KEPT = 10
 ROOT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..")
+sys.path.insert(0, f"{ROOT}/interop/pytorch")
+import syncopate_torch  # noqa: E402
 
 
 class Characters(nn.Module):
@@ -67,6 +70,7 @@ def main():
         torch.manual_seed(1)
         network, loss = build()
         optimizer = torch.optim.Adam(network.parameters(), lr=1e-3)
+        syncopate_torch.profile(network, f"{folder}/{build.__name__}.json", name=build.__name__, batch=32)
         kept = {name: array.array("f") for name, _ in network.named_parameters()}
         for step in range(steps):
             optimizer.zero_grad()

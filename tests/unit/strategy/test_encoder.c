@@ -384,6 +384,10 @@ static void expect(const struct handmade *f, uint64_t bytes, uint64_t unencoded,
     cost_release(&cost);
 }
 
+/* Blocks of 64, each 256 bytes and then 68. A pass takes 0.128 us for each. */
+enum { BLOCKS = 12800 };
+static const double PASS_US = 0.128 * BLOCKS;
+
 /* 8 nodes, 1000 bytes a microsecond: 7 steps each way, with 7/8 of the bytes. Then a device passes over 8 parts of an
  * eighth, and over the sum of one. */
 static void an_exchange_takes_the_bytes_of_a_ring_and_two_passes_between(void **state) {
@@ -395,10 +399,12 @@ static void an_exchange_takes_the_bytes_of_a_ring_and_two_passes_between(void **
     handmade_number_devices(&f);
     f.cluster.runtime.int8_gbyte_per_s = 2;
     f.cluster.transport = TRANSPORT_ideal;
-    expect(&f, 800000, 3200000, 2 * 7 * 50 + 9 / 8.0 * 1600, 2 * 7 / 8.0 * 800);
+    expect(&f, BLOCKS * 68, BLOCKS * 256, 2 * 7 * 50 + 9 / 8.0 * PASS_US, 2 * 7 / 8.0 * BLOCKS * 68e-3);
+    /* Three blocks on eight devices: all wait for those that have one. */
+    expect(&f, 3 * 68, 3 * 256, 2 * 7 * 50 + 4 / 3.0 * 3 * 0.128, 2 * 7 * 68e-3);
     f.cluster.transport = TRANSPORT_mpi;
     f.cluster.runtime.goodput = 0.5;
-    expect(&f, 800000, 3200000, 2 * 7 * 50 + 9 / 8.0 * 1600, 2 * 7 / 8.0 * 1600);
+    expect(&f, BLOCKS * 68, BLOCKS * 256, 2 * 7 * 50 + 9 / 8.0 * PASS_US, 2 * 7 / 8.0 * 2 * BLOCKS * 68e-3);
 }
 
 /* 4 nodes of 2 devices: each device sends 6 of 8 parts out of its node, so the NIC has 12 eighths each way. A ring pays
@@ -416,7 +422,7 @@ static void devices_of_a_node_send_their_parts_through_one_nic(void **state) {
     f.cluster.runtime.int8_gbyte_per_s = 2;
     f.cluster.transport = TRANSPORT_mpi;
     f.cluster.runtime.goodput = 0.5;
-    expect(&f, 800000, 3200000, 8 * 20 + 9 / 8.0 * 1600, 2 * 12 / 8.0 * 1600);
+    expect(&f, BLOCKS * 68, BLOCKS * 256, 8 * 20 + 9 / 8.0 * PASS_US, 2 * 12 / 8.0 * 2 * BLOCKS * 68e-3);
 }
 
 static void fixed_collectives_hold_for_both_ways_together_and_one_device_pays_nothing(void **state) {
@@ -427,10 +433,10 @@ static void fixed_collectives_hold_for_both_ways_together_and_one_device_pays_no
     f.cluster.runtime.int8_gbyte_per_s = 2;
     f.cluster.transport = TRANSPORT_mpi;
     handmade_fix(&f, 100, 0.01);
-    expect(&f, 800000, 3200000, 100 + 5 / 4.0 * 1600, 8000);
+    expect(&f, BLOCKS * 68, BLOCKS * 256, 100 + 5 / 4.0 * PASS_US, BLOCKS * 0.68);
     handmade_cluster(&f, 1);
     handmade_number_devices(&f);
-    expect(&f, 800000, 3200000, 0, 0);
+    expect(&f, BLOCKS * 68, BLOCKS * 256, 0, 0);
 }
 
 int main(void) {
