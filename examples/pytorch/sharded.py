@@ -39,7 +39,7 @@ class Job(train.Job):
 
     def prepare(self, options, how):
         self.model = how(self.model) if how else self.model
-        self.optimizer = torch.optim.Adam(self.model.parameters(), lr=1e-3, foreach=False)
+        self.optimizer = torch.optim.Adam(self.model.parameters(), lr=1e-3, fused=True)
 
 
 def ways_of(options):
