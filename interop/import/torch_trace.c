@@ -8,9 +8,10 @@
  * if autograd numbered them. (Early versions round moments, so that small inner operators may seem to follow their
  * outer ones.) The backward pass is made of the steps of autograd in the order in which they ended. On a
  * processor an operator ends when its event does and takes the time since the operator before it ended, so what runs
- * between two operators counts for the second. Zeroing gradients, loading data and what follows the last gradient are
- * left out. Where the trace has kernels of a device, an operator takes the time for which the kernels that it launched
- * kept the device busy. Times are medians over the iterations that did the same as the last one.
+ * between two operators counts for the second. Zeroing gradients, loading data and what else follows the last gradient
+ * are left out, but for the optimizer's steps, which are the model's "update_us". Where the trace has kernels of a
+ * device, an operator or such a step takes the time for which the kernels that it launched kept the device busy. Times
+ * are medians over the iterations that did the same as the last one.
  *
  * A trace has no names of parameters, and has shapes only with record_shapes=True, as the input of AccumulateGrad. So
  * the forward operator that reads a parameter is found by numbers: the parameter's gradient follows the step of
@@ -41,6 +42,12 @@ struct pass {
     bool several; /* backward passes, with forward operators between them */
 };
 
+/* A step of the optimizer. */
+struct update {
+    const struct trace_event *event;
+    double time_us;
+};
+
 struct gradient {
     size_t made, read; /* marks */
     const char *name;
@@ -55,6 +62,9 @@ struct import {
     struct pass *passes;
     size_t n_passes, n_same; /* n_same: those that did the same as the last one */
     const struct pass *last;
+    struct update *updates; /* by start */
+    size_t n_updates;
+    double update_us;           /* of an iteration */
     bool device;                /* there are kernels */
     struct gradient *gradients; /* as they become ready */
     size_t n_undefined;         /* gradients that autograd handed on without a tensor */
@@ -222,6 +232,48 @@ static enum status read_passes(struct import *import, struct error *err) {
     return st;
 }
 
+/* ---- the optimizer ---- */
+
+/* One may be within another, as ZeroRedundancyOptimizer's. */
+static enum status list_updates(struct import *import, struct error *err) {
+    const struct trace *trace = &import->trace;
+    double until = -INFINITY;
+    import->updates = arena_alloc(import->arena, count_of(trace, TRACE_UPDATE), sizeof *import->updates);
+    if (!import->updates)
+        return error_no_memory(err);
+    for (size_t i = 0; i < trace->n; i++) {
+        const struct trace_event *event = &trace->events[i];
+        if (event->kind != TRACE_UPDATE || event->start < until)
+            continue;
+        import->updates[import->n_updates++] = (struct update){event, event->end - event->start};
+        until = event->end;
+    }
+    return ST_OK;
+}
+
+/* The last one that began by this moment; NULL: none. */
+static struct update *update_before(const struct import *import, double moment) {
+    size_t low = 0, high = import->n_updates;
+    while (low < high) {
+        const size_t middle = low + (high - low) / 2;
+        if (import->updates[middle].event->start <= moment)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low ? &import->updates[low - 1] : NULL;
+}
+
+/* Of those that began after this pass did and before the next one. */
+static double updates_us(const struct import *import, const struct pass *pass) {
+    const bool last = pass + 1 == import->passes + import->n_passes;
+    const struct update *update = update_before(import, last ? INFINITY : pass[1].start);
+    double us = 0;
+    for (; update && update->event->start >= pass->start; update = update > import->updates ? update - 1 : NULL)
+        us += update->time_us;
+    return us;
+}
+
 /* ---- the device ---- */
 
 static int compare_correlations(const void *a, const void *b) {
@@ -270,6 +322,12 @@ static size_t list_launches(const struct trace *trace, struct trace_event **out)
     return n;
 }
 
+static double *time_of_launch(const struct import *import, double moment) {
+    struct mark *mark = mark_at(import, moment);
+    struct update *update = mark ? NULL : update_before(import, moment);
+    return mark ? &mark->time_us : update && moment <= update->event->end ? &update->time_us : NULL;
+}
+
 /* Each operator's time becomes that for which its kernels, and none before them, kept the device busy. */
 static enum status use_kernels(struct import *import, struct error *err) {
     const struct trace *trace = &import->trace;
@@ -281,14 +339,16 @@ static enum status use_kernels(struct import *import, struct error *err) {
     for (size_t p = 0; p < import->n_passes; p++)
         for (size_t k = 0; k < import->passes[p].n; k++)
             import->passes[p].marks[k].time_us = 0;
+    for (size_t i = 0; i < import->n_updates; i++)
+        import->updates[i].time_us = 0;
     for (size_t i = 0; i < trace->n; i++) {
         const struct trace_event *kernel = &trace->events[i];
         if (kernel->kind != TRACE_KERNEL)
             continue;
         struct trace_event **launch = n ? bsearch(&kernel, launches, n, sizeof *launches, compare_keys) : NULL;
-        struct mark *mark = launch ? mark_at(import, (*launch)->start) : NULL;
-        if (mark)
-            mark->time_us += fmax(kernel->end - fmax(kernel->start, busy_until), 0);
+        double *time_us = launch ? time_of_launch(import, (*launch)->start) : NULL;
+        if (time_us)
+            *time_us += fmax(kernel->end - fmax(kernel->start, busy_until), 0);
         busy_until = fmax(busy_until, kernel->end);
     }
     return ST_OK;
@@ -305,7 +365,11 @@ static bool same_marks(const struct pass *a, const struct pass *b) {
     return true;
 }
 
-/* The marks of the last iteration get the medians of all that are like it. */
+static double to_nanosecond(double us) {
+    return round(us * 1e3) / 1e3;
+}
+
+/* The marks of the last iteration get the medians of all that are like it, and so does the update. */
 static enum status take_medians(struct import *import, struct error *err) {
     struct pass *last = &import->passes[import->n_passes - 1];
     double *times = arena_alloc(import->arena, import->n_passes, sizeof *times);
@@ -319,8 +383,11 @@ static enum status take_medians(struct import *import, struct error *err) {
     for (size_t i = 0; i < last->n; i++) {
         for (size_t p = 0; p < n; p++)
             times[p] = same[p]->marks[i].time_us;
-        last->marks[i].time_us = round(median_of(n, times) * 1e3) / 1e3;
+        last->marks[i].time_us = to_nanosecond(median_of(n, times));
     }
+    for (size_t p = 0; p < n; p++)
+        times[p] = updates_us(import, same[p]);
+    import->update_us = to_nanosecond(median_of(n, times));
     import->last = last;
     return ST_OK;
 }
@@ -535,6 +602,8 @@ static enum status read_import(struct import *import, struct error *err) {
     enum status st = trace_read(import->source, import->arena, &import->trace, err);
     if (!st)
         st = read_passes(import, err);
+    if (!st)
+        st = list_updates(import, err);
     import->device = !st && first_of(&import->trace, TRACE_KERNEL);
     if (!st && import->device)
         st = use_kernels(import, err);
@@ -560,6 +629,8 @@ enum status torch_trace_read(const struct source *source, const struct import_se
         draft_variables(&import, &draft);
         draft_forward(&import, &draft);
         draft_backward(&import, &draft);
+        draft.ok =
+            draft.ok && (import.update_us <= 0 || cJSON_AddNumberToObject(draft.root, "update_us", import.update_us));
         st = model_draft_finish(&draft, source, out, err);
     }
     trace_release(&import.trace);

@@ -45,6 +45,7 @@ static void check_iteration(const struct model *m, double scale) {
     assert_close(operator_called(m, "AddmmBackward0 #4")->time_us, 50 * scale, 1e-9);
     assert_close(operator_called(m, "MmBackward0 #8")->time_us, 40 * scale, 1e-9);
     assert_close(m->backward_us, 105 * scale, 1e-9);
+    assert_close(m->update_us, 20 * scale, 1e-9);
     assert_string_equal(m->operators[m->order[8]].name, "torch::autograd::AccumulateGrad #9");
     reads(m, "aten::linear #1", 1, "param0");
     reads(m, "aten::relu #2", 0, "");
@@ -156,6 +157,20 @@ static void without_marks_an_iteration_ends_with_the_optimizers_step(void **stat
     model_release(&m);
 }
 
+/* The second optimizer's within another one's; the third in no iteration. */
+static void steps_of_all_optimizers_are_the_update(void **state) {
+    (void)state;
+    struct model m;
+    put_event(&trace, "user_annotation", "ProfilerStep#4", 1, 300, 290, "");
+    put_iteration(&trace, 300, 1, 17, 1);
+    put_event(&trace, "user_annotation", "Optimizer.step#ZeroRedundancyOptimizer.step", 1, 540, 30, "");
+    put_event(&trace, "user_annotation", "Optimizer.step#Adam.step", 1, 545, 20, "");
+    put_event(&trace, "user_annotation", "Optimizer.step#Adam.step", 1, 10, 20, "");
+    imported(&m);
+    assert_close(m.update_us, 50, 1e-9);
+    model_release(&m);
+}
+
 static void accumulated_gradients_are_pointed_out(void **state) {
     (void)state;
     struct model m;
@@ -216,6 +231,7 @@ static void on_a_device_operators_take_the_time_of_their_kernels(void **state) {
     assert_close(operator_called(&m, "AddmmBackward0 #4")->time_us, 200, 1e-9);
     assert_close(operator_called(&m, "MmBackward0 #8")->time_us, 300, 1e-9);
     assert_close(m.backward_us, 500, 1e-9);
+    assert_close(m.update_us, 50, 1e-9);
     assert_true(noted(&notes, "kernels kept the device busy"));
     assert_true(noted(&notes, "1 collectives in it"));
     model_release(&m);
@@ -366,6 +382,7 @@ int main(void) {
         WITH_TRACE(a_trace_of_undefined_gradients_alone_is_refused),
         WITH_TRACE(times_are_medians_over_iterations_that_are_alike),
         WITH_TRACE(without_marks_an_iteration_ends_with_the_optimizers_step),
+        WITH_TRACE(steps_of_all_optimizers_are_the_update),
         WITH_TRACE(accumulated_gradients_are_pointed_out),
         WITH_TRACE(moments_since_1970_lose_nothing_but_a_fraction),
         WITH_TRACE(on_a_device_operators_take_the_time_of_their_kernels),
