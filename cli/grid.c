@@ -17,7 +17,7 @@ static struct grid_point describe_point(const struct simulation *s, double value
         if (s->cluster->nodes[i].devices > 0)
             scale = fmin(scale, s->cluster->nodes[i].compute_scale);
     return (struct grid_point){value, s->cluster->n_devices, s->model->batch_per_device, s->bound_us,
-                               (s->model->forward_us + s->model->backward_us) * scale};
+                               (s->model->forward_us + s->model->backward_us + s->model->update_us) * scale};
 }
 
 static double time_of(const struct simulation *s, const struct row *row) {

@@ -346,7 +346,9 @@ enum status bound_of_micro_batches(const struct model *model, const struct cost 
     if (!status) {
         const double pass_us = model->forward_us + model->backward_us;
         work.earlier_us = (micro_batches - 1) * pass_us;
-        bound.compute_us = micro_batches * pass_us * cost->cluster->nodes[cost->slowest].compute_scale;
+        const double least_update_us = model->update_us / cost->cluster->n_devices;
+        bound.compute_us =
+            (micro_batches * pass_us + least_update_us) * cost->cluster->nodes[cost->slowest].compute_scale;
         if (cost->n_workers > 1)
             bound_network(&work, &with, &bound);
         else

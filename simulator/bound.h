@@ -5,7 +5,7 @@
  * server can add), whatever the architecture, servers (nodes without devices too), merging, partition, policy and
  * credit. docs/lower-bound.md has the proof. It is the largest of
  *
- *   compute   the slowest device's operators, one after another.
+ *   compute   the slowest device's operators, one after another, and the update of a device's part of all variables.
  *
  *   volume    what an iteration must move through NICs. Let k nodes have devices. Each of them sends one copy of every
  *             gradient. The server of a gradient sends more: k - 2 copies more if it has a device itself, k if it has
