@@ -131,7 +131,7 @@ static enum status find_floor(const char *trace, const struct cluster *cluster, 
         return st;
     st = cost_init(&cost, cluster, err);
     if (!st) {
-        st = bound_iteration(&model, &cost, LOSSY_none, &bound, err);
+        st = bound_iteration(&model, &cost, LOSSY_none, IN_PARTS_none, &bound, err);
         cost_release(&cost);
     }
     model_release(&model);

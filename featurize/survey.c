@@ -19,7 +19,7 @@ static enum status order_gradients(struct survey *s, struct error *err) {
     struct gradient *gradients = arena_alloc(&s->arena, n, sizeof *gradients);
     if (!gradients || !alloc_u32(&s->arena, &place, n))
         return error_no_memory(err);
-    enum status status = gradients_list(s->plan->model, 1, gradients, err);
+    enum status status = gradients_list(s->plan->model, 1, WITH_UPDATES, gradients, err);
     if (status)
         return status;
     for (uint32_t i = 0; i < n; i++)

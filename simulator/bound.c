@@ -42,7 +42,7 @@ static double exchange_part(const struct cost *cost) {
 }
 
 static void needs_of(const struct model *model, const struct gradient *gradients, const struct cost *cost,
-                     enum lossiness lossy, struct need *needs) {
+                     enum lossiness lossy, double forward_us, struct need *needs) {
     const double exchange = exchange_part(cost);
     for (uint32_t i = 0; i < model->n_variables; i++) {
         const struct gradient *g = &gradients[i];
@@ -53,7 +53,7 @@ static void needs_of(const struct model *model, const struct gradient *gradients
         const double least = lossy == LOSSY_any ? 0 : exchange / width;
         needs[i] = (struct need){g->ready_us,
                                  g->tail_us,
-                                 model->forward_us,
+                                 forward_us,
                                  (exchanged ? fmin(part, least) : part) * (double)g->bytes,
                                  least_served_bytes(v, part),
                                  v->sparse_rows > 0,
@@ -312,7 +312,7 @@ static void bound_one_node(const struct work *work, const struct cost *cost, str
 }
 
 static enum status take_work(struct work *work, const struct model *model, const struct cost *cost,
-                             enum lossiness lossy, struct arena *arena, struct error *err) {
+                             enum lossiness lossy, enum in_parts in_parts, struct arena *arena, struct error *err) {
     work->n = model->n_variables;
     work->gradients = arena_alloc(arena, work->n, sizeof *work->gradients);
     work->needs = arena_alloc(arena, work->n, sizeof *work->needs);
@@ -321,9 +321,10 @@ static enum status take_work(struct work *work, const struct model *model, const
     work->scratch = arena_alloc(arena, work->n, sizeof *work->scratch);
     if (!work->gradients || !work->needs || !work->lags || !work->jobs || !work->scratch)
         return error_no_memory(err);
-    enum status status = gradients_list(model, 1, work->gradients, err);
+    const bool whole = in_parts == IN_PARTS_none;
+    enum status status = gradients_list(model, 1, whole ? WITH_UPDATES : WITHOUT_UPDATES, work->gradients, err);
     if (!status)
-        needs_of(model, work->gradients, cost, lossy, work->needs);
+        needs_of(model, work->gradients, cost, lossy, model->forward_us + (whole ? model->update_us : 0), work->needs);
     return status;
 }
 
@@ -336,19 +337,23 @@ static struct cost with_replicas(const struct cost *cost) {
     return with;
 }
 
+enum in_parts in_parts_of(const struct plan *plan) {
+    return plan->n_replicas > 0 ? IN_PARTS_replicas : plan->shares_updates ? IN_PARTS_updates : IN_PARTS_none;
+}
+
 enum status bound_of_micro_batches(const struct model *model, const struct cost *cost, enum lossiness lossy,
-                                   bool replicas, uint32_t micro_batches, struct bound *out, struct error *err) {
-    const struct cost with = replicas ? with_replicas(cost) : *cost;
+                                   enum in_parts in_parts, uint32_t micro_batches, struct bound *out,
+                                   struct error *err) {
+    const struct cost with = in_parts == IN_PARTS_replicas ? with_replicas(cost) : *cost;
     struct bound bound = {0};
     struct arena arena = {0};
     struct work work;
-    enum status status = take_work(&work, model, &with, lossy, &arena, err);
+    enum status status = take_work(&work, model, &with, lossy, in_parts, &arena, err);
     if (!status) {
         const double pass_us = model->forward_us + model->backward_us;
+        const double update_us = model->update_us / (in_parts == IN_PARTS_none ? 1 : cost->cluster->n_devices);
         work.earlier_us = (micro_batches - 1) * pass_us;
-        const double least_update_us = model->update_us / cost->cluster->n_devices;
-        bound.compute_us =
-            (micro_batches * pass_us + least_update_us) * cost->cluster->nodes[cost->slowest].compute_scale;
+        bound.compute_us = (micro_batches * pass_us + update_us) * cost->cluster->nodes[cost->slowest].compute_scale;
         if (cost->n_workers > 1)
             bound_network(&work, &with, &bound);
         else
@@ -361,24 +366,19 @@ enum status bound_of_micro_batches(const struct model *model, const struct cost 
     return status;
 }
 
-enum status bound_iteration(const struct model *model, const struct cost *cost, enum lossiness lossy, struct bound *out,
-                            struct error *err) {
-    return bound_of_micro_batches(model, cost, lossy, false, 1, out, err);
-}
-
-enum status bound_with_replicas(const struct model *model, const struct cost *cost, enum lossiness lossy,
-                                struct bound *out, struct error *err) {
-    return bound_of_micro_batches(model, cost, lossy, true, 1, out, err);
+enum status bound_iteration(const struct model *model, const struct cost *cost, enum lossiness lossy,
+                            enum in_parts in_parts, struct bound *out, struct error *err) {
+    return bound_of_micro_batches(model, cost, lossy, in_parts, 1, out, err);
 }
 
 enum status bounds_find(const struct model *model, const struct cost *cost, struct bounds *out, struct error *err) {
     struct bounds bounds = {.model = model, .cost = cost};
     struct bound bound;
     enum status st = ST_OK;
-    for (uint32_t i = 0; i < 2 * LOSSINESS_COUNT && !st; i++) {
-        const uint32_t replicas = i % 2, lossy = i / 2;
-        st = bound_of_micro_batches(model, cost, (enum lossiness)lossy, replicas, 1, &bound, err);
-        bounds.us[replicas][lossy] = st ? 0 : bound.iteration_us;
+    for (uint32_t i = 0; i < IN_PARTS_COUNT * LOSSINESS_COUNT && !st; i++) {
+        const uint32_t in_parts = i % IN_PARTS_COUNT, lossy = i / IN_PARTS_COUNT;
+        st = bound_iteration(model, cost, (enum lossiness)lossy, (enum in_parts)in_parts, &bound, err);
+        bounds.us[in_parts][lossy] = st ? 0 : bound.iteration_us;
     }
     if (!st)
         *out = bounds;
@@ -387,16 +387,17 @@ enum status bounds_find(const struct model *model, const struct cost *cost, stru
 
 enum status bounds_of(const struct bounds *bounds, const struct prediction *prediction, double *us, struct error *err) {
     struct bound bound;
-    *us = bounds->us[prediction->replicas][prediction->lossy];
+    *us = bounds->us[prediction->in_parts][prediction->lossy];
     if (prediction->micro_batches <= 1)
         return ST_OK;
-    enum status st = bound_of_micro_batches(bounds->model, bounds->cost, prediction->lossy, prediction->replicas,
+    enum status st = bound_of_micro_batches(bounds->model, bounds->cost, prediction->lossy, prediction->in_parts,
                                             prediction->micro_batches, &bound, err);
     if (!st)
         *us = bound.iteration_us;
     return st;
 }
 
-bool bounds_is_plain(const struct prediction *prediction) {
-    return !prediction->replicas && prediction->lossy == LOSSY_none && prediction->micro_batches <= 1;
+bool bounds_is_plain(const struct bounds *bounds, const struct prediction *prediction) {
+    const enum in_parts most = bounds->model->update_us > 0 ? IN_PARTS_none : IN_PARTS_updates;
+    return prediction->in_parts <= most && prediction->lossy == LOSSY_none && prediction->micro_batches <= 1;
 }

@@ -5,7 +5,8 @@
  * server can add), whatever the architecture, servers (nodes without devices too), merging, partition, policy and
  * credit. docs/lower-bound.md has the proof. It is the largest of
  *
- *   compute   the slowest device's operators, one after another, and the update of a device's part of all variables.
+ *   compute   the slowest device's operators, one after another, and the update of all variables; of a device's part of
+ *             them where updates are shared.
  *
  *   volume    what an iteration must move through NICs. Let k nodes have devices. Each of them sends one copy of every
  *             gradient. The server of a gradient sends more: k - 2 copies more if it has a device itself, k if it has
@@ -25,9 +26,12 @@
  * hold for them. What holds for all strategies holds for them too: of each all-reduce they move one half after the
  * gradient, and the other half before the forward operator that reads the variable.
  *
+ * Who shares updates ("sharded", enum in_parts) may do each before or after the sums of others have come, so then they
+ * are in no window. Else each is, with the operator that reads the variable.
+ *
  * Replicas ("shard_ranks") may move less through NICs than any all-reduce among all devices that was measured: within a
- * node nothing, and then a part for each device. bound_with_replicas takes the least of every size of shard groups, and
- * holds for strategies with and without them; bound_iteration for those without.
+ * node nothing, and then a part for each device. The bound of IN_PARTS_replicas takes the least of every size of shard
+ * groups, and holds for strategies with and without them.
  *
  * With several micro-batches the same, with and without replicas, where all before the last one's backward pass is the
  * tail of the gradients, since what the last one sums is all in one pass. "each" sends more, and no less than that.
@@ -45,7 +49,13 @@
 #include "strategy/model.h"
 #include "strategy/strategy.h"
 
+struct plan;
 struct prediction; /* simulator/timeline.h */
+
+/* What a strategy may do beyond whole updates of all variables on each device: devices have parts of updates; and sums
+ * are among replicas. */
+enum in_parts { IN_PARTS_none, IN_PARTS_updates, IN_PARTS_replicas, IN_PARTS_COUNT };
+enum in_parts in_parts_of(const struct plan *plan);
 
 struct bound {
     double compute_us, volume_us;
@@ -54,30 +64,30 @@ struct bound {
     double barrier_us; /* no strategy with the barrier is faster, without sharded parameters; at least iteration_us */
 };
 
-/* O((operators + variables) log variables + nodes). `cost` is the cluster's. Fails: ST_NO_MEMORY. */
-enum status bound_iteration(const struct model *model, const struct cost *cost, enum lossiness lossy, struct bound *out,
-                            struct error *err);
-enum status bound_with_replicas(const struct model *model, const struct cost *cost, enum lossiness lossy,
-                                struct bound *out, struct error *err);
-
-/* Of strategies with so many micro-batches, with replicas or without; the two above are those of one. */
+/* O((operators + variables) log variables + nodes). `cost` is the cluster's, `in_parts` and `lossy` the most that
+ * strategies do, in so many micro-batches. Fails: ST_NO_MEMORY. */
 enum status bound_of_micro_batches(const struct model *model, const struct cost *cost, enum lossiness lossy,
-                                   bool replicas, uint32_t micro_batches, struct bound *out, struct error *err);
+                                   enum in_parts in_parts, uint32_t micro_batches, struct bound *out,
+                                   struct error *err);
 
-/* iteration_us by what a strategy of one micro-batch may do: without and with replicas, and what it may lose; model and
- * cost are borrowed. Fails: ST_NO_MEMORY. */
+/* In one micro-batch. */
+enum status bound_iteration(const struct model *model, const struct cost *cost, enum lossiness lossy,
+                            enum in_parts in_parts, struct bound *out, struct error *err);
+
+/* iteration_us by what a strategy of one micro-batch may do, and what it may lose; model and cost are borrowed. Fails:
+ * ST_NO_MEMORY. */
 struct bounds {
     const struct model *model;
     const struct cost *cost;
-    double us[2][LOSSINESS_COUNT];
+    double us[IN_PARTS_COUNT][LOSSINESS_COUNT];
 };
 enum status bounds_find(const struct model *model, const struct cost *cost, struct bounds *out, struct error *err);
 
 /* The bound that holds for the strategy of a prediction; of several micro-batches it is made here, as by
- * bound_iteration. Fails: ST_NO_MEMORY. */
+ * bound_of_micro_batches. Fails: ST_NO_MEMORY. */
 enum status bounds_of(const struct bounds *bounds, const struct prediction *prediction, double *us, struct error *err);
 
 /* Whether that is the bound of strategies which do no more than all-reduces and servers do, once an iteration. */
-bool bounds_is_plain(const struct prediction *prediction);
+bool bounds_is_plain(const struct bounds *bounds, const struct prediction *prediction);
 
 #endif

@@ -423,11 +423,22 @@ static enum status check_activations(const struct model *model, const struct jso
     return st;
 }
 
+static double updated_elements(const struct variable *v) {
+    const double rows = v->sparse_rows ? (double)v->sparse_rows / (double)v->shape[0] : 1;
+    return rows * (double)v->elements;
+}
+
+double model_update_us(const struct model *model, const struct variable *variable) {
+    return model->update_us > 0 ? model->update_us * updated_elements(variable) / model->updated_elements : 0;
+}
+
 static enum status check_whole(struct model *model, const struct json_at *root, struct error *err) {
     for (uint32_t i = 0; i < model->n_variables; i++)
         if (model->variables[i].producer == UINT32_MAX)
             return json_fail(AT_ELEMENT(root, "variables", i), err, "no backward operator produces variable \"%s\"",
                              model->variables[i].name);
+    for (uint32_t i = 0; i < model->n_variables; i++)
+        model->updated_elements += updated_elements(&model->variables[i]);
     if (!model->n_forward)
         return json_fail(root, err, "a model needs at least one forward operator");
     for (uint32_t i = 0; i < model->n_operators; i++) {

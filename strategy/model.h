@@ -75,8 +75,9 @@ struct model {
     const char *name;
     double batch_per_device; /* samples */
     struct optimizer optimizer;
-    double update_us; /* of all variables, on one device */
-    bool knows_activations; /* its operators have "activation_bytes" */
+    double update_us;        /* of all variables, on one device */
+    double updated_elements; /* of all variables: those that an update changes */
+    bool knows_activations;  /* its operators have "activation_bytes" */
     bool activations_estimated;
     uint32_t n_variables, n_operators, n_forward;
     const struct variable *variables;
@@ -95,6 +96,9 @@ enum status model_read_file(const char *path, struct model *out, struct error *e
 /* The description with every default written out, in canonical member order; NULL when memory is out. The model's id
  * is the SHA-256 of its canonical text. */
 cJSON *model_write(const struct model *model);
+
+/* The part of update_us that is the variable's: by the elements that change, of a sparse gradient those of its rows. */
+double model_update_us(const struct model *model, const struct variable *variable);
 
 /* The variable called `name`, or -1. O(log variables). */
 int64_t model_find_variable(const struct model *model, const char *name);

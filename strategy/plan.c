@@ -721,12 +721,6 @@ static enum status make_messages(struct lowering *low, struct error *err) {
 
 /* ---- updates ---- */
 
-/* Elements that an update changes: of a sparse gradient those of its rows. */
-static double updated_elements(const struct variable *v) {
-    const double rows = v->sparse_rows ? (double)v->sparse_rows / (double)v->shape[0] : 1;
-    return rows * (double)v->elements;
-}
-
 /* How much of its variable the part is. */
 static double part_of_variable(const struct variable *v, const struct part *part) {
     const struct variable_sync *sync = part->sync;
@@ -738,7 +732,7 @@ static double part_of_variable(const struct variable *v, const struct part *part
     return (double)rows / (double)v->shape[sync->axis];
 }
 
-static void add_update(struct lowering *low, const struct part *part, double element_us) {
+static void add_update(struct lowering *low, const struct part *part) {
     const struct plan *plan = low->plan;
     const struct strategy *s = low->strategy;
     const struct variable *v = &plan->model->variables[part->variable];
@@ -749,20 +743,14 @@ static void add_update(struct lowering *low, const struct part *part, double ele
                                                            : plan->cluster->n_devices;
     const bool when_read = plan->cross_iteration && sharded == SHARDED_none;
     const uint32_t step = when_read ? low->gate[part->variable] : plan->ends_in_update ? plan->n_steps - 1 : 0;
-    const double us = element_us * updated_elements(v) * part_of_variable(v, part) / devices;
+    const double us = model_update_us(plan->model, v) * part_of_variable(v, part) / devices;
     low->step_us[step] += us;
     low->plan->update_us += us;
 }
 
 static void add_updates(struct lowering *low) {
-    const struct model *model = low->plan->model;
-    if (model->update_us <= 0)
-        return;
-    double elements = 0;
-    for (uint32_t v = 0; v < model->n_variables; v++)
-        elements += updated_elements(&model->variables[v]);
-    for (uint32_t i = 0; i < low->n_parts; i++)
-        add_update(low, &low->parts[i], model->update_us / elements);
+    for (uint32_t i = 0; i < low->n_parts && low->plan->model->update_us > 0; i++)
+        add_update(low, &low->parts[i]);
 }
 
 /* ---- order ---- */
@@ -849,6 +837,7 @@ static void sum_up(struct plan *plan) {
             plan->max_bytes = m->bytes;
         plan->any_all_reduce |= m->kind == SYNC_ALL_REDUCE;
         plan->any_server |= m->kind == SYNC_PARAMETER_SERVER;
+        plan->shares_updates |= m->half == HALF_scatter;
         plan->lossy = m->lossy > plan->lossy ? m->lossy : plan->lossy;
     }
 }

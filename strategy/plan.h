@@ -172,6 +172,7 @@ struct plan {
     const uint32_t *first_ready, *by_ready; /* n_steps + 1, n_messages */
     const uint32_t *first_gate, *by_gate;
     bool any_all_reduce, any_server;
+    bool shares_updates;  /* of some variables a device updates its part alone */
     enum lossiness lossy; /* the most that a gradient loses on its way */
     uint64_t bytes;       /* of all gradients: message_brings_gradients */
     uint64_t max_bytes;   /* of the largest message */

@@ -6,7 +6,7 @@ enum status chain_list(const struct model *model, const struct cost *cost, struc
     struct gradient *list = arena_alloc(arena, model->n_variables, sizeof *list);
     if (!list)
         return error_no_memory(err);
-    enum status st = gradients_list(model, cost->cluster->nodes[cost->slowest].compute_scale, list, err);
+    enum status st = gradients_list(model, cost->cluster->nodes[cost->slowest].compute_scale, WITH_UPDATES, list, err);
     if (!st)
         *gradients = list;
     return st;

@@ -68,7 +68,7 @@ enum status layers_list(const struct model *model, const struct cost *cost, stru
     uint32_t *layer_of = arena_alloc(arena, model->n_variables, sizeof *layer_of);
     if (!gradients || !layers || !units || !layer_of)
         return error_no_memory(err);
-    enum status st = gradients_list(model, scale, gradients, err);
+    enum status st = gradients_list(model, scale, WITHOUT_UPDATES, gradients, err);
     if (st)
         return st;
     qsort(gradients, model->n_variables, sizeof *gradients, compare_start);

@@ -77,7 +77,7 @@ static enum status problem_init(struct problem *p, const struct model *model, co
                           .streams = arena_alloc(arena, n, sizeof *p->streams)};
     if (!p->gradients || !p->fusion.ends || !p->jobs || !p->times || !p->streams)
         return error_no_memory(err);
-    return gradients_list(model, cost->cluster->nodes[cost->slowest].compute_scale, p->gradients, err);
+    return gradients_list(model, cost->cluster->nodes[cost->slowest].compute_scale, WITH_UPDATES, p->gradients, err);
 }
 
 static enum status schedule(struct problem *p, fusion_rule *rule, struct arena *arena, struct error *err) {

@@ -88,7 +88,7 @@ static void bench_model(const char *beside) {
     snprintf(path, sizeof path, "%.*s/densenet201.json", folder, slash ? beside : ".");
     bench_check(model_read_file(path, &model, &err), &err);
     struct gradient *gradients = new_gradients(model.n_variables);
-    bench_check(gradients_list(&model, 1, gradients, &err), &err);
+    bench_check(gradients_list(&model, 1, WITH_UPDATES, gradients, &err), &err);
     bench_chain("densenet201", model.n_variables, gradients);
     free(gradients);
     model_release(&model);

@@ -190,7 +190,7 @@ static void open_subject(struct subject *s, const char *folder, const char *mode
     s->line = cost_line_all_reduce(&s->cost, s->model.bytes, NULL);
     s->gradients = need(arena_alloc(&s->model.arena, s->model.n_variables, sizeof *s->gradients));
     s->ends = need(arena_alloc(&s->model.arena, s->model.n_variables, sizeof *s->ends));
-    bench_check(gradients_list(&s->model, 1, s->gradients, &err), &err);
+    bench_check(gradients_list(&s->model, 1, WITH_UPDATES, s->gradients, &err), &err);
 }
 
 static void close_subject(struct subject *s) {

@@ -35,7 +35,7 @@ static struct over over_of(const struct corpus *corpus, const struct domain *dom
     over.measured = allocate(arena, domain->n, sizeof *over.measured);
     check(cost_init(&cost, &domain->cluster, &err), &err);
     for (int lossy = 0; lossy < LOSSINESS_COUNT; lossy++)
-        check(bound_iteration(&domain->model, &cost, (enum lossiness)lossy, &bound[lossy], &err), &err);
+        check(bound_iteration(&domain->model, &cost, (enum lossiness)lossy, IN_PARTS_none, &bound[lossy], &err), &err);
     for (size_t i = 0; i < domain->n; i++) {
         size_t place = domain->first + i;
         double bound_us = bound[lossiness_of(&corpus->examples.strategies[place])].iteration_us;

@@ -75,7 +75,7 @@ static void predict(struct pool *pool) {
     struct bound bound;
     struct error err;
     check(cost_init(&cost, &pool->domain->cluster, &err), &err);
-    check(bound_iteration(&pool->domain->model, &cost, LOSSY_none, &bound, &err), &err);
+    check(bound_iteration(&pool->domain->model, &cost, LOSSY_none, IN_PARTS_none, &bound, &err), &err);
     pool->bound_us = bound.iteration_us;
     pool->closed_us = make_closed(pool, &cost);
     cost_release(&cost);

@@ -27,7 +27,7 @@ static enum status predict_round(struct predictor *p, const struct strategy *str
 
 /* What some row does that not every strategy may. */
 struct done {
-    bool replicas;
+    enum in_parts in_parts;
     enum lossiness lossy;
 };
 
@@ -41,7 +41,7 @@ static enum status predict(struct predictor *p, const struct strategy *strategy,
     st = p->weather ? predictor_outlook(p, strategy, &outlook, err) : predictor_run(p, strategy, &outlook.quiet, err);
     if (st)
         return st;
-    done->replicas |= outlook.quiet.replicas;
+    done->in_parts = outlook.quiet.in_parts > done->in_parts ? outlook.quiet.in_parts : done->in_parts;
     done->lossy = outlook.quiet.lossy > done->lossy ? outlook.quiet.lossy : done->lossy;
     out->iteration_us = outlook.quiet.iteration_us;
     out->expected = outlook.expected;
@@ -105,9 +105,11 @@ static enum status all_reduce_floor(const struct model *model, const struct cost
     struct gradient *gradients = calloc(n + 1, sizeof *gradients);
     struct machine_job *jobs = calloc(n + 1, sizeof *jobs);
     uint32_t *scratch = calloc(n + 1, sizeof *scratch);
-    enum status st = gradients && jobs && scratch ? gradients_list(model, scale, gradients, err) : error_no_memory(err);
+    enum status st = gradients && jobs && scratch ? gradients_list(model, scale, WITH_UPDATES, gradients, err)
+                                                  : error_no_memory(err);
     for (uint32_t i = 0; i < model->n_operators; i++)
         compute += scale * model->operators[i].time_us;
+    compute += scale * model->update_us;
     for (size_t i = 0; i < n && !st; i++)
         jobs[i] = (struct machine_job){gradients[i].ready_us,
                                        all_reduce_least_per_byte_us(&cost->all_reduce) * (double)gradients[i].bytes,
@@ -126,7 +128,7 @@ enum status comparison_run(const struct model *model, const struct cluster *clus
     size_t n;
     struct predictor predictor;
     struct bound bound;
-    struct done done = {false, LOSSY_none};
+    struct done done = {IN_PARTS_none, LOSSY_none};
     baselines_list(&n);
     struct comparison c = {
         .rows = calloc(n + n_more, sizeof *c.rows), .in_weather = cluster->variability.given, .fastest = SIZE_MAX};
@@ -142,7 +144,7 @@ enum status comparison_run(const struct model *model, const struct cluster *clus
     c.memory_bytes = predictor.memory_bytes;
     st = fill_rows(&predictor, n_more, more, &c, &done, err);
     if (!st)
-        st = bound_of_micro_batches(model, &predictor.cost, done.lossy, done.replicas, 1, &bound, err);
+        st = bound_of_micro_batches(model, &predictor.cost, done.lossy, done.in_parts, 1, &bound, err);
     if (!st)
         st = all_reduce_floor(model, &predictor.cost, &c.all_reduce_us, err);
     predictor_release(&predictor);

@@ -140,7 +140,7 @@ enum status predictor_init_in_weather(struct predictor *out, const struct model 
     enum status st = begin(out, err);
     if (st)
         return st;
-    st = bound_iteration(model, &out->cost, LOSSINESS_COUNT - 1, &bound, err);
+    st = bound_iteration(model, &out->cost, LOSSINESS_COUNT - 1, IN_PARTS_updates, &bound, err);
     if (!st)
         st = hurry(out, HURRY * bound.iteration_us, err);
     if (st)

@@ -23,7 +23,7 @@ struct simulation {
     struct cost cost;
     struct timeline *timeline;
     struct expectation_options weather;
-    double bound_us;       /* bound_iteration, of strategies without encodings and replicas */
+    double bound_us;       /* of strategies without "sharded", encodings and replicas */
     struct bounds bounds;  /* by what strategies may do */
     uint64_t memory_bytes; /* that a device may have; 0: no budget */
 };

@@ -345,8 +345,10 @@ static enum status judge_proposers(struct outcome *o, struct error *err) {
 enum status outcome_bound(const struct session_options *kept, const struct model *model, const struct cost *cost,
                           struct bound *out, struct error *err) {
     const enum lossiness lossy = kept->allow_lossy ? transport_lossiness(cost->cluster) : LOSSY_none;
-    return kept->allow_sharded == SHARDED_parameters ? bound_with_replicas(model, cost, lossy, out, err)
-                                                     : bound_iteration(model, cost, lossy, out, err);
+    const enum in_parts in_parts = kept->allow_sharded == SHARDED_none         ? IN_PARTS_none
+                                   : kept->allow_sharded == SHARDED_parameters ? IN_PARTS_replicas
+                                                                               : IN_PARTS_updates;
+    return bound_iteration(model, cost, lossy, in_parts, out, err);
 }
 
 static enum status find_bound(struct outcome *o, const struct model *model, const struct cluster *cluster,

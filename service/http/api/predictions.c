@@ -293,7 +293,7 @@ static bool add_bound(cJSON *row, const struct prediction *p, const struct prepa
     double bound_us;
     if (bounds_of(&d->bounds, p, &bound_us, NULL))
         return false;
-    return (bounds_is_plain(p) || cJSON_AddNumberToObject(row, "lower_bound_us", bound_us)) &&
+    return (bounds_is_plain(&d->bounds, p) || cJSON_AddNumberToObject(row, "lower_bound_us", bound_us)) &&
            cJSON_AddNumberToObject(row, "gap", bound_us > 0 ? p->iteration_us / bound_us - 1 : 0);
 }
 

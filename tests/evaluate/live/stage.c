@@ -61,7 +61,7 @@ void stage_init(struct stage *stage, const struct examples *corpus, const char *
     check(space_init(&stage->space, &domain->model, &domain->cluster, &options, &err), &err);
     check(predictor_init(&stage->predictor, &domain->model, &domain->cluster, &err), &err);
     stage->predictor.brief = true;
-    check(bound_iteration(&domain->model, &stage->predictor.cost, LOSSY_none, &bound, &err), &err);
+    check(bound_iteration(&domain->model, &stage->predictor.cost, LOSSY_none, IN_PARTS_none, &bound, &err), &err);
     stage->bound_us = bound.iteration_us;
     stage->ranker = train_on_others(corpus, domain);
 }

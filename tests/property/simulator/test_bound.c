@@ -36,7 +36,7 @@ struct instance {
     struct model model;
     struct cluster cluster;
     struct cost cost;
-    struct bound bound, with_replicas;
+    struct bound bound[IN_PARTS_COUNT];
     struct space space;
     struct tally *tally;
 };
@@ -76,7 +76,7 @@ static void check_whole_run(struct instance *in, const struct plan *plan) {
         rounds = begun > 0 && begun < rounds ? begun : rounds;
     }
     assert_true(rounds > 1);
-    assert_true((rounds - 1) * in->bound.volume_us <= run.last_us[rounds - 1] * (1 + 1e-9));
+    assert_true((rounds - 1) * in->bound[0].volume_us <= run.last_us[rounds - 1] * (1 + 1e-9));
 }
 
 /* ---- one strategy ---- */
@@ -113,8 +113,8 @@ static double check_strategy(struct instance *in, const struct strategy *strateg
     struct error err;
     struct plan plan;
     struct prediction p;
-    const struct bound *b = strategy->shard_ranks ? &in->with_replicas : &in->bound;
     assert_ok(plan_lower(&in->model, &in->cluster, strategy, &plan, &err));
+    const struct bound *b = &in->bound[in_parts_of(&plan)];
     if (is_long(in, &plan)) {
         in->tally->left_out++;
         plan_release(&plan);
@@ -287,8 +287,8 @@ static void check_preemptive(struct instance *in, struct rng *rng) {
 static void check_accumulated(struct instance *in, struct rng *rng, const struct strategy *one) {
     struct error err;
     struct strategy s;
-    struct bound *bound = one->shard_ranks ? &in->with_replicas : &in->bound;
-    const struct bound before = *bound;
+    struct bound before[IN_PARTS_COUNT];
+    memcpy(before, in->bound, sizeof before);
     if (is_encoded(one))
         return;
     assert_ok(strategy_copy(one, "accumulated", &s, &err));
@@ -296,12 +296,13 @@ static void check_accumulated(struct instance *in, struct rng *rng, const struct
     if (rng_below(rng, 2))
         s.synchronize = s.shard_ranks ? SYNCHRONIZE_each_all_reduce_last : SYNCHRONIZE_each;
     assert_ok(strategy_seal(&s, &in->model, &in->cluster, &err));
-    assert_ok(
-        bound_of_micro_batches(&in->model, &in->cost, LOSSY_none, s.shard_ranks > 0, s.micro_batches, bound, &err));
+    for (uint32_t in_parts = 0; in_parts < IN_PARTS_COUNT; in_parts++)
+        assert_ok(bound_of_micro_batches(&in->model, &in->cost, LOSSY_none, (enum in_parts)in_parts, s.micro_batches,
+                                         &in->bound[in_parts], &err));
     check_strategy(in, &s);
     in->tally->accumulated++;
     in->tally->both += s.shard_ranks > 0;
-    *bound = before;
+    memcpy(in->bound, before, sizeof before);
     strategy_release(&s);
 }
 
@@ -390,9 +391,10 @@ static void check_instance(struct timeline *tl, struct rng *rng, struct tally *t
     for (uint32_t e = 0; e < ENCODING_COUNT; e++)
         if (encoding_lossiness((enum encoding)e) <= lossy)
             options.encodings |= 1u << e;
-    assert_ok(bound_iteration(&in.model, &in.cost, lossy, &in.bound, &err));
-    assert_ok(bound_with_replicas(&in.model, &in.cost, lossy, &in.with_replicas, &err));
-    assert_true(in.with_replicas.iteration_us <= in.bound.iteration_us);
+    for (uint32_t in_parts = 0; in_parts < IN_PARTS_COUNT; in_parts++) {
+        assert_ok(bound_iteration(&in.model, &in.cost, lossy, (enum in_parts)in_parts, &in.bound[in_parts], &err));
+        assert_true(in_parts == 0 || in.bound[in_parts].iteration_us <= in.bound[in_parts - 1].iteration_us);
+    }
     assert_ok(space_init(&in.space, &in.model, &in.cluster, &options, &err));
     check_baselines(&in);
     check_preemptive(&in, rng);
@@ -451,7 +453,7 @@ static struct bound bound_of(struct handmade *h) {
     read_layers(&model);
     handmade_number_devices(h);
     assert_ok(cost_init(&cost, &h->cluster, &err));
-    assert_ok(bound_iteration(&model, &cost, LOSSY_none, &bound, &err));
+    assert_ok(bound_iteration(&model, &cost, LOSSY_none, IN_PARTS_none, &bound, &err));
     cost_release(&cost);
     model_release(&model);
     return bound;

@@ -31,13 +31,14 @@ static void world_open(struct rng *rng, struct world *w) {
     struct error err;
     assert_ok(random_model(rng, &w->model, &err));
     assert_ok(random_cluster(rng, &w->cluster, &err));
+    w->model.update_us = w->model.n_variables % 2 ? w->model.forward_us / 3 : 0;
     assert_true(w->model.n_variables <= MOST);
     if (rng_below(rng, 2))
         w->cluster.runtime = (struct runtime){.goodput = 1};
     assert_ok(cost_init(&w->cost, &w->cluster, &err));
     lone_messages_save_nothing(&w->cost);
     w->scale = w->cluster.nodes[w->cost.slowest].compute_scale;
-    assert_ok(gradients_list(&w->model, w->scale, w->gradients, &err));
+    assert_ok(gradients_list(&w->model, w->scale, WITH_UPDATES, w->gradients, &err));
 }
 
 static void world_close(struct world *w) {
@@ -63,7 +64,7 @@ static double group_us(const void *context, uint64_t bytes, uint32_t n) {
 
 /* Communication starts with the backward pass and ends with it at the earliest. */
 static double iteration_us(const struct world *w, double communication_us) {
-    return w->scale * w->model.forward_us + fmax(w->scale * w->model.backward_us, communication_us);
+    return w->scale * (w->model.forward_us + w->model.update_us) + fmax(w->scale * w->model.backward_us, communication_us);
 }
 
 static void build(struct world *w, const char *name, struct strategy *out) {
@@ -222,7 +223,7 @@ static void thousands_of_gradients_are_merged_for_the_earliest_end_of_the_last_m
     read_long_chain(&rng, &w.model);
     read_copying_cluster(&w.cluster);
     assert_ok(cost_init(&w.cost, &w.cluster, &err));
-    assert_ok(gradients_list(&w.model, w.scale = 1, w.gradients, &err));
+    assert_ok(gradients_list(&w.model, w.scale = 1, WITH_UPDATES, w.gradients, &err));
     for (int i = 0; i < 4; i++) {
         struct strategy s;
         struct merge merge;
@@ -275,7 +276,7 @@ static void make_alike(struct rng *rng, struct world *w) {
     cost_release(&w->cost);
     assert_ok(cost_init(&w->cost, &w->cluster, &err));
     w->scale = nodes[1].compute_scale;
-    assert_ok(gradients_list(&w->model, w->scale, w->gradients, &err));
+    assert_ok(gradients_list(&w->model, w->scale, WITH_UPDATES, w->gradients, &err));
 }
 
 static void lone_push_and_pull_take_their_line(void **state) {

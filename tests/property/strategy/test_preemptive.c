@@ -432,7 +432,7 @@ static void check_model(const struct model *model, struct arena *arena) {
     struct gradient *gradients = arena_alloc(arena, n, sizeof *gradients);
     assert_ok(dag_windows(&stream, scratch, times, jobs, &path[0], &err));
     assert_ok(dag_windows(&ideal, scratch, times, least, &path[1], &err));
-    assert_ok(gradients_list(model, scale, gradients, &err));
+    assert_ok(gradients_list(model, scale, WITH_UPDATES, gradients, &err));
     assert_close(path[0], scale * (model->forward_us + model->backward_us), 1e-12);
     assert_true(path[1] <= path[0] * (1 + 1e-12));
     for (uint32_t k = 0; k < n; k++) {

@@ -63,7 +63,7 @@ static struct bound bound_of(const struct fixture *f, const struct model *model)
     struct cost cost;
     struct bound bound;
     assert_ok(cost_init(&cost, &f->site.cluster, &err));
-    assert_ok(bound_iteration(model, &cost, LOSSY_none, &bound, &err));
+    assert_ok(bound_iteration(model, &cost, LOSSY_none, IN_PARTS_none, &bound, &err));
     cost_release(&cost);
     return bound;
 }

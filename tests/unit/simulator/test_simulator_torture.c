@@ -23,7 +23,7 @@ static enum status use_all(const struct fixture *f, struct timeline *tl, const s
     if (status == ST_OK)
         status = closed_form_run(&f->plan, cost, &p, err);
     if (status == ST_OK)
-        status = bound_iteration(&model, cost, LOSSY_none, &bound, err);
+        status = bound_iteration(&model, cost, LOSSY_none, IN_PARTS_none, &bound, err);
     return status;
 }
 
