@@ -64,7 +64,8 @@ static double group_us(const void *context, uint64_t bytes, uint32_t n) {
 
 /* Communication starts with the backward pass and ends with it at the earliest. */
 static double iteration_us(const struct world *w, double communication_us) {
-    return w->scale * (w->model.forward_us + w->model.update_us) + fmax(w->scale * w->model.backward_us, communication_us);
+    return w->scale * (w->model.forward_us + w->model.update_us) +
+           fmax(w->scale * w->model.backward_us, communication_us);
 }
 
 static void build(struct world *w, const char *name, struct strategy *out) {
