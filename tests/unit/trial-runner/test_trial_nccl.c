@@ -322,6 +322,45 @@ static void encoded_blocks_take_the_memory_that_is_predicted(void **state) {
     trial_result_release(&result);
 }
 
+#define TOPK(part) "{\"kind\":\"topk\",\"part\":" part "}"
+
+/* Fewer elements than samples, so that some samples wait; all that are not zero; and one. */
+static void the_largest_elements_sum_and_what_is_left_comes_later(void **state) {
+    NEED_DOUBLE(state);
+    check_sums(CLUSTER("2", "1"), ENCODED(FIFO, TOPK("0.0005"), "", "0"), 2, 5 * 16 + 1 + 5);
+    check_sums(CLUSTER("4", "1"), ENCODED(UNLIMITED, TOPK("0.5"), "", "6"), 4, 5 * 16 + 7 + 1 + 5);
+    check_complete(CLUSTER("2", "2"), ENCODED(PRIORITY, TOPK("0.003"), ",\"partition_bytes\":4096", "0"));
+    check_all_samples(CLUSTER("3", "1"), ENCODED(BATCHES("last"), TOPK("1e-6"), "", "0"));
+    check_all_samples(CLUSTER("2", "1"), ENCODED(BATCHES("last"), TOPK("0.0003"), "", "6"));
+    check_sums(CLUSTER("1", "1"), ENCODED(FIFO, TOPK("0.0002"), "", "0"), 1, 5 * 16 + 1 + 5);
+}
+
+/* As predicted, and 41 KiB of counts. Every message has what it did not send. */
+static void the_largest_elements_take_the_memory_that_is_predicted(void **state) {
+    NEED_DOUBLE(state);
+    struct trial_result result;
+    const uint64_t elements = 255 * 65 + 7 + 1001, taken = (elements * 3 + 9) / 10, left = elements + 129;
+    run(CLUSTER("4", "1"), ENCODED(STOP_WAIT, TOPK("0.3"), "", "0"), NULL, &result);
+    assert_complete(&result);
+    const uint64_t wanted = elements * 4 + 4 * 8 * taken + 4 * left;
+    assert_in_range(result.buffers_bytes, wanted, wanted + 41 * 1024 + 255);
+    trial_result_release(&result);
+}
+
+/* Matrices of f32 and f64 and vectors, one of them alone in its message or with matrices. */
+static const char thin_model_text[] =
+    "{\"schema\":\"syncopate.model/1\",\"name\":\"m\",\"batch_per_device\":1,\"variables\":["
+    "{\"name\":\"a\",\"shape\":[255,65],\"dtype\":\"f32\"},{\"name\":\"b\",\"shape\":[7],\"dtype\":\"f32\"},"
+    "{\"name\":\"c\",\"shape\":[33,9,3],\"dtype\":\"f64\"},{\"name\":\"h\",\"shape\":[20,3000],\"dtype\":\"f32\"}],"
+    "\"layers\":[{\"name\":\"1\",\"forward_us\":2000,\"backward_us\":4000,\"variables\":[\"a\",\"b\"]},"
+    "{\"name\":\"2\",\"forward_us\":2000,\"backward_us\":4000,\"variables\":[\"c\",\"h\"]}]}";
+#define THIN_MEMBER(name, rank, group)                                                                                 \
+    "{\"name\":\"" name "\",\"encoding\":{\"kind\":\"powersgd\",\"rank\":" rank "},\"sync\":" IN(group) "}"
+#define THIN(schedule, rank, group_of_b)                                                                               \
+    "{\"schema\":\"syncopate.strategy/1\",\"name\":\"s\",\"schedule\":{" schedule                                      \
+    "},\"groups\":[{\"id\":0},{\"id\":1},{\"id\":2}],\"variables\":[" THIN_MEMBER("a", rank, "0") "," THIN_MEMBER(     \
+        "b", rank, group_of_b) "," THIN_MEMBER("c", rank, "1") "," THIN_MEMBER("h", rank, "0") "]}"
+
 static void servers_sum_on_their_gpus(void **state) {
     NEED_DOUBLE(state);
     check_complete(CLUSTER("3", "1"), STRATEGY(PRIORITY, "ring", "", SERVED("\"n1\"", "false"),
@@ -420,8 +459,10 @@ static void a_lost_part_fails_the_trial(void **state) {
                "wrong sum: message");
     check_loss("all-gather", CLUSTER("2", "1"), ENCODED(FIFO, INT8("256"), "", "0"), "wrong sum: message");
     check_loss("send", CLUSTER("4", "1"), ENCODED(FIFO, INT8("256"), "", "0"), "wrong sum: message");
+    check_loss("all-gather", CLUSTER("4", "1"), ENCODED(FIFO, TOPK("0.0005"), "", "0"), "wrong sum: message");
     check_failure(CLUSTER("2", "1"), FUSED(BATCHES("last"), "ring"), "sum", "wrong sum: message");
     check_failure(CLUSTER("2", "1"), ENCODED(FIFO, INT8("256"), "", "0"), "sum", "wrong sum: message");
+    check_failure(CLUSTER("2", "1"), ENCODED(FIFO, TOPK("0.0005"), "", "0"), "sum", "wrong sum: message");
     check_failure(CLUSTER("2", "1"), SHARDED(FIFO, "parameters", ""), "sum", "message");
 }
 
@@ -454,11 +495,14 @@ static void an_algorithm_that_nccl_lacks_is_infeasible(void **state) {
 
 static void encoders_that_the_worker_lacks_are_infeasible(void **state) {
     NEED_DOUBLE(state);
+    struct subject s;
     struct trial_result result;
-    run(CLUSTER("2", "1"), ENCODED(FIFO, "{\"kind\":\"topk\",\"part\":0.01}", "", "0"), NULL, &result);
+    subject_init_of(&s, thin_model_text, CLUSTER("2", "1"), THIN(FIFO, "2", "0"));
+    run_subject(&s, NULL, &result);
     assert_int_equal(result.ending, TRIAL_INFEASIBLE);
-    assert_contains(result.reason, "is encoded as topk, and of encoders this worker has int8 alone");
+    assert_contains(result.reason, "is encoded as powersgd, and of encoders this worker has int8 and topk");
     trial_result_release(&result);
+    subject_release(&s);
 }
 
 /* Both would take one stream. */
@@ -524,7 +568,8 @@ static void a_measured_cluster_has_nccl_s_algorithms(void **state) {
     assert_int_equal(seen[ALGORITHM_double_tree], 3);
     assert_int_equal(pushes, 6);
     assert_true(cluster.runtime.copy_gbyte_per_s > 0 && cluster.runtime.sum_gbyte_per_s > 0);
-    assert_true(cluster.runtime.int8_gbyte_per_s > 0 && cluster.runtime.topk_gbyte_per_s <= 0);
+    assert_true(cluster.runtime.int8_gbyte_per_s > 0 && cluster.runtime.topk_gbyte_per_s > 0);
+    assert_true(cluster.runtime.powersgd_gbyte_per_s <= 0);
     assert_int_equal(findings.agreement.points, cluster.n_measurements);
     assert_int_equal(findings.shares.parts[SHARES_STARTUP].traffic.kept, cluster.in_startup.traffic > 0);
     cluster_release(&cluster);
@@ -561,6 +606,8 @@ int main(void) {
         cmocka_unit_test(types_of_their_own_are_gathered_and_summed),
         cmocka_unit_test(encoded_blocks_sum_beside_what_is_not_encoded),
         cmocka_unit_test(encoded_blocks_take_the_memory_that_is_predicted),
+        cmocka_unit_test(the_largest_elements_sum_and_what_is_left_comes_later),
+        cmocka_unit_test(the_largest_elements_take_the_memory_that_is_predicted),
         cmocka_unit_test(servers_sum_on_their_gpus),
         cmocka_unit_test(shared_pushes_sum),
         cmocka_unit_test(local_reduction_under_stop_and_wait_priority_does_not_deadlock),

@@ -258,13 +258,9 @@ static void describe(const struct gradients *g, uint32_t m, uint32_t device, str
                                        .n_samples = n,
                                        .first = n,
                                        .made_as = message_is_of_replicas(of) ? of->other : m,
-                                       .adds_up = !plan->sums_each && message_brings_gradients(of),
-                                       .in_blocks = of->encoder == ENCODING_int8};
+                                       .adds_up = !plan->sums_each && message_brings_gradients(of)};
     for (uint32_t k = n; k-- > 0;) {
-        const struct layout_run same = of->encoder ? layout_same_block(of, k) : (struct layout_run){k, k + 1};
         samples[k] = sample_of(g, m, k, device);
-        samples[k].first = same.first;
-        samples[k].end = same.end;
         if (samples[k].written != KERNEL_NOWHERE)
             message->first = k;
     }
@@ -289,6 +285,31 @@ static void init_table(struct gradients *g, uint32_t device) {
     free(messages);
 }
 
+static void *pinned(uint64_t bytes) {
+    void *memory = NULL;
+    device_check(cudaHostAlloc(&memory, bytes + 1, cudaHostAllocDefault), "pinned memory");
+    return memory;
+}
+
+/* List what the host reads of messages with an encoder: their samples. */
+static void init_places(struct gradients *g) {
+    const struct plan *plan = g->plan;
+    uint64_t *places = report_alloc((size_t)plan->n_messages * LAYOUT_SAMPLES, sizeof *places);
+    uint32_t n = 0;
+    g->first_place = report_alloc(plan->n_messages + 1, sizeof *g->first_place);
+    for (uint32_t m = 0; m < plan->n_messages; m++) {
+        const uint32_t own = plan->messages[m].encoder ? layout_sample_count(&plan->messages[m]) : 0;
+        g->first_place[m] = n;
+        memcpy(places + n, g->layout.samples + (size_t)m * LAYOUT_SAMPLES, own * sizeof *places);
+        n += own;
+    }
+    g->first_place[plan->n_messages] = n;
+    g->places = device_upload(places, n * sizeof *places);
+    g->numbers = pinned(n * sizeof *g->numbers);
+    free(places);
+    proof_init(&g->proof, plan);
+}
+
 void gradients_init(struct gradients *g, const struct plan *plan, uint32_t device) {
     *g = (struct gradients){.plan = plan};
     layout_init(&g->layout, plan, false);
@@ -298,10 +319,8 @@ void gradients_init(struct gradients *g, const struct plan *plan, uint32_t devic
     init_chunks(g);
     init_table(g, device);
     g->by_ready = device_upload(plan->by_ready, plan->n_messages * sizeof *plan->by_ready);
-    void *pinned = NULL;
-    device_check(cudaHostAlloc(&pinned, (size_t)plan->n_messages * KERNEL_SAMPLES + 1, cudaHostAllocDefault),
-                 "pinned memory");
-    g->verdicts = pinned;
+    g->verdicts = pinned((size_t)plan->n_messages * KERNEL_SAMPLES);
+    init_places(g);
 }
 
 void gradients_produce(const struct gradients *g, uint32_t step, uint32_t iteration, uint32_t micro_batch, bool spoilt,
@@ -347,15 +366,35 @@ void gradients_convert_part(const struct gradients *g, uint32_t message, const s
 }
 
 void gradients_check(const struct gradients *g, uint32_t message, uint32_t iteration, const struct stream *stream) {
-    const uint32_t m = first_of(g->plan, message);
+    const uint32_t m = first_of(g->plan, message), first = g->first_place[m];
     uint8_t *verdict = g->verdicts + (size_t)m * KERNEL_SAMPLES;
-    device_check(kernels_check(&g->table, m, iteration, verdict, stream->cuda), "checking");
+    if (g->plan->messages[m].encoder)
+        device_check(kernels_read(g->numbers + first, g->table.data, g->places + first, g->first_place[m + 1] - first,
+                                  (enum kernel_type)g->plan->messages[m].dtype, stream->cuda),
+                     "reading");
+    else
+        device_check(kernels_check(&g->table, m, iteration, verdict, stream->cuda), "checking");
+}
+
+static enum status encoded_verdict(struct gradients *g, uint32_t m, uint32_t iteration, struct error *err) {
+    const uint32_t n = layout_sample_count(&g->plan->messages[m]);
+    float wanted[LAYOUT_SAMPLES];
+    proof_next(&g->proof, g->plan, m, iteration, wanted);
+    for (uint32_t k = 0; k < n; k++) {
+        const double wide = (double)wanted[k];
+        if (memcmp(&g->numbers[g->first_place[m] + k], &wide, sizeof wide) != 0)
+            return part_wrong(g->plan, m, k, (struct kernel_devices){0, 1, g->table.n_devices}, iteration, err);
+    }
+    g->checked += n;
+    return ST_OK;
 }
 
 enum status gradients_verdict(struct gradients *g, uint32_t message, uint32_t iteration, struct error *err) {
     const uint32_t m = first_of(g->plan, message);
     const struct message *of = &g->plan->messages[m];
     uint8_t *verdict = g->verdicts + (size_t)m * KERNEL_SAMPLES;
+    if (of->encoder)
+        return encoded_verdict(g, m, iteration, err);
     for (uint32_t k = 0; k < layout_sample_count(of); k++) {
         const struct kernel_devices wanted = part_wanted(of, k, g->table.device, g->table.n_devices);
         if (verdict[k] != 1)
@@ -368,6 +407,10 @@ enum status gradients_verdict(struct gradients *g, uint32_t message, uint32_t it
 
 void gradients_release(struct gradients *g) {
     device_check(cudaFreeHost(g->verdicts), "freeing pinned memory");
+    device_check(cudaFreeHost(g->numbers), "freeing pinned memory");
+    proof_release(&g->proof, g->plan);
+    device_free(g->places);
+    free(g->first_place);
     device_free(g->by_ready);
     device_free((void *)g->table.samples);
     device_free((void *)g->table.messages);

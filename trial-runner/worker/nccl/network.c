@@ -262,11 +262,10 @@ static void warm_up_halves(struct network *network, struct network_link *link, e
     settle(network);
 }
 
-/* A byte from each device to each other, then all-gathers. */
-static void warm_up_parts(struct network *network, struct network_link *link, uint64_t max_bytes, char *scratch) {
+/* A byte from each device to each other. */
+static void warm_up_parts(struct network *network, struct network_link *link, char *scratch) {
     if (!is_cold(link, DTYPE_u8, false))
         return;
-    const uint64_t n = (uint64_t)link->size;
     network_check(network, ncclGroupStart(), "a group");
     for (int step = 1; step < link->size; step++) {
         const int to = (link->rank + step) % link->size, from = (link->rank + link->size - step) % link->size;
@@ -274,6 +273,14 @@ static void warm_up_parts(struct network *network, struct network_link *link, ui
         network_check(network, ncclRecv(scratch + 1, 1, ncclUint8, from, link->comm, NULL), "a first message");
     }
     network_check(network, ncclGroupEnd(), "a group");
+    settle(network);
+}
+
+/* Of all devices together up to max_bytes. */
+static void warm_up_gathers(struct network *network, struct network_link *link, uint64_t max_bytes, char *scratch) {
+    if (!is_cold(link, DTYPE_u8, true))
+        return;
+    const uint64_t n = (uint64_t)link->size;
     for (uint64_t bytes = n; bytes < max_bytes * GROWTH; bytes *= GROWTH) {
         const uint64_t count = (bytes < max_bytes ? bytes : max_bytes) / n;
         network_check(
@@ -281,6 +288,24 @@ static void warm_up_parts(struct network *network, struct network_link *link, ui
             "a first all-gather");
     }
     settle(network);
+}
+
+/* What comes from all devices of a message by topk grows with their number. */
+static uint64_t largest_gather(const struct plan *plan) {
+    uint64_t most = plan->max_bytes;
+    for (uint32_t m = 0; m < plan->n_messages; m++) {
+        const uint64_t all = plan->messages[m].bytes * plan->cluster->n_devices;
+        most = plan->messages[m].encoder == ENCODING_topk && all > most ? all : most;
+    }
+    return most;
+}
+
+static void warm_up_encoder(struct network *network, const struct plan *plan, const struct message *message,
+                            char *scratch) {
+    struct network_link *link = link_of(network, message);
+    if (message->encoder == ENCODING_int8)
+        warm_up_parts(network, link, scratch);
+    warm_up_gathers(network, link, largest_gather(plan), scratch);
 }
 
 static void warm_up_node(struct network *network, struct network_link *link, enum dtype dtype, char *scratch) {
@@ -330,7 +355,7 @@ static void connect_message(struct network *network, const struct plan *plan, ui
     if (message->half && !message_is_of_replicas(message))
         warm_up_halves(network, link_of(network, message), dtype, plan->max_bytes, scratch);
     else if (message->encoder)
-        warm_up_parts(network, link_of(network, message), plan->max_bytes, scratch);
+        warm_up_encoder(network, plan, message, scratch);
     else if (sums)
         warm_up_sums(network, link_of(network, message), dtype, plan->max_bytes, scratch);
     else if (in_nodes)

@@ -59,7 +59,7 @@ ncclComm_t network_comm_of(struct network *network, const struct message *messag
 
 /* Make all communicators that the plan needs, and use each once for every type and for sizes up to the largest, one
  * after the other, so that connections are there before a run is timed. `scratch`: zeroed device memory, at least
- * plan->max_bytes; zero afterwards. */
+ * plan->max_bytes, and what all devices send of any message by topk; zero afterwards. */
 void network_connect(struct network *network, const struct plan *plan, void *scratch);
 
 /* The same for one way between two ranks, for the others nothing. Collective over the kind's ranks. */

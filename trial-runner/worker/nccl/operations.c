@@ -16,7 +16,8 @@ const struct operations_kind operations_kind = {
     .algorithms = algorithms,
     .small = ALGORITHM_auto,
     .halves = false,
-    .encodings = 1u << ENCODING_int8, /* gradients of 16 bits are made in the type in which they travel */
+    /* Gradients of 16 bits are made in the type in which they travel. */
+    .encodings = 1u << ENCODING_int8 | 1u << ENCODING_topk,
     .rate_bytes = UINT64_C(64) << 20, /* beyond the caches, and long beside a launch */
 };
 
@@ -31,6 +32,8 @@ struct operations {
     uint32_t peer;
     char *data, *other;          /* device memory */
     struct kernel_chunk *chunks; /* device memory: of all bytes */
+    float *gradients;            /* device memory: numbers that are no zeros; NULL: not yet */
+    char *encoded;               /* device memory: what an encoder makes of them, and needs for that */
 };
 
 static struct kernel_chunk *make_chunks(uint64_t bytes) {
@@ -75,6 +78,8 @@ void operations_free(struct operations *o) {
     requests_release(&o->requests);
     stream_release(&o->stream);
     device_check(cudaEventDestroy(o->end), "ending an event");
+    device_free(o->encoded);
+    device_free(o->gradients);
     device_free(o->chunks);
     device_free(o->other);
     device_free(o->data);
@@ -154,8 +159,26 @@ void operations_encode_blocks(struct operations *o, uint64_t bytes) {
     wait_all(o);
 }
 
+/* Gradients are no zeros: the sizes of these spread over many bins. */
+static void make_gradients(struct operations *o, uint64_t n) {
+    float *numbers = report_alloc(n, sizeof *numbers);
+    for (uint64_t i = 0; i < n; i++)
+        numbers[i] = (float)((i * 2654435761u) % 65536) - 32768;
+    o->gradients = device_upload(numbers, n * sizeof *numbers);
+    free(numbers);
+}
+
 void operations_take_largest(struct operations *o, uint64_t bytes) {
-    (void)o, (void)bytes;
+    const uint64_t n = bytes / sizeof(float), kept = encoder_kept(encoder_figure(ENCODING_topk)->usual, n);
+    if (!o->gradients) {
+        make_gradients(o, n);
+        o->encoded = device_alloc(sizeof(struct kernel_largest) + kept * sizeof(struct largest));
+    }
+    struct kernel_largest *work = (struct kernel_largest *)(void *)o->encoded;
+    device_check(kernels_take_largest((struct largest *)(void *)(work + 1), work, (float *)(void *)o->other,
+                                      o->gradients, n, (uint32_t)kept, o->stream.cuda),
+                 "encoding");
+    wait_all(o);
 }
 
 void operations_make_thin(struct operations *o, uint64_t bytes) {
