@@ -157,6 +157,61 @@ cudaError_t kernels_add_largest(float *sum, const struct largest *from, uint64_t
     return cudaSuccess;
 }
 
+static void thin_begin(void *context) {
+    const struct kernel_thin *t = context;
+    for (const struct kernel_matrix *a = t->matrices; a < t->matrices + t->n; a++) {
+        for (uint32_t k = 0; k < t->rank; k++)
+            kernel_begin_row(t, a, k, kernel_is_zero(t, a, k, 0, 1), 0, 1);
+        for (uint64_t i = 0; i < a->rows && a->columns > 0; i++)
+            kernel_multiply_row(t, a, i, 0, 1);
+        if (a->columns == 0)
+            memcpy(t->p + a->first, t->run + a->at, a->rows * sizeof(float));
+    }
+    free(context);
+}
+
+cudaError_t kernels_thin_begin(const struct kernel_thin *thin, cudaStream_t stream) {
+    double_enqueue(stream, thin_begin, double_copy(thin, sizeof *thin));
+    return cudaSuccess;
+}
+
+static void thin_turn(void *context) {
+    const struct kernel_thin *t = context;
+    for (const struct kernel_matrix *a = t->matrices; a < t->matrices + t->n; a++) {
+        if (a->columns > 0)
+            kernel_orthogonalise(t, a, 0, 1);
+        for (uint64_t j = 0; j < a->columns; j++)
+            for (uint32_t k = 0; k < t->rank; k += KERNEL_RANKS) {
+                float sums[KERNEL_RANKS] = {0};
+                kernel_multiply_back(t, a, k, j, 0, 1, sums);
+                for (uint32_t l = 0; l < KERNEL_RANKS && k + l < t->rank; l++)
+                    t->q[a->second + (k + l) * a->columns + j] = sums[l];
+            }
+    }
+    free(context);
+}
+
+cudaError_t kernels_thin_turn(const struct kernel_thin *thin, cudaStream_t stream) {
+    double_enqueue(stream, thin_turn, double_copy(thin, sizeof *thin));
+    return cudaSuccess;
+}
+
+static void thin_end(void *context) {
+    const struct kernel_thin *t = context;
+    for (const struct kernel_matrix *a = t->matrices; a < t->matrices + t->n; a++) {
+        for (uint64_t i = 0; i < a->rows && a->columns > 0; i++)
+            kernel_restore_row(t, a, i, 0, 1);
+        if (a->columns == 0)
+            memcpy(t->run + a->at, t->p + a->first, a->rows * sizeof(float));
+    }
+    free(context);
+}
+
+cudaError_t kernels_thin_end(const struct kernel_thin *thin, cudaStream_t stream) {
+    double_enqueue(stream, thin_end, double_copy(thin, sizeof *thin));
+    return cudaSuccess;
+}
+
 struct values {
     struct kernel_table table;
     const uint32_t *messages;
@@ -214,5 +269,24 @@ cudaError_t kernels_read(double *out, const char *data, const uint64_t *places, 
                          cudaStream_t stream) {
     const struct reading job = {out, data, places, n, type};
     double_enqueue(stream, read_numbers, double_copy(&job, sizeof job));
+    return cudaSuccess;
+}
+
+struct clearing {
+    char *data;
+    const uint64_t *places;
+    uint32_t n, width;
+};
+
+static void clear(void *context) {
+    const struct clearing *c = context;
+    for (uint32_t i = 0; i < c->n; i++)
+        kernel_clear(c->data, c->places[i], c->width);
+    free(context);
+}
+
+cudaError_t kernels_clear(char *data, const uint64_t *places, uint32_t n, uint32_t width, cudaStream_t stream) {
+    const struct clearing job = {data, places, n, width};
+    double_enqueue(stream, clear, double_copy(&job, sizeof job));
     return cudaSuccess;
 }

@@ -1,5 +1,6 @@
 /* Kernels whose lanes tell each other numbers, with threads of the processor as lanes: a barrier stands for the step of
  * a warp. */
+#include <math.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
@@ -7,40 +8,54 @@
 #include "base/rng.h"
 #include "tests/support/check.h"
 #include "trial-runner/worker/mpi/largest.h"
+#include "trial-runner/worker/mpi/low_rank.h"
 
 enum { MOST_LANES = 8 };
 
 static uint32_t n_lanes = 1;
-static pthread_barrier_t step;
-static uint32_t told[2][MOST_LANES];
+static pthread_barrier_t all_lanes;
+static double told[2][MOST_LANES];
 static _Thread_local uint32_t this_lane, n_told;
 
 /* Tell all lanes a number; those of all lie at what is returned until the next but one is told. */
-static const uint32_t *tell(uint32_t number) {
-    uint32_t *all = told[n_told++ % 2];
+static const double *tell(double number) {
+    double *all = told[n_told++ % 2];
     all[this_lane] = number;
-    pthread_barrier_wait(&step);
+    pthread_barrier_wait(&all_lanes);
     return all;
 }
 
 #define KERNEL_LANES
 static uint32_t kernel_votes(int yes) {
-    const uint32_t *all = tell(yes != 0);
+    const double *all = tell(yes != 0);
     uint32_t votes = 0;
     for (uint32_t lane = 0; lane < n_lanes; lane++)
-        votes |= all[lane] << lane;
+        votes |= (uint32_t)(all[lane] != 0) << lane;
     return votes;
 }
 
 static uint32_t kernel_sum_before(uint32_t own, uint32_t lane) {
-    const uint32_t *all = tell(own);
+    const double *all = tell(own);
     uint32_t sum = 0;
     for (uint32_t other = 0; other < lane; other++)
-        sum += all[other];
+        sum += (uint32_t)all[other];
     return sum;
 }
 
+static double kernel_sum_threads(double own) {
+    const double *all = tell(own);
+    double sum = 0;
+    for (uint32_t lane = 0; lane < n_lanes; lane++)
+        sum += all[lane];
+    return sum;
+}
+
+static float kernel_sum_lanes(float own) {
+    return (float)kernel_sum_threads((double)own);
+}
+
 #include "trial-runner/worker/nccl/kernel_largest.h"
+#include "trial-runner/worker/nccl/kernel_low_rank.h"
 
 struct lane {
     uint32_t number;
@@ -59,14 +74,14 @@ static void *run_lane(void *context) {
 static void by_lanes(void (*work)(void *context, uint32_t lane), void *context) {
     pthread_t threads[MOST_LANES];
     struct lane lanes[MOST_LANES];
-    assert_int_equal(pthread_barrier_init(&step, NULL, n_lanes), 0);
+    assert_int_equal(pthread_barrier_init(&all_lanes, NULL, n_lanes), 0);
     for (uint32_t i = 0; i < n_lanes; i++) {
         lanes[i] = (struct lane){i, work, context};
         assert_int_equal(pthread_create(&threads[i], NULL, run_lane, &lanes[i]), 0);
     }
     for (uint32_t i = 0; i < n_lanes; i++)
         pthread_join(threads[i], NULL);
-    pthread_barrier_destroy(&step);
+    pthread_barrier_destroy(&all_lanes);
 }
 
 /* ---- the largest elements ---- */
@@ -171,11 +186,127 @@ static void a_place_beyond_the_sum_adds_nothing(void **state) {
     assert_true(sum[0] == 1 && sum[1] == 2 && sum[2] == 4);
 }
 
+/* ---- thin matrices ---- */
+
+enum { MOST_SIDE = 40, MOST_RANK = 9, SIZE = MOST_SIDE * MOST_SIDE, THIN = MOST_SIDE * MOST_RANK };
+
+/* Behind PAD elements of other variables. */
+enum { PAD = 3 };
+
+struct thin_room {
+    struct kernel_matrix matrix;
+    struct kernel_thin thin;
+    float run[SIZE + PAD], left[SIZE + PAD], kept_q[THIN + PAD], p[THIN + PAD], q[THIN + PAD];
+};
+
+/* The launches of kernels.cu, one after another. */
+static void iterate(void *context, uint32_t lane) {
+    const struct thin_room *room = context;
+    const struct kernel_matrix *a = &room->matrix;
+    const struct kernel_thin *t = &room->thin;
+    for (uint32_t k = 0; k < t->rank; k++) {
+        const uint32_t zero = kernel_votes(kernel_is_zero(t, a, k, lane, n_lanes));
+        kernel_begin_row(t, a, k, zero == (1u << n_lanes) - 1, lane, n_lanes);
+    }
+    tell(0);
+    for (uint64_t i = 0; i < a->rows; i++)
+        kernel_multiply_row(t, a, i, lane, n_lanes);
+    tell(0);
+    kernel_orthogonalise(t, a, lane, n_lanes);
+    tell(0);
+    for (uint64_t j = 0; j < a->columns; j++)
+        for (uint32_t k = 0; k < t->rank; k += KERNEL_RANKS) {
+            float sums[KERNEL_RANKS] = {0};
+            kernel_multiply_back(t, a, k, j, lane, n_lanes, sums);
+            for (uint32_t l = 0; l < KERNEL_RANKS && k + l < t->rank; l++) {
+                const float sum = kernel_sum_lanes(sums[l]);
+                if (lane == 0)
+                    t->q[a->second + (k + l) * a->columns + j] = sum;
+            }
+        }
+    tell(0);
+    for (uint64_t i = 0; i < a->rows; i++)
+        kernel_restore_row(t, a, i, lane, n_lanes);
+}
+
+/* The same by the MPI worker. `run` is the gradients, and what comes back. */
+static void iterate_by_mpi(const struct low_rank *a, float *run, uint32_t variable) {
+    low_rank_draw(a, variable);
+    low_rank_run(LOW_RANK_multiply, a, run, NULL, 0);
+    low_rank_orthogonalise(a);
+    low_rank_run(LOW_RANK_multiply_back, a, NULL, NULL, 0);
+    low_rank_run(LOW_RANK_restore, a, NULL, run, 0.5f);
+}
+
+static void fill(struct rng *rng, float *values, size_t n) {
+    for (size_t i = 0; i < n; i++)
+        values[i] = (float)rng_normal(rng);
+}
+
+static void assert_near(const float *got, const float *wanted, size_t n) {
+    double largest = 0;
+    for (size_t i = 0; i < n; i++)
+        largest = fmax(largest, fabs((double)wanted[i]));
+    for (size_t i = 0; i < n; i++)
+        assert_true(fabs((double)got[i] - (double)wanted[i]) <= 2e-3 * largest);
+}
+
+static void draw_matrix(struct rng *rng, struct thin_room *room) {
+    struct kernel_matrix *a = &room->matrix;
+    *a = (struct kernel_matrix){.rows = 1 + rng_below(rng, MOST_SIDE),
+                                .columns = 1 + rng_below(rng, MOST_SIDE),
+                                .at = rng_below(rng, PAD + 1),
+                                .first = rng_below(rng, PAD + 1),
+                                .second = rng_below(rng, PAD + 1),
+                                .variable = (uint32_t)rng_below(rng, 100)};
+    const uint64_t side = a->rows < a->columns ? a->rows : a->columns;
+    const uint32_t rank = 1 + (uint32_t)rng_below(rng, side < MOST_RANK ? side : MOST_RANK);
+    fill(rng, room->run, SIZE + PAD);
+    fill(rng, room->left, SIZE + PAD);
+    fill(rng, room->kept_q, THIN + PAD);
+    memset(room->kept_q + a->second + (rank - 1) * a->columns, 0, a->columns * sizeof(float)); /* a row to be drawn */
+    room->thin = (struct kernel_thin){a,       1,       rank, a->rows, a->columns, room->run, room->left, room->kept_q,
+                                      room->p, room->q, 0.5f};
+}
+
+/* As nearly as the order of additions allows. Elements of other variables stay. */
+static void thin_matrices_are_those_of_the_mpi_worker(void **state) {
+    (void)state;
+    static struct thin_room room, before;
+    static float run[SIZE], left[SIZE], p[THIN], q[THIN];
+    static const uint32_t lanes[] = {1, 2, 4, 8};
+    struct rng rng;
+    rng_split(&rng, test_seed(), 13);
+    for (int round = 0; round < 24; round++) {
+        n_lanes = lanes[round % 4];
+        draw_matrix(&rng, &room);
+        before = room;
+        const struct kernel_matrix *a = &room.matrix;
+        const size_t n = a->rows * a->columns, rank = room.thin.rank;
+        const struct low_rank wanted = {a->rows, a->columns, rank, left, p, q};
+        memcpy(run, room.run + a->at, n * sizeof *run);
+        memcpy(left, room.left + a->at, n * sizeof *left);
+        memcpy(q, room.kept_q + a->second, a->columns * rank * sizeof *q);
+        by_lanes(iterate, &room);
+        iterate_by_mpi(&wanted, run, a->variable);
+        assert_near(room.run + a->at, run, n);
+        assert_near(room.left + a->at, left, n);
+        assert_near(room.p + a->first, p, a->rows * rank);
+        assert_near(room.q + a->second, q, a->columns * rank);
+        memcpy(before.run + a->at, room.run + a->at, n * sizeof *run);
+        memcpy(before.left + a->at, room.left + a->at, n * sizeof *left);
+        memcpy(before.p + a->first, room.p + a->first, a->rows * rank * sizeof *p);
+        memcpy(before.q + a->second, room.q + a->second, a->columns * rank * sizeof *q);
+        assert_memory_equal(&room, &before, sizeof room);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_largest_elements_are_those_of_the_mpi_worker),
         cmocka_unit_test(chunks_are_no_more_than_there_is_room_for),
         cmocka_unit_test(a_place_beyond_the_sum_adds_nothing),
+        cmocka_unit_test(thin_matrices_are_those_of_the_mpi_worker),
     };
     return cmocka_run_group_tests_name("kernel_lanes", tests, NULL, NULL);
 }

@@ -43,11 +43,6 @@ enum status backend_open(struct error *err) {
 
 static enum status check_message(const struct plan *plan, uint32_t i, struct error *err) {
     const struct message *message = &plan->messages[i];
-    if (message->encoder == ENCODING_powersgd)
-        return error_set(
-            err, ST_INFEASIBLE,
-            "message %u is encoded as powersgd, and of encoders this worker has int8 and topk; the MPI worker has all",
-            i);
     if (plan->n_replicas > 0 && message->local_reduction)
         return error_set(err, ST_INFEASIBLE,
                          "message %u is pushed once a node, and beside replicas this worker does not do that; the MPI "

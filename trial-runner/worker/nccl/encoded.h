@@ -1,4 +1,4 @@
-/* A message with an encoder, from gradients to their sum in place (strategy/encoder.h):
+/* A message by int8 or topk, from gradients to their sum in place (strategy/encoder.h; powersgd: power.h):
  *
  *   int8  encode -> ncclSend and ncclRecv of all parts in a group -> decode and add the parts that came -> encode the
  *         sum -> ncclAllGather -> decode

@@ -61,6 +61,12 @@ KERNEL_BODY double kernel_number(const char *data, uint64_t place, uint32_t type
     return place == KERNEL_NOWHERE ? 0 : kernel_float_at(data + place, type, 0);
 }
 
+/* Clear what lies there. */
+KERNEL_BODY void kernel_clear(char *data, uint64_t place, uint32_t width) {
+    for (uint32_t i = 0; i < width && place != KERNEL_NOWHERE; i++)
+        data[place + i] = 0;
+}
+
 struct kernel_quad {
     uint64_t part[2];
 } __attribute__((aligned(16)));

@@ -1,10 +1,17 @@
 /* Grids are sized for a launch that is short beside what it moves: a block a chunk, or enough threads to fill the
- * memory's pipes. A warp encodes or decodes a block of int8 at a time, so that its
- * largest element needs no barrier. The spin reads the GPU's global timer, which counts nanoseconds whatever the clock
- * rate does, in steps of up to a microsecond. */
+ * memory's pipes. A warp encodes or decodes a block of int8 at a time, so that its largest element needs no barrier. The
+ * spin reads the GPU's global timer, which counts nanoseconds whatever the clock rate does, in steps of up to a
+ * microsecond. */
 #include "trial-runner/worker/nccl/kernels.h"
 
-enum { THREADS = 256, WARP = 32, MOST_BLOCKS = 1024, ELEMENTS_A_THREAD = 8 };
+enum {
+    THREADS = 256,
+    MANY_THREADS = 1024,
+    WARP = 32,
+    MOST_BLOCKS = 1024,
+    BLOCKS_A_MATRIX = 256,
+    ELEMENTS_A_THREAD = 8
+};
 
 static __device__ uint64_t now_ns() {
     uint64_t ns;
@@ -109,6 +116,70 @@ static __global__ void add_largest(float *sum, const struct largest *from, uint6
     kernel_add_largest(sum, from, k, n, this_thread(), all_threads());
 }
 
+/* A block for each row of Q. */
+static __global__ void begin_rows(struct kernel_thin t) {
+    for (uint32_t b = blockIdx.x; b < t.n * t.rank; b += gridDim.x) {
+        const struct kernel_matrix *a = &t.matrices[b / t.rank];
+        const int zero = __syncthreads_and(kernel_is_zero(&t, a, b % t.rank, threadIdx.x, blockDim.x));
+        kernel_begin_row(&t, a, b % t.rank, zero, threadIdx.x, blockDim.x);
+    }
+}
+
+static __device__ void copy_vector(float *to, const float *from, uint64_t n) {
+    kernel_copy((char *)to, (const char *)from, n * sizeof *to, this_thread(), all_threads());
+}
+
+/* Rows of blocks have a matrix each, here and below. A warp has a row of it. */
+static __global__ void multiply(struct kernel_thin t) {
+    for (uint32_t i = blockIdx.y; i < t.n; i += gridDim.y) {
+        const struct kernel_matrix *a = &t.matrices[i];
+        if (a->columns == 0)
+            copy_vector(t.p + a->first, t.run + a->at, a->rows);
+        for (uint64_t row = this_warp(); row < a->rows && a->columns > 0; row += all_warps())
+            kernel_multiply_row(&t, a, row, threadIdx.x % WARP, WARP);
+    }
+}
+
+/* A block for each matrix. */
+static __global__ void __launch_bounds__(MANY_THREADS) orthogonalise(struct kernel_thin t) {
+    for (uint32_t i = blockIdx.x; i < t.n; i += gridDim.x)
+        if (t.matrices[i].columns > 0)
+            kernel_orthogonalise(&t, &t.matrices[i], threadIdx.x, blockDim.x);
+}
+
+/* A block has a column for each lane. Its warps share the rows of M, and the sums of all are added in order. */
+static __global__ void __launch_bounds__(MANY_THREADS) multiply_back(struct kernel_thin t) {
+    __shared__ float sums[MANY_THREADS / WARP][KERNEL_RANKS][WARP];
+    const uint32_t lane = threadIdx.x % WARP, warp = threadIdx.x / WARP, warps = MANY_THREADS / WARP;
+    for (uint32_t i = blockIdx.y; i < t.n; i += gridDim.y) {
+        const struct kernel_matrix *a = &t.matrices[i];
+        for (uint64_t begin = blockIdx.x * WARP; begin < a->columns; begin += gridDim.x * WARP)
+            for (uint32_t k = 0; k < t.rank; k += KERNEL_RANKS) {
+                float own[KERNEL_RANKS] = {0}, sum = 0;
+                if (begin + lane < a->columns)
+                    kernel_multiply_back(&t, a, k, begin + lane, warp, warps, own);
+                for (uint32_t l = 0; l < KERNEL_RANKS; l++)
+                    sums[warp][l][lane] = own[l];
+                __syncthreads();
+                for (uint32_t w = 0; w < warps && warp < KERNEL_RANKS; w++)
+                    sum += sums[w][warp][lane];
+                if (warp < KERNEL_RANKS && k + warp < t.rank && begin + lane < a->columns)
+                    t.q[a->second + (k + warp) * a->columns + begin + lane] = sum;
+                __syncthreads();
+            }
+    }
+}
+
+static __global__ void restore(struct kernel_thin t) {
+    for (uint32_t i = blockIdx.y; i < t.n; i += gridDim.y) {
+        const struct kernel_matrix *a = &t.matrices[i];
+        if (a->columns == 0)
+            copy_vector(t.run + a->at, t.p + a->first, a->rows);
+        for (uint64_t row = this_warp(); row < a->rows && a->columns > 0; row += all_warps())
+            kernel_restore_row(&t, a, row, threadIdx.x % WARP, WARP);
+    }
+}
+
 static __global__ void produce(struct kernel_table table, const uint32_t *messages, uint32_t iteration,
                                uint32_t micro_batch, bool spoilt) {
     kernel_produce(&table, messages[blockIdx.x], iteration, micro_batch, spoilt, threadIdx.x);
@@ -118,7 +189,13 @@ static __global__ void check(struct kernel_table table, uint32_t message, uint32
     verdict[threadIdx.x] = kernel_check(&table, message, iteration, threadIdx.x);
 }
 
-static __global__ void read_numbers(double *out, const char *data, const uint64_t *places, uint32_t n, enum kernel_type type) {
+static __global__ void clear(char *data, const uint64_t *places, uint32_t n, uint32_t width) {
+    for (uint32_t i = threadIdx.x; i < n; i += blockDim.x)
+        kernel_clear(data, places[i], width);
+}
+
+static __global__ void read_numbers(double *out, const char *data, const uint64_t *places, uint32_t n,
+                                    enum kernel_type type) {
     for (uint32_t i = threadIdx.x; i < n; i += blockDim.x)
         out[i] = kernel_number(data, places[i], type);
 }
@@ -128,11 +205,12 @@ static uint32_t at_most(uint64_t blocks) {
 }
 
 cudaError_t kernels_load(void) {
-    const void *const kernels[] = {(const void *)spin,          (const void *)copy,       (const void *)sum,
-                                   (const void *)encode_blocks, (const void *)sum_blocks, (const void *)count_sizes,
-                                   (const void *)narrow,        (const void *)count_chunks, (const void *)add_up,
-                                   (const void *)take_chunks,   (const void *)add_largest, (const void *)produce,
-                                   (const void *)check,         (const void *)read_numbers};
+    const void *const kernels[] = {
+        (const void *)spin,       (const void *)copy,          (const void *)sum,           (const void *)encode_blocks,
+        (const void *)sum_blocks, (const void *)count_sizes,   (const void *)narrow,        (const void *)count_chunks,
+        (const void *)add_up,     (const void *)take_chunks,   (const void *)add_largest,   (const void *)begin_rows,
+        (const void *)multiply,   (const void *)orthogonalise, (const void *)multiply_back, (const void *)restore,
+        (const void *)produce,    (const void *)check,         (const void *)clear,         (const void *)read_numbers};
     struct cudaFuncAttributes attributes;
     cudaError_t result = cudaSuccess;
     for (const void *kernel : kernels)
@@ -199,6 +277,34 @@ cudaError_t kernels_add_largest(float *sum, const struct largest *from, uint64_t
     return cudaGetLastError();
 }
 
+/* So many blocks for each matrix that all of `wanted` do something in the largest. */
+static dim3 blocks_of_matrices(const struct kernel_thin *t, uint64_t wanted) {
+    const uint64_t each = wanted < 1 ? 1 : wanted < BLOCKS_A_MATRIX ? wanted : BLOCKS_A_MATRIX;
+    return dim3((unsigned)each, t->n < MOST_BLOCKS ? t->n : MOST_BLOCKS);
+}
+
+/* A warp for each row of a matrix. */
+static dim3 blocks_of_rows(const struct kernel_thin *t) {
+    return blocks_of_matrices(t, (t->most_rows * WARP + THREADS - 1) / THREADS);
+}
+
+cudaError_t kernels_thin_begin(const struct kernel_thin *t, cudaStream_t stream) {
+    begin_rows<<<at_most((uint64_t)t->n * t->rank), THREADS, 0, stream>>>(*t);
+    multiply<<<blocks_of_rows(t), THREADS, 0, stream>>>(*t);
+    return cudaGetLastError();
+}
+
+cudaError_t kernels_thin_turn(const struct kernel_thin *t, cudaStream_t stream) {
+    orthogonalise<<<at_most(t->n), MANY_THREADS, 0, stream>>>(*t);
+    multiply_back<<<blocks_of_matrices(t, (t->most_columns + WARP - 1) / WARP), MANY_THREADS, 0, stream>>>(*t);
+    return cudaGetLastError();
+}
+
+cudaError_t kernels_thin_end(const struct kernel_thin *t, cudaStream_t stream) {
+    restore<<<blocks_of_rows(t), THREADS, 0, stream>>>(*t);
+    return cudaGetLastError();
+}
+
 cudaError_t kernels_produce(const struct kernel_table *table, const uint32_t *messages, uint32_t n, uint32_t iteration,
                             uint32_t micro_batch, bool spoilt, cudaStream_t stream) {
     produce<<<n, KERNEL_SAMPLES, 0, stream>>>(*table, messages, iteration, micro_batch, spoilt);
@@ -208,6 +314,11 @@ cudaError_t kernels_produce(const struct kernel_table *table, const uint32_t *me
 cudaError_t kernels_check(const struct kernel_table *table, uint32_t message, uint32_t iteration, uint8_t *verdict,
                           cudaStream_t stream) {
     check<<<1, KERNEL_SAMPLES, 0, stream>>>(*table, message, iteration, verdict);
+    return cudaGetLastError();
+}
+
+cudaError_t kernels_clear(char *data, const uint64_t *places, uint32_t n, uint32_t width, cudaStream_t stream) {
+    clear<<<1, THREADS, 0, stream>>>(data, places, n, width);
     return cudaGetLastError();
 }
 

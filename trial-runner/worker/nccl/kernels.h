@@ -12,6 +12,7 @@
 
 #include "trial-runner/worker/nccl/kernel_bodies.h"
 #include "trial-runner/worker/nccl/kernel_largest.h"
+#include "trial-runner/worker/nccl/kernel_low_rank.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -48,6 +49,13 @@ cudaError_t kernels_take_largest(struct largest *to, struct kernel_largest *work
 /* Add k elements to n of a sum. */
 cudaError_t kernels_add_largest(float *sum, const struct largest *from, uint64_t k, uint64_t n, cudaStream_t stream);
 
+/* A message by powersgd. At first: add the gradients to what is left, take the Q of the last iteration, its rows of
+ * zeros drawn anew, and make P, to which vectors go as they are. Between the all-reduces: make P orthogonal, then Q. At
+ * the end: the sum, and what is left. */
+cudaError_t kernels_thin_begin(const struct kernel_thin *thin, cudaStream_t stream);
+cudaError_t kernels_thin_turn(const struct kernel_thin *thin, cudaStream_t stream);
+cudaError_t kernels_thin_end(const struct kernel_thin *thin, cudaStream_t stream);
+
 /* Write what this device brings to `n` messages in a micro-batch; spoilt: a wrong value among each message's. */
 cudaError_t kernels_produce(const struct kernel_table *table, const uint32_t *messages, uint32_t n, uint32_t iteration,
                             uint32_t micro_batch, bool spoilt, cudaStream_t stream);
@@ -56,6 +64,9 @@ cudaError_t kernels_produce(const struct kernel_table *table, const uint32_t *me
  * word. */
 cudaError_t kernels_check(const struct kernel_table *table, uint32_t message, uint32_t iteration, uint8_t *verdict,
                           cudaStream_t stream);
+
+/* Clear n elements of `width` bytes at places in data, KERNEL_NOWHERE for none. */
+cudaError_t kernels_clear(char *data, const uint64_t *places, uint32_t n, uint32_t width, cudaStream_t stream);
 
 /* Copy n floats of a type from places in data, KERNEL_NOWHERE for none, to `out`, pinned host memory. */
 cudaError_t kernels_read(double *out, const char *data, const uint64_t *places, uint32_t n, enum kernel_type type,

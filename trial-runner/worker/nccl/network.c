@@ -187,10 +187,15 @@ ncclComm_t network_comm(struct network *network, enum network_kind kind, enum al
     return link ? link->comm : NULL;
 }
 
+/* powersgd is all-reduced. */
+static bool goes_in_parts(const struct message *message) {
+    return message->encoder == ENCODING_int8 || message->encoder == ENCODING_topk;
+}
+
 static struct network_link *link_of(struct network *network, const struct message *message) {
     const enum network_kind kind = world_sums_in_nodes(network->world, message) ? NETWORK_LEADERS
                                    : message_is_of_replicas(message)            ? NETWORK_REPLICAS
-                                   : message->encoder                           ? NETWORK_PARTS
+                                   : goes_in_parts(message)                     ? NETWORK_PARTS
                                                                                 : NETWORK_WORKERS;
     return find_group_link(network, kind, message->algorithm, message->ranks, message->ranks > 0 ? message->stride : 0);
 }
@@ -348,13 +353,13 @@ void network_connect_pair(struct network *network, int sender, int receiver, enu
 
 static void connect_message(struct network *network, const struct plan *plan, uint32_t m, char *scratch) {
     const struct message *message = &plan->messages[m];
-    const enum dtype dtype = message->dtype;
+    const enum dtype dtype = message->encoder ? DTYPE_f32 : message->dtype;
     const bool in_nodes = world_sums_in_nodes(network->world, message), sums = message->kind == SYNC_ALL_REDUCE;
     if (in_nodes)
         warm_up_node(network, find_link(network, NETWORK_NODE, ALGORITHM_auto), dtype, scratch);
     if (message->half && !message_is_of_replicas(message))
         warm_up_halves(network, link_of(network, message), dtype, plan->max_bytes, scratch);
-    else if (message->encoder)
+    else if (goes_in_parts(message))
         warm_up_encoder(network, plan, message, scratch);
     else if (sums)
         warm_up_sums(network, link_of(network, message), dtype, plan->max_bytes, scratch);

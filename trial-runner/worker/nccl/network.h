@@ -22,7 +22,7 @@ enum { NETWORK_GROUP = 8 }; /* sends or receives that go together at most */
 
 enum network_kind {
     NETWORK_WORKERS,  /* all devices, ranked by device, or each group of them */
-    NETWORK_PARTS,    /* as NETWORK_WORKERS, for the parts of encoded messages */
+    NETWORK_PARTS,    /* as NETWORK_WORKERS, for the parts of messages by int8 and topk */
     NETWORK_REPLICAS, /* the devices that have the same part, which all-reduce it beside other collectives */
     NETWORK_NODE,     /* the devices of this node, its leader first */
     NETWORK_LEADERS,  /* the nodes' leaders; none elsewhere */
