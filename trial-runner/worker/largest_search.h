@@ -33,10 +33,12 @@ struct largest_search {
     uint32_t prefix, left;
 };
 
-/* The bin of an element in a pass; LARGEST_BINS: it has other higher bits. */
-KERNEL_BODY uint32_t largest_bin(uint32_t bits, uint32_t prefix, uint32_t pass) {
-    const uint32_t high = largest_cut(pass), low = largest_cut(pass + 1);
-    return bits >> high == prefix ? bits >> low & ((1u << (high - low)) - 1) : LARGEST_BINS;
+/* Whether an element counts in a pass by the bits from `low` on up to `high`, and its bin. */
+KERNEL_BODY int largest_counts(uint32_t bits, uint32_t prefix, uint32_t high) {
+    return bits >> high == prefix;
+}
+KERNEL_BODY uint32_t largest_bin(uint32_t bits, uint32_t high, uint32_t low) {
+    return bits >> low & ((1u << (high - low)) - 1);
 }
 
 /* Go on with the bin in which the last of the largest elements is, when `above` of them are in higher ones. */

@@ -9,25 +9,27 @@
 #include "trial-runner/worker/largest_search.h"
 
 static inline void largest_count(const float *values, size_t n, uint32_t prefix, uint32_t pass,
-                                 uint32_t bins[LARGEST_BINS]) {
+                                 size_t bins[LARGEST_BINS]) {
+    const uint32_t high = largest_cut(pass), low = largest_cut(pass + 1);
     memset(bins, 0, LARGEST_BINS * sizeof *bins);
     for (size_t i = 0; i < n; i++) {
-        const uint32_t bin = largest_bin(largest_bits(values[i]), prefix, pass);
-        if (bin < LARGEST_BINS)
-            bins[bin]++;
+        const uint32_t bits = largest_bits(values[i]);
+        if (largest_counts(bits, prefix, high))
+            bins[largest_bin(bits, high, low)]++;
     }
 }
 
 /* Before any pass k elements are sought, 1 <= k <= n. */
 static inline struct largest_search largest_find(const float *values, size_t n, size_t k) {
-    uint32_t bins[LARGEST_BINS];
+    size_t bins[LARGEST_BINS];
     struct largest_search search = {0, (uint32_t)k};
     for (uint32_t pass = 0; pass < LARGEST_PASSES; pass++) {
-        uint32_t bin = LARGEST_BINS - 1, above = 0;
+        uint32_t bin = LARGEST_BINS - 1;
+        size_t above = 0;
         largest_count(values, n, search.prefix, pass, bins);
         for (; above + bins[bin] < search.left; bin--)
             above += bins[bin];
-        search = largest_narrow(search, pass, bin, above);
+        search = largest_narrow(search, pass, bin, (uint32_t)above);
     }
     return search;
 }

@@ -34,13 +34,14 @@ KERNEL_BODY void kernel_count_one(uint32_t *count) {
 /* Add `more` to the values, unless it is NULL, and count them in bins. */
 KERNEL_BODY void kernel_count_sizes(uint32_t *bins, float *values, const float *more, uint64_t n, uint32_t prefix,
                                     uint32_t pass, uint64_t thread, uint64_t threads) {
+    const uint32_t high = largest_cut(pass), low = largest_cut(pass + 1);
     for (uint64_t i = thread; i < n; i += threads) {
         float value = values[i];
         if (more)
             values[i] = value += more[i];
-        const uint32_t bin = largest_bin(largest_bits(value), prefix, pass);
-        if (bin < LARGEST_BINS)
-            kernel_count_one(&bins[bin]);
+        const uint32_t bits = largest_bits(value);
+        if (largest_counts(bits, prefix, high))
+            kernel_count_one(&bins[largest_bin(bits, high, low)]);
     }
 }
 
