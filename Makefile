@@ -107,7 +107,8 @@ $(OUT)/obj/trial-runner/worker/%.o: trial-runner/worker/%.c
 	$(Q)OMPI_CC="$(CC)" $(MPICC) $(CFLAGS_ALL) -MMD -MP -c $< -o $@
 $(OUT)/obj/trial-runner/worker/nccl/%.o $(OUT)/obj/tests/support/nccl/%.o $(OUT)/obj/tests/cli/nccl_order.o: CFLAGS_ALL += $(CUDA_INCLUDE)
 $(OUT)/obj/trial-runner/worker/nccl/kernels.o: trial-runner/worker/nccl/kernels.cu $(wildcard trial-runner/worker/nccl/kernel*.h) \
-                                             trial-runner/worker/elements.h trial-runner/worker/block_codes.h
+                                             trial-runner/worker/elements.h trial-runner/worker/block_codes.h \
+                                             trial-runner/worker/largest_search.h trial-runner/worker/low_rank_rules.h
 	$(call say,NVCC,$<)
 	@mkdir -p $(@D)
 	$(Q)$(CUDA_HOME)/bin/nvcc -std=c++17 -O2 -I. $(NVCC_ARCH) -Xcompiler -Wall,-fno-exceptions,-fno-rtti,-fno-threadsafe-statics -c $< -o $@

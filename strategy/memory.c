@@ -47,7 +47,7 @@ struct ledger {
     struct run *runs;         /* [n_messages] */
     uint64_t largest_fused, largest_slice;
     uint32_t most_in_node; /* devices */
-    bool equal_parts;      /* of halves, sharded parameters and int8 (NCCL) */
+    bool by_nccl; /* parts of halves, sharded parameters and int8 are equal; powersgd's sums are made where they lie */
 };
 
 const char *memory_part_name(enum memory_part part) {
@@ -249,12 +249,12 @@ static void keep_encoder(struct ledger *l, const struct message *m) {
     if (m->encoder == ENCODING_powersgd) {
         const uint64_t first = m->bytes - m->second_bytes, largest = first > m->second_bytes ? first : m->second_bytes;
         const uint64_t part = (largest / sizeof(float) + n - 1) / n * sizeof(float);
-        keep(l, MEMORY_encoding, m->bytes + times(part, n), from, until);
+        keep(l, MEMORY_encoding, m->bytes + (l->by_nccl ? 0 : times(part, n)), from, until);
         keep_always(l, MEMORY_encoding, elements * sizeof(float) + m->second_bytes); /* with Q of the last iteration */
         return;
     }
     const uint64_t parts = times(encoder_part_bytes(m->encoder, m->figure, elements, n), n);
-    keep(l, MEMORY_encoding, parts + (l->equal_parts ? parts : m->bytes), from, until);
+    keep(l, MEMORY_encoding, parts + (l->by_nccl ? parts : m->bytes), from, until);
 }
 
 /* Replicas add to a device's part, which lies there as a gradient, a part of that part at a time. */
@@ -360,7 +360,7 @@ static void keep_padding(struct ledger *l, const struct message *m) {
     const uint64_t more = padded - (is_fused(m) ? m->bytes : 0);
     const bool has_run =
         m->half == HALF_scatter || message_gathers_parameters(m); /* of second halves the first has it */
-    if (!l->equal_parts || padded == m->bytes || !has_run)
+    if (!l->by_nccl || padded == m->bytes || !has_run)
         return;
     const bool gathers = m->half == HALF_gather;
     keep(l, MEMORY_buffers, more, after(m->ready), gathers ? after(m->gate) : end_of(l, m));
@@ -542,7 +542,7 @@ static void name_place(const struct plan *plan, struct memory *m) {
 static bool begin(struct ledger *l, const struct plan *plan) {
     const uint32_t n = plan->model->n_variables;
     *l = (struct ledger){
-        .plan = plan, .places = 2 * plan->n_steps, .equal_parts = cluster_transport(plan->cluster) == TRANSPORT_nccl};
+        .plan = plan, .places = 2 * plan->n_steps, .by_nccl = cluster_transport(plan->cluster) == TRANSPORT_nccl};
     for (uint32_t node = 0; node < plan->cluster->n_nodes; node++)
         if (l->most_in_node < plan->cluster->nodes[node].devices)
             l->most_in_node = plan->cluster->nodes[node].devices;

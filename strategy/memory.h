@@ -31,7 +31,8 @@
  *                equal parts, and that run is there for one variable too where the devices do not divide its elements
  *   encoding     such a run where gradients travel in f16 or bf16, within the same credit. With an encoder
  *                (strategy/encoder.h) what is encoded, and the parts of all devices that come in to be added, whatever
- *                the credit, which counts other bytes. Of topk what all devices sent. Of topk and powersgd always an
+ *                the credit, which counts other bytes. Of topk what all devices sent. NCCL adds
+ *                what powersgd sends where it lies. Of topk and powersgd always an
  *                f32 for each element, of what did not travel yet, and of powersgd all Q. What an encoder reads is a
  *                run of f32 among the buffers, unless it is one gradient of f32
  *   Where parameters are gathered or summed in other types ("gathered_as", "summed_as"): what is gathered, and

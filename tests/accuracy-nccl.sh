@@ -49,7 +49,7 @@ sums() {
         "$@" --iterations 4 >"$dir/said" 2>&1
     status=$?
     [ $status = 0 ] || failed=1
-    printf '%-12s %s nodes of %s  %-26s %s\n' "$model" "$nodes" "$devices" "$name" "$(ended $status)"
+    printf '%-12s %s nodes of %s  %-30s %s\n' "$model" "$nodes" "$devices" "$name" "$(ended $status)"
 }
 
 echo "Sums, on loopback:"
@@ -74,18 +74,20 @@ cnn-small 4 1 fsdp-per-block
 cnn-small 2 2 fsdp-whole
 cnn-small 2 2 hsdp
 END
-# Half of the buckets as int8 in blocks.
+# Half of the buckets with an encoder.
 for nodes in 1 4; do
     "$syncopate" strategy show cnn-small "$(cluster $nodes 1)" --baseline pytorch-ddp --json >"$dir/plain.json" || exit 1
-    python3 - "$dir/plain.json" >"$dir/int8.json" <<'END'
+    for encoder in int8:block_size:256 topk:part:0.01 powersgd:rank:2; do
+        python3 - "$dir/plain.json" ${encoder//:/ } >"$dir/encoded.json" <<'END'
 import json, sys
-strategy = json.load(open(sys.argv[1]))
+strategy, (kind, figure, number) = json.load(open(sys.argv[1])), sys.argv[2:]
 for v in strategy["variables"]:
     if v["sync"]["group"] % 2 == 0:
-        v["encoding"] = {"kind": "int8", "block_size": 256}
+        v["encoding"] = {"kind": kind, figure: float(number)}
 json.dump(strategy, sys.stdout)
 END
-    sums cnn-small $nodes 1 "pytorch-ddp, half as int8" --strategy "$dir/int8.json"
+        sums cnn-small $nodes 1 "pytorch-ddp, half as ${encoder%%:*}" --strategy "$dir/encoded.json"
+    done
 done
 [ "${1:-}" != sums ] || exit $failed
 

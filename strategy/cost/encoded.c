@@ -7,10 +7,10 @@
  * Between both a device decodes n parts, adds them, and encodes one. topk has the all-gather alone. With "collectives"
  * that are fixed both ways are halves of an all-reduce, as these say.
  *
- * powersgd goes these two ways twice. A product of a gradient and a thin matrix takes time in proportion to the rank.
- * What reads and writes gradients beside it, the sum before the first product and what is left after the last, takes as
- * long as POWERSGD_BESIDE ranks: 4096 x 512 elements took 0.36, 0.55, 0.66, 0.85 and 1.6 ns each at ranks 1, 2, 3, 4
- * and 8. */
+ * powersgd goes these two ways twice; by NCCL it has two all-reduces. A product of a gradient and a thin matrix takes
+ * time in proportion to the rank. What reads and writes gradients beside it, the sum before the first product and what
+ * is left after the last, takes as long as POWERSGD_BESIDE ranks: 4096 x 512 elements took 0.36, 0.55, 0.66, 0.85
+ * and 1.6 ns each at ranks 1, 2, 3, 4 and 8. */
 #include <math.h>
 
 #include "strategy/cost/cost.h"
@@ -80,23 +80,31 @@ static struct all_reduce_cost parts_to_all(const struct cost *cost, double bytes
 }
 
 /* All devices add `bytes` of f32, by parts to all and sums to all. */
-static struct all_reduce_cost added_directly(const struct cost *cost, double bytes, bool by_ring) {
+static struct all_reduce_cost added_directly(const struct cost *cost, double bytes) {
     struct all_reduce_cost there = parts_to_all(cost, bytes, false);
-    const struct all_reduce_cost back = parts_to_all(cost, bytes, by_ring);
+    const struct all_reduce_cost back = parts_to_all(cost, bytes, false);
     there.startup_us += back.startup_us + bytes / cost->sum_bytes_per_us;
     there.transfer_us += back.transfer_us;
     there.hold_us += back.hold_us;
     return there;
 }
 
-static struct all_reduce_cost cost_powersgd(const struct cost *cost, const struct message *message, bool by_ring) {
-    const double second = (double)message->second_bytes;
-    struct all_reduce_cost sum = added_directly(cost, (double)message->bytes - second, by_ring);
-    const struct all_reduce_cost other = added_directly(cost, second, by_ring);
-    sum.startup_us += other.startup_us + products_us(cost, message, 1, 0);
-    sum.transfer_us += other.transfer_us;
-    sum.hold_us += other.hold_us;
-    return sum;
+/* All devices add `bytes` of f32 in powersgd: by NCCL in an all-reduce. */
+static struct all_reduce_cost added(const struct cost *cost, uint64_t bytes) {
+    if (cluster_transport(cost->cluster) == TRANSPORT_nccl)
+        return bytes > 0 ? all_reduce_cost(&cost->all_reduce, ALGORITHM_auto, bytes) : (struct all_reduce_cost){0};
+    return added_directly(cost, (double)bytes);
+}
+
+static struct all_reduce_cost cost_powersgd(const struct cost *cost, const struct message *message) {
+    const struct all_reduce_cost first = added(cost, message->bytes - message->second_bytes),
+                                 second = added(cost, message->second_bytes);
+    return (struct all_reduce_cost){.startup_us =
+                                        first.startup_us + second.startup_us + products_us(cost, message, 1, 0),
+                                    .transfer_us = first.transfer_us + second.transfer_us,
+                                    .hold_us = first.hold_us + second.hold_us,
+                                    .back_us = first.back_us + second.back_us,
+                                    .rest_us = first.rest_us + second.rest_us};
 }
 
 struct all_reduce_cost cost_encoded(const struct cost *cost, const struct message *message) {
@@ -105,7 +113,7 @@ struct all_reduce_cost cost_encoded(const struct cost *cost, const struct messag
         return (struct all_reduce_cost){0};
     const bool by_ring = cluster_transport(cost->cluster) == TRANSPORT_nccl;
     if (message->encoder == ENCODING_powersgd)
-        return cost_powersgd(cost, message, by_ring);
+        return cost_powersgd(cost, message);
     if (message->encoder == ENCODING_topk)
         return parts_to_all(cost, n * bytes, by_ring);
     /* Parts are whole blocks: all wait for who has most of them. */

@@ -234,7 +234,7 @@ struct transport_error transport_known_error(const struct cluster *cluster) {
 uint32_t transport_encodings(const struct cluster *cluster) {
     static const enum encoding first_without[TRANSPORT_COUNT] = {[TRANSPORT_ideal] = ENCODING_COUNT,
                                                                  [TRANSPORT_mpi] = ENCODING_COUNT,
-                                                                 [TRANSPORT_nccl] = ENCODING_topk,
+                                                                 [TRANSPORT_nccl] = ENCODING_COUNT,
                                                                  [TRANSPORT_gloo] = ENCODING_int8,
                                                                  [TRANSPORT_ps_lite] = ENCODING_int8};
     return (1u << first_without[cluster_transport(cluster)]) - 1;

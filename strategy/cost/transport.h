@@ -58,8 +58,8 @@ struct transport_error {
 
 struct transport_error transport_known_error(const struct cluster *cluster);
 
-/* The encodings that workers of the transport carry out, as a set of 1u << ENCODING_...: all encoders by MPI, int8
- * by NCCL too. And the most that one of them loses. */
+/* The encodings that workers of the transport carry out, as a set of 1u << ENCODING_...: all encoders by MPI and
+ * NCCL. And the most that one of them loses. */
 uint32_t transport_encodings(const struct cluster *cluster);
 enum lossiness transport_lossiness(const struct cluster *cluster);
 

@@ -3,7 +3,7 @@
 # CUDA and NCCL (tests/support/nccl/double.h): the same lines as the MPI worker's, compute that takes its time, a bench.
 # Prints ok / not ok / skip lines.
 # Alone: real trials are timed.
-# Plan: 18
+# Plan: 21
 cd "$(dirname "$0")/../.." || exit 1
 out=${OUT:-build/release}
 worker=$out/bin/syncopate-worker-nccl
@@ -49,6 +49,27 @@ assert all(max(end[i, 0], end[i, 1]) <= first[i + 1] + 1 for i in range(3)), (en
 PYTHON
 )
 verdict a_run_tells_ready_iterations_trace_and_done $? "$why"
+
+# Each encoder over 24 iterations, in which what it keeps comes later, and what it leaves of 16 samples on each of two
+# devices.
+cat >"$dir/matrix.json" <<'END'
+{"schema":"syncopate.model/1","name":"matrix","batch_per_device":1,
+ "variables":[{"name":"a","shape":[300,70],"dtype":"f32"},{"name":"b","shape":[50],"dtype":"f32"}],
+ "layers":[{"name":"1","forward_us":100,"backward_us":100,"variables":["a","b"]}]}
+END
+for encoding in int8:block_size:64 topk:part:0.0005 powersgd:rank:3; do
+    IFS=: read -r kind figure number <<<"$encoding"
+    encoding='{"kind":"'$kind'","'$figure'":'$number'}'
+    cat >"$dir/encoded.json" <<END
+{"schema":"syncopate.strategy/1","name":"s","schedule":{"policy":"fifo"},"groups":[{"id":0}],"variables":[
+ {"name":"a","encoding":$encoding,"sync":{"kind":"all_reduce","group":0}},
+ {"name":"b","encoding":$encoding,"sync":{"kind":"all_reduce","group":0}}]}
+END
+    said=$(ranks 2 "$double" run --model "$dir/matrix.json" --cluster "$dir/cluster.json" --strategy "$dir/encoded.json" \
+        --iterations 20 --warmup 4 --verify)
+    [[ $? = 0 && $said == *'"event":"done","iterations":20,"checked":768,'* ]]
+    verdict "what_${kind}_leaves_is_what_comes_back" $? "$said $(cat "$dir/stderr")"
+done
 
 # Ranks that share the GPU of 132 multiprocessors have a quarter of their part of it for each of NCCL's kernels, and what the
 # user's variables say of communicators does not let calls come back too soon.

@@ -9,8 +9,10 @@
 #ifdef __CUDACC__
 #include <cuda_fp16.h>
 #define KERNEL_BODY static __device__ __forceinline__
+#define KERNEL_BOTH static __host__ __device__ __forceinline__ /* for those who launch kernels too */
 #else
 #define KERNEL_BODY static inline
+#define KERNEL_BOTH static inline
 #endif
 
 /* Element types, numbered as strategy/model.h's enum dtype. */

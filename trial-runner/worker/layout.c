@@ -71,6 +71,11 @@ uint64_t layout_element(const struct message *message, uint32_t k) {
     return n > 1 ? (uint64_t)((double)(elements - 1) * k / (n - 1)) : 0;
 }
 
+uint64_t layout_kept_bytes(const struct message *message) {
+    const bool keeps = message->encoder == ENCODING_topk || message->encoder == ENCODING_powersgd;
+    return keeps ? message_elements(message) * sizeof(float) + message->second_bytes : 0;
+}
+
 static uint64_t block_of(const struct message *message, uint32_t k) {
     return layout_element(message, k) / (uint64_t)message->figure;
 }

@@ -31,6 +31,10 @@ uint32_t layout_sample_count(const struct message *message);
 /* The number within the message of the element that is sample k. */
 uint64_t layout_element(const struct message *message, uint32_t k);
 
+/* What a message's encoder keeps on a device from iteration to iteration (strategy/encoder.h), zeros at first: topk and
+ * powersgd an f32 for each element, of what was not sent so far, and powersgd all Q behind them. */
+uint64_t layout_kept_bytes(const struct message *message);
+
 /* int8: the samples first .. end - 1 that lie in one block with sample k, which is one of them. */
 struct layout_run {
     uint32_t first, end;

@@ -148,6 +148,8 @@ static uint64_t encoded_of(const struct instance *i, const struct message *m) {
     if (m->encoder == ENCODING_powersgd) {
         const uint64_t first = m->bytes - m->second_bytes, devices = i->cluster.n_devices;
         const uint64_t own = divide_up(first, 4 * devices), other = divide_up(m->second_bytes, 4 * devices);
+        if (cluster_transport(&i->cluster) == TRANSPORT_nccl) /* all-reduced where it lies */
+            return m->bytes;
         return m->bytes + devices * 4 * (own > other ? own : other);
     }
     const uint64_t elements = message_piece_bytes(m) / dtype_bytes(m->dtype), n = i->cluster.n_devices,

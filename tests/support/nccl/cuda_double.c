@@ -306,6 +306,23 @@ cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t bytes, enum cudaM
     return cudaSuccess;
 }
 
+struct clearing {
+    void *memory;
+    int value;
+    size_t bytes;
+};
+
+static void clear(void *context) {
+    const struct clearing *c = context;
+    memset(c->memory, c->value, c->bytes);
+    free(context);
+}
+
+cudaError_t cudaMemsetAsync(void *memory, int value, size_t bytes, cudaStream_t stream) {
+    double_enqueue(stream, clear, double_copy(&(struct clearing){memory, value, bytes}, sizeof(struct clearing)));
+    return cudaSuccess;
+}
+
 cudaError_t cudaHostAlloc(void **memory, size_t bytes, unsigned flags) {
     (void)flags;
     *memory = allocate(bytes);

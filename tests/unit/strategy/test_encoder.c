@@ -334,6 +334,37 @@ static void thin_matrices_are_added_one_after_the_other(void **state) {
     cost_release(&cost);
 }
 
+/* By NCCL they are two all-reduces, whose algorithm it chooses. */
+static void nccl_all_reduces_thin_matrices(void **state) {
+    (void)state;
+    struct error err;
+    struct handmade f;
+    struct cost cost;
+    static const struct message first = {.bytes = 8000}, second = {.bytes = 16000};
+    const struct message both = {.bytes = 24000,
+                                 .second_bytes = 16000,
+                                 .encoder = ENCODING_powersgd,
+                                 .figure = 2,
+                                 .encoded_bytes = 24000,
+                                 .unencoded_bytes = 420000,
+                                 .n_pieces = 1};
+    handmade_cluster(&f, 8);
+    for (int i = 0; i < 8; i++)
+        f.nodes[i].nic_latency_us = 5;
+    handmade_number_devices(&f);
+    f.cluster.runtime = (struct runtime){.powersgd_gbyte_per_s = 2};
+    f.cluster.transport = TRANSPORT_nccl;
+    assert_ok(cost_init(&cost, &f.cluster, &err));
+    const struct all_reduce_cost a = cost_all_reduce(&cost, &first), b = cost_all_reduce(&cost, &second),
+                                 c = cost_all_reduce(&cost, &both);
+    assert_close(c.startup_us, a.startup_us + b.startup_us + 210 / 3.5 * 2 / 3, EXACT);
+    assert_close(c.transfer_us, a.transfer_us + b.transfer_us, EXACT);
+    assert_close(c.hold_us, a.hold_us + b.hold_us, EXACT);
+    assert_close(c.back_us, a.back_us + b.back_us, EXACT);
+    assert_close(c.rest_us, a.rest_us + b.rest_us, EXACT);
+    cost_release(&cost);
+}
+
 /* Each of 8 devices sends its 8000 bytes to 7 others. Then a device writes zeros and adds 8 times 1000 elements. */
 static void picked_elements_of_all_devices_go_to_all(void **state) {
     (void)state;
@@ -452,6 +483,7 @@ int main(void) {
         cmocka_unit_test_setup_teardown(messages_have_thin_matrices_and_vectors_as_they_are, open_world, close_world),
         cmocka_unit_test(a_gradient_of_any_shape_is_read_as_a_matrix),
         cmocka_unit_test(thin_matrices_are_added_one_after_the_other),
+        cmocka_unit_test(nccl_all_reduces_thin_matrices),
         cmocka_unit_test(picked_elements_of_all_devices_go_to_all),
         cmocka_unit_test(parts_are_whole_blocks),
         cmocka_unit_test(an_exchange_takes_the_bytes_of_a_ring_and_two_passes_between),

@@ -6,8 +6,9 @@
 #include "tests/support/check.h"
 #include "tests/unit/strategy/descriptions.h"
 
-#define NODES(more) "{'schema':'syncopate.cluster/1','name':'c','nodes':[" more "]}"
-#define FOUR        NODES("{'name':'n','count':4,'nic_gbit_per_s':1}")
+#define CLUSTER_OF(transport, more) "{'schema':'syncopate.cluster/1','name':'c'," transport "'nodes':[" more "]}"
+#define NODES(more)                 CLUSTER_OF("", more)
+#define FOUR                        NODES("{'name':'n','count':4,'nic_gbit_per_s':1}")
 
 /* Layers x and y; a is read by x, b and c by y. 4000, 2000 and 2000 bytes. Steps: x, y, y.grad, x.grad. */
 #define TWO_LAYERS(more, x, y)                                                                                         \
@@ -133,8 +134,9 @@ static void an_encoder_needs_what_it_makes_and_what_comes_in(void **state) {
                    (const uint64_t[]){8000, 8000, 16000, 0, 4000, 2 * encoded, 0}, "the update");
 }
 
-/* a has 40 rows of 50 elements, which lie as they are. Of rank 3 it is 120 and 150 elements, and of the larger part 38
- * come from each of four devices. What did not travel stays, and Q. With b, a vector of 10, it is gathered before. */
+/* a has 40 rows of 50 elements, which lie as they are. Of rank 3 it is 120 and 150 elements, which NCCL adds where they
+ * lie. By MPI of the larger part 38 come from each of four devices. What did not travel stays, and Q. With b, a vector
+ * of 10, it is gathered before. */
 static void thin_matrices_need_what_stays_on_the_device_too(void **state) {
     (void)state;
 #define MODEL                                                                                                          \
@@ -144,10 +146,14 @@ static void thin_matrices_need_what_stays_on_the_device_too(void **state) {
     "{'schema':'syncopate.strategy/1','name':'s','schedule':{'policy':'fifo'},'groups':[{'id':0},{'id':1}],"           \
     "'variables':[{'name':'a','encoding':{'kind':'powersgd','rank':3},'sync':{'kind':'all_reduce','group':0}},"        \
     "{'name':'b','encoding':{'kind':'powersgd','rank':3},'sync':{'kind':'all_reduce','group':" g "}}]}"
-    const uint64_t a = 4 * (120 + 150) + 4 * 4 * 38 + 4 * (2000 + 150), b = 4 * 10 + 4 * 4 * 3 + 4 * 10;
+    const uint64_t a = 4 * (120 + 150) + 4 * (2000 + 150), b = 4 * 10 + 4 * 10;
+    const uint64_t both = 4 * (120 + 150 + 10) + 4 * (2010 + 150);
     assert_lowered(MODEL, POWERSGD("1"), (const uint64_t[]){8040, 8040, 0, 0, 0, a + b, 0}, "the update");
-    const uint64_t both = 4 * (120 + 150 + 10) + 4 * 4 * 38 + 4 * (2010 + 150);
     assert_lowered(MODEL, POWERSGD("0"), (const uint64_t[]){8040, 8040, 0, 0, 8040, both, 0}, "the update");
+    struct lowered l;
+    lower(&l, MODEL, CLUSTER_OF("'transport':'mpi',", "{'name':'n','count':4,'nic_gbit_per_s':1}"), POWERSGD("0"));
+    assert_peak(&l.memory, (const uint64_t[]){8040, 8040, 0, 0, 8040, both + 4 * 4 * 38, 0}, "the update");
+    release(&l);
 }
 
 /* a has 10 rows of 100 elements, of which 2 move: 2 * (400 + 8) bytes, from each of four devices. The row's indices lie

@@ -275,7 +275,7 @@ static void encoders_are_proposed_where_a_worker_has_them(void **state) {
         enum lossiness most;
     } known[] = {{TRANSPORT_ideal, ENCODING_powersgd, LOSSY_any},
                  {TRANSPORT_mpi, ENCODING_powersgd, LOSSY_any},
-                 {TRANSPORT_nccl, ENCODING_int8, LOSSY_byte},
+                 {TRANSPORT_nccl, ENCODING_powersgd, LOSSY_any},
                  {TRANSPORT_gloo, ENCODING_bf16, LOSSY_half},
                  {TRANSPORT_ps_lite, ENCODING_bf16, LOSSY_half}};
     for (size_t i = 0; i < sizeof known / sizeof *known; i++) {

@@ -322,6 +322,83 @@ static void encoded_blocks_take_the_memory_that_is_predicted(void **state) {
     trial_result_release(&result);
 }
 
+#define TOPK(part) "{\"kind\":\"topk\",\"part\":" part "}"
+
+/* Fewer elements than samples, so that some samples wait; all that are not zero; and one. */
+static void the_largest_elements_sum_and_what_is_left_comes_later(void **state) {
+    NEED_DOUBLE(state);
+    check_sums(CLUSTER("2", "1"), ENCODED(FIFO, TOPK("0.0005"), "", "0"), 2, 5 * 16 + 1 + 5);
+    check_sums(CLUSTER("4", "1"), ENCODED(UNLIMITED, TOPK("0.5"), "", "6"), 4, 5 * 16 + 7 + 1 + 5);
+    check_complete(CLUSTER("2", "2"), ENCODED(PRIORITY, TOPK("0.003"), ",\"partition_bytes\":4096", "0"));
+    check_all_samples(CLUSTER("3", "1"), ENCODED(BATCHES("last"), TOPK("1e-6"), "", "0"));
+    check_all_samples(CLUSTER("2", "1"), ENCODED(BATCHES("last"), TOPK("0.0003"), "", "6"));
+    check_sums(CLUSTER("1", "1"), ENCODED(FIFO, TOPK("0.0002"), "", "0"), 1, 5 * 16 + 1 + 5);
+}
+
+/* As predicted, and 41 KiB of counts. Every message has what it did not send. */
+static void the_largest_elements_take_the_memory_that_is_predicted(void **state) {
+    NEED_DOUBLE(state);
+    struct trial_result result;
+    const uint64_t elements = 255 * 65 + 7 + 1001, taken = (elements * 3 + 9) / 10, left = elements + 129;
+    run(CLUSTER("4", "1"), ENCODED(STOP_WAIT, TOPK("0.3"), "", "0"), NULL, &result);
+    assert_complete(&result);
+    const uint64_t wanted = elements * 4 + 4 * 8 * taken + 4 * left;
+    assert_in_range(result.buffers_bytes, wanted, wanted + 41 * 1024 + 255);
+    trial_result_release(&result);
+}
+
+/* Matrices of f32 and f64 and vectors, one of them alone in its message or with matrices. */
+static const char thin_model_text[] =
+    "{\"schema\":\"syncopate.model/1\",\"name\":\"m\",\"batch_per_device\":1,\"variables\":["
+    "{\"name\":\"a\",\"shape\":[255,65],\"dtype\":\"f32\"},{\"name\":\"b\",\"shape\":[7],\"dtype\":\"f32\"},"
+    "{\"name\":\"c\",\"shape\":[33,9,3],\"dtype\":\"f64\"},{\"name\":\"h\",\"shape\":[20,3000],\"dtype\":\"f32\"}],"
+    "\"layers\":[{\"name\":\"1\",\"forward_us\":2000,\"backward_us\":4000,\"variables\":[\"a\",\"b\"]},"
+    "{\"name\":\"2\",\"forward_us\":2000,\"backward_us\":4000,\"variables\":[\"c\",\"h\"]}]}";
+#define THIN_MEMBER(name, rank, group)                                                                                 \
+    "{\"name\":\"" name "\",\"encoding\":{\"kind\":\"powersgd\",\"rank\":" rank "},\"sync\":" IN(group) "}"
+#define THIN(schedule, rank, group_of_b)                                                                               \
+    "{\"schema\":\"syncopate.strategy/1\",\"name\":\"s\",\"schedule\":{" schedule                                      \
+    "},\"groups\":[{\"id\":0},{\"id\":1},{\"id\":2}],\"variables\":[" THIN_MEMBER("a", rank, "0") "," THIN_MEMBER(     \
+        "b", rank, group_of_b) "," THIN_MEMBER("c", rank, "1") "," THIN_MEMBER("h", rank, "0") "]}"
+
+static void check_thin_samples(const char *cluster, const char *strategy) {
+    struct subject s;
+    struct trial_result result;
+    subject_init_of(&s, thin_model_text, cluster, strategy);
+    run_subject(&s, NULL, &result);
+    assert_complete(&result);
+    assert_int_equal(result.checked, samples_of(&s));
+    trial_result_release(&result);
+    subject_release(&s);
+}
+
+/* Of rank 1 to 20, which is that of the smallest matrix: then all of it comes back. Ranks by fours and not; several
+ * matrices in a message, and vectors beside them or alone. */
+static void thin_matrices_sum_and_what_is_left_comes_later(void **state) {
+    NEED_DOUBLE(state);
+    check_thin_samples(CLUSTER("2", "1"), THIN(FIFO, "1", "0"));
+    check_thin_samples(CLUSTER("4", "1"), THIN(UNLIMITED, "3", "2"));
+    check_thin_samples(CLUSTER("2", "2"), THIN(PRIORITY, "20", "0"));
+    check_thin_samples(CLUSTER("3", "1"), THIN(BATCHES("last"), "6", "2"));
+    check_thin_samples(CLUSTER("1", "1"), THIN(STOP_WAIT, "4", "0"));
+}
+
+/* The message of a, b and h is gathered in a run; Q of the iteration before stays, and what did not travel. */
+static void thin_matrices_take_the_memory_that_is_predicted(void **state) {
+    NEED_DOUBLE(state);
+    struct subject s;
+    struct trial_result result;
+    const uint64_t elements = 255 * 65 + 7 + 20 * 3000, first = 2 * (255 + 20) + 7, second = 2 * (65 + 3000);
+    const uint64_t of_c = 33 * 27 + 2 * 27;
+    subject_init_of(&s, thin_model_text, CLUSTER("4", "1"), THIN(STOP_WAIT, "2", "0"));
+    run_subject(&s, NULL, &result);
+    assert_complete(&result);
+    const uint64_t wanted = 4 * (elements + first + second + elements + second + of_c);
+    assert_in_range(result.buffers_bytes, wanted, wanted + 15 + 255);
+    trial_result_release(&result);
+    subject_release(&s);
+}
+
 static void servers_sum_on_their_gpus(void **state) {
     NEED_DOUBLE(state);
     check_complete(CLUSTER("3", "1"), STRATEGY(PRIORITY, "ring", "", SERVED("\"n1\"", "false"),
@@ -411,6 +488,25 @@ static void check_loss(const char *collective, const char *cluster, const char *
     unsetenv("SYNCOPATE_DOUBLE_WRONG");
 }
 
+static void check_thin_failure(const char *cluster, const char *fault) {
+    struct subject s;
+    struct trial_result result;
+    subject_init_of(&s, thin_model_text, cluster, THIN(FIFO, "2", "0"));
+    run_subject(&s, fault, &result);
+    assert_int_equal(result.ending, TRIAL_FAILED);
+    assert_contains(result.reason, "wrong sum: message");
+    trial_result_release(&result);
+    subject_release(&s);
+}
+
+static void wrong_and_lost_parts_of_thin_matrices_fail_the_trial(void **state) {
+    NEED_DOUBLE(state);
+    check_thin_failure(CLUSTER("2", "1"), "sum");
+    setenv("SYNCOPATE_DOUBLE_WRONG", "all-reduce", 1);
+    check_thin_failure(CLUSTER("4", "1"), NULL);
+    unsetenv("SYNCOPATE_DOUBLE_WRONG");
+}
+
 static void a_lost_part_fails_the_trial(void **state) {
     NEED_DOUBLE(state);
     check_loss("reduce-scatter", CLUSTER("2", "1"), SHARDED(FIFO, "parameters", ""), "wrong sum: message");
@@ -420,8 +516,10 @@ static void a_lost_part_fails_the_trial(void **state) {
                "wrong sum: message");
     check_loss("all-gather", CLUSTER("2", "1"), ENCODED(FIFO, INT8("256"), "", "0"), "wrong sum: message");
     check_loss("send", CLUSTER("4", "1"), ENCODED(FIFO, INT8("256"), "", "0"), "wrong sum: message");
+    check_loss("all-gather", CLUSTER("4", "1"), ENCODED(FIFO, TOPK("0.0005"), "", "0"), "wrong sum: message");
     check_failure(CLUSTER("2", "1"), FUSED(BATCHES("last"), "ring"), "sum", "wrong sum: message");
     check_failure(CLUSTER("2", "1"), ENCODED(FIFO, INT8("256"), "", "0"), "sum", "wrong sum: message");
+    check_failure(CLUSTER("2", "1"), ENCODED(FIFO, TOPK("0.0005"), "", "0"), "sum", "wrong sum: message");
     check_failure(CLUSTER("2", "1"), SHARDED(FIFO, "parameters", ""), "sum", "message");
 }
 
@@ -449,15 +547,6 @@ static void an_algorithm_that_nccl_lacks_is_infeasible(void **state) {
     run(CLUSTER("2", "1"), FUSED(FIFO, "halving_doubling"), NULL, &result);
     assert_int_equal(result.ending, TRIAL_INFEASIBLE);
     assert_contains(result.reason, "halving_doubling is not in NCCL");
-    trial_result_release(&result);
-}
-
-static void encoders_that_the_worker_lacks_are_infeasible(void **state) {
-    NEED_DOUBLE(state);
-    struct trial_result result;
-    run(CLUSTER("2", "1"), ENCODED(FIFO, "{\"kind\":\"topk\",\"part\":0.01}", "", "0"), NULL, &result);
-    assert_int_equal(result.ending, TRIAL_INFEASIBLE);
-    assert_contains(result.reason, "is encoded as topk, and of encoders this worker has int8 alone");
     trial_result_release(&result);
 }
 
@@ -524,7 +613,8 @@ static void a_measured_cluster_has_nccl_s_algorithms(void **state) {
     assert_int_equal(seen[ALGORITHM_double_tree], 3);
     assert_int_equal(pushes, 6);
     assert_true(cluster.runtime.copy_gbyte_per_s > 0 && cluster.runtime.sum_gbyte_per_s > 0);
-    assert_true(cluster.runtime.int8_gbyte_per_s > 0 && cluster.runtime.topk_gbyte_per_s <= 0);
+    assert_true(cluster.runtime.int8_gbyte_per_s > 0 && cluster.runtime.topk_gbyte_per_s > 0);
+    assert_true(cluster.runtime.powersgd_gbyte_per_s > 0);
     assert_int_equal(findings.agreement.points, cluster.n_measurements);
     assert_int_equal(findings.shares.parts[SHARES_STARTUP].traffic.kept, cluster.in_startup.traffic > 0);
     cluster_release(&cluster);
@@ -561,6 +651,10 @@ int main(void) {
         cmocka_unit_test(types_of_their_own_are_gathered_and_summed),
         cmocka_unit_test(encoded_blocks_sum_beside_what_is_not_encoded),
         cmocka_unit_test(encoded_blocks_take_the_memory_that_is_predicted),
+        cmocka_unit_test(the_largest_elements_sum_and_what_is_left_comes_later),
+        cmocka_unit_test(the_largest_elements_take_the_memory_that_is_predicted),
+        cmocka_unit_test(thin_matrices_sum_and_what_is_left_comes_later),
+        cmocka_unit_test(thin_matrices_take_the_memory_that_is_predicted),
         cmocka_unit_test(servers_sum_on_their_gpus),
         cmocka_unit_test(shared_pushes_sum),
         cmocka_unit_test(local_reduction_under_stop_and_wait_priority_does_not_deadlock),
@@ -568,11 +662,11 @@ int main(void) {
         cmocka_unit_test(random_plans_sum),
         cmocka_unit_test(a_wrong_sum_fails_the_trial),
         cmocka_unit_test(a_lost_part_fails_the_trial),
+        cmocka_unit_test(wrong_and_lost_parts_of_thin_matrices_fail_the_trial),
         cmocka_unit_test(a_killed_rank_fails_the_trial_with_a_reason),
         cmocka_unit_test(a_hung_rank_fails_the_trial_when_its_time_is_up),
         cmocka_unit_test(an_asynchronous_error_of_nccl_is_reported_and_ends_every_rank),
         cmocka_unit_test(an_algorithm_that_nccl_lacks_is_infeasible),
-        cmocka_unit_test(encoders_that_the_worker_lacks_are_infeasible),
         cmocka_unit_test(replicas_beside_sums_within_nodes_are_infeasible),
         cmocka_unit_test(workers_need_a_gpu_each_unless_they_are_to_share),
         cmocka_unit_test(no_gpu_is_one_clear_line),

@@ -29,11 +29,6 @@ static bool is_power(const struct message *message) {
     return message->encoder == ENCODING_powersgd;
 }
 
-uint64_t encoded_kept_bytes(const struct message *message) {
-    const uint64_t bytes = elements_of(message) * sizeof(float);
-    return is_topk(message) || is_power(message) ? bytes + message->second_bytes : 0;
-}
-
 static struct part part_of_sum(const struct encoded *e, const struct message *message, uint64_t k, uint64_t n) {
     const uint64_t start = e->second ? message->bytes - message->second_bytes : 0;
     const uint64_t all = (e->second ? message->second_bytes : message->bytes - message->second_bytes) / sizeof(float);

@@ -28,11 +28,8 @@ struct encoded {
     uint32_t pending;
 };
 
-/* What an encoder keeps on a device from iteration to iteration. */
-uint64_t encoded_kept_bytes(const struct message *message);
-
 /* Encode the gradients of message m, f32 in one run. Nothing is sent yet. `residual`, of topk and powersgd alone, has
- * encoded_kept_bytes: what was not sent so far, which is added before, and what is not sent now; zeros at first.
+ * layout_kept_bytes: what was not sent so far, which is added before, and what is not sent now; zeros at first.
  * eager_bytes: 0 where it is not known. */
 void encoded_begin(struct encoded *encoded, const float *gradients, float *residual, const struct world *world,
                    const struct plan *plan, uint32_t m, uint64_t eager_bytes, struct pool *pool);

@@ -303,7 +303,7 @@ static void encoded_moved(struct exchange *x, uint32_t m) {
 
 static void start_encoded(struct exchange *x, uint32_t m) {
     struct transfer *transfer = &x->transfers[m];
-    const uint64_t kept = encoded_kept_bytes(&x->plan->messages[m]);
+    const uint64_t kept = layout_kept_bytes(&x->plan->messages[m]);
     if (kept && !x->residuals[m])
         x->residuals[m] = memset(pool_take(&x->pool, kept), 0, kept);
     encoded_begin(&transfer->encoded, (const float *)(const void *)transfer->buffer, x->residuals[m], x->world, x->plan,

@@ -67,7 +67,7 @@ struct exchange {
     struct coordinator coordinator;
     struct pool pool;
     struct transfer *transfers; /* [n_messages] */
-    float **residuals;          /* [n_messages] what an encoder keeps (encoded_kept_bytes); NULL: nothing */
+    float **residuals;          /* [n_messages] what an encoder keeps (layout_kept_bytes); NULL: nothing */
     void **shards;              /* [n_messages] of sharded parameters in other types (mpi/sharded.h); NULL: none */
     uint32_t *between;          /* ring of n_messages: hierarchical ones, in the order that leaders must start them */
     uint32_t n_between, first_between;

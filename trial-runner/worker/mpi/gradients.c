@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "strategy/encoder.h"
+#include "trial-runner/worker/crossings.h"
 #include "trial-runner/worker/elements.h"
 #include "trial-runner/worker/mpi/collective.h"
 #include "trial-runner/worker/mpi/convert.h"
@@ -89,48 +89,15 @@ void gradients_write_sample(struct gradients *gradients, uint32_t m, uint32_t k,
     gradients_store(gradients->data + samples_of(gradients, m)[k], sample_type(gradients, m, k), value);
 }
 
-/* Where the row of one sample of a message crosses the column of another, if they are of one matrix. */
-typedef char *crossings[LAYOUT_SAMPLES][LAYOUT_SAMPLES];
-
-/* Those of samples first .. end - 1, which are of one piece; `elements` are their numbers within its variable. */
-static void cross_piece(const struct gradients *gradients, const struct piece *piece, const uint64_t *elements,
-                        uint32_t first, uint32_t end, crossings places) {
-    const struct variable *v = &gradients->plan->model->variables[piece->variable];
-    const uint64_t columns = encoder_matrix(v).columns;
-    for (uint32_t j = first; j < end; j++)
-        for (uint32_t k = first; k < end; k++) {
-            const uint64_t at = columns ? elements[j] / columns * columns + elements[k] % columns : elements[j];
-            if (columns || j == k)
-                places[j][k] = gradients_piece(gradients, piece) + at * dtype_bytes(v->dtype);
-        }
-}
-
-/* A sample of a vector crosses itself alone. */
-static void find_crossings(const struct gradients *gradients, uint32_t m, crossings places) {
-    const struct message *message = &gradients->plan->messages[m];
-    const uint64_t width = dtype_bytes(message->dtype);
-    const uint32_t n = layout_sample_count(message);
-    uint64_t before = 0, elements[LAYOUT_SAMPLES] = {0};
-    memset(places, 0, sizeof(crossings));
-    for (uint32_t i = 0, first = 0, end = 0; i < message->n_pieces; i++, first = end) {
-        const struct piece *piece = &pieces_of(gradients, m)[i];
-        const uint64_t size = piece->bytes / width;
-        for (; end < n && layout_element(message, end) < before + size; end++)
-            elements[end] = layout_element(message, end) - before;
-        cross_piece(gradients, piece, elements, first, end, places);
-        before += size;
-    }
-}
-
 /* powersgd leaves numbers beside the samples, in their rows and columns. */
 static void clear_crossings(const struct gradients *gradients, uint32_t m) {
     const size_t own = dtype_bytes(gradients->plan->messages[m].dtype);
-    crossings places;
-    find_crossings(gradients, m, places);
+    uint64_t places[LAYOUT_SAMPLES][LAYOUT_SAMPLES];
+    crossings_find(&gradients->layout, gradients->plan, m, places);
     for (uint32_t j = 0; j < LAYOUT_SAMPLES; j++)
         for (uint32_t k = 0; k < LAYOUT_SAMPLES; k++)
-            if (places[j][k])
-                memset(places[j][k], 0, own);
+            if (places[j][k] != CROSSINGS_NOWHERE)
+                memset(gradients->data + places[j][k], 0, own);
 }
 
 void gradients_produce(struct gradients *gradients, uint32_t m, uint32_t device, uint32_t iteration) {
@@ -223,11 +190,12 @@ static double float_at(const char *place, enum dtype dtype) {
 static enum status check_matrices(struct gradients *gradients, uint32_t m, uint32_t iteration, struct error *err) {
     const struct message *message = &gradients->plan->messages[m];
     double back[LAYOUT_SAMPLES][LAYOUT_SAMPLES];
-    crossings places;
-    find_crossings(gradients, m, places);
+    uint64_t places[LAYOUT_SAMPLES][LAYOUT_SAMPLES];
+    crossings_find(&gradients->layout, gradients->plan, m, places);
     for (uint32_t j = 0; j < LAYOUT_SAMPLES; j++)
         for (uint32_t k = 0; k < LAYOUT_SAMPLES; k++)
-            back[j][k] = places[j][k] ? float_at(places[j][k], message->dtype) : 0;
+            back[j][k] =
+                places[j][k] == CROSSINGS_NOWHERE ? 0 : float_at(gradients->data + places[j][k], message->dtype);
     const uint32_t wrong = proof_find_wrong(&gradients->proof, gradients->plan, m, iteration, back);
     if (wrong < layout_sample_count(message))
         return part_wrong(gradients->plan, m, wrong, all_devices(gradients), iteration, err);

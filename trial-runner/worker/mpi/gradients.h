@@ -7,7 +7,7 @@
  * All bytes are zero except at the layout's samples, where each device writes a small integer that only it, the
  * iteration, the message and the position determine. After the message the sum over all devices must be there: exact
  * in every dtype, since the values are small (trial-runner/worker/elements.h; u8 modulo its range). What an encoder
- * loses of the values is known as well, since the values are (mpi/proof.h). One message may
+ * loses of the values is known as well, since the values are (trial-runner/worker/proof.h). One message may
  * have numbers of its owner at its front, of which nothing is checked here. */
 #ifndef TRIAL_RUNNER_WORKER_MPI_GRADIENTS_H
 #define TRIAL_RUNNER_WORKER_MPI_GRADIENTS_H
@@ -19,7 +19,7 @@
 #include "strategy/plan.h"
 #include "trial-runner/worker/elements.h"
 #include "trial-runner/worker/layout.h"
-#include "trial-runner/worker/mpi/proof.h"
+#include "trial-runner/worker/proof.h"
 
 struct gradients {
     const struct plan *plan;

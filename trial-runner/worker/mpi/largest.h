@@ -1,8 +1,4 @@
-/* The elements of largest size, on a processor (strategy/encoder.h, topk).
- *
- * The threshold is found by its bits, eleven and then ten at a time: a histogram says which elements it is among, so
- * three passes find it exactly, without a copy (radix select). Sizes rise with their bits; what is not a number is
- * larger than all numbers. Of elements of equal size the first ones are taken. */
+/* The elements of largest size, on a processor (trial-runner/worker/largest_search.h). */
 #ifndef TRIAL_RUNNER_WORKER_MPI_LARGEST_H
 #define TRIAL_RUNNER_WORKER_MPI_LARGEST_H
 
@@ -10,56 +6,44 @@
 #include <stdint.h>
 #include <string.h>
 
-/* An element that travels. */
-struct largest {
-    uint32_t at;
-    float value;
-};
+#include "trial-runner/worker/largest_search.h"
 
-enum { LARGEST_BINS = 2048 };
-
-static inline uint32_t largest_bits(float value) {
-    uint32_t bits;
-    memcpy(&bits, &value, sizeof bits);
-    return bits & 0x7fffffff;
-}
-
-/* Among elements whose bits from `high` on are those of `prefix`, count by the bits from `low` on up to these. */
-static inline void largest_count(const float *values, size_t n, uint32_t prefix, unsigned high, unsigned low,
+static inline void largest_count(const float *values, size_t n, uint32_t prefix, uint32_t pass,
                                  size_t bins[LARGEST_BINS]) {
+    const uint32_t high = largest_cut(pass), low = largest_cut(pass + 1);
     memset(bins, 0, LARGEST_BINS * sizeof *bins);
     for (size_t i = 0; i < n; i++) {
         const uint32_t bits = largest_bits(values[i]);
-        if (bits >> high == prefix)
-            bins[(bits >> low) & ((1u << (high - low)) - 1)]++;
+        if (largest_counts(bits, prefix, high))
+            bins[largest_bin(bits, high, low)]++;
     }
 }
 
-/* The bits of the k-th largest size, 1 <= k <= n; *equal is how many elements of that size are among the k largest. */
-static inline uint32_t largest_threshold(const float *values, size_t n, size_t k, size_t *equal) {
-    static const unsigned cuts[] = {31, 20, 10, 0};
+/* Before any pass k elements are sought, 1 <= k <= n. */
+static inline struct largest_search largest_find(const float *values, size_t n, size_t k) {
     size_t bins[LARGEST_BINS];
-    uint32_t prefix = 0;
-    for (int cut = 0; cut < 3; cut++) {
-        uint32_t bin = (1u << (cuts[cut] - cuts[cut + 1])) - 1;
-        largest_count(values, n, prefix, cuts[cut], cuts[cut + 1], bins);
-        for (; bins[bin] < k; bin--)
-            k -= bins[bin];
-        prefix = prefix << (cuts[cut] - cuts[cut + 1]) | bin;
+    struct largest_search search = {0, (uint32_t)k};
+    for (uint32_t pass = 0; pass < LARGEST_PASSES; pass++) {
+        uint32_t bin = LARGEST_BINS - 1;
+        size_t above = 0;
+        largest_count(values, n, search.prefix, pass, bins);
+        for (; above + bins[bin] < search.left; bin--)
+            above += bins[bin];
+        search = largest_narrow(search, pass, bin, (uint32_t)above);
     }
-    *equal = k;
-    return prefix;
+    return search;
 }
 
 /* Take the k largest out of the values: zero is left in their place. They are written in the order of their places. */
 static inline void largest_take(struct largest *to, float *values, size_t n, size_t k) {
-    size_t equal, taken = 0;
-    const uint32_t threshold = largest_threshold(values, n, k, &equal);
+    const struct largest_search found = largest_find(values, n, k);
+    uint32_t equal = found.left;
+    size_t taken = 0;
     for (size_t i = 0; i < n && taken < k; i++) {
         const uint32_t bits = largest_bits(values[i]);
-        if (bits < threshold || (bits == threshold && !equal))
+        if (bits < found.prefix || (bits == found.prefix && !equal))
             continue;
-        equal -= bits == threshold;
+        equal -= bits == found.prefix;
         to[taken++] = (struct largest){(uint32_t)i, values[i]};
         values[i] = 0;
     }

@@ -11,11 +11,10 @@
 #include <stdint.h>
 #include <string.h>
 
+#include "trial-runner/worker/low_rank_rules.h"
+
 enum { LOW_RANK_LANES = 16, LOW_RANK_AT_ONCE = 4 };
 
-/* A column of P of which less than this part of its length is left, without what it shares with the columns before it,
- * counts as dependent on them: rounding would decide where what is left points to. */
-#define LOW_RANK_LEAST  1e-3
 #define LOW_RANK_INLINE static inline __attribute__((always_inline))
 
 struct low_rank {
@@ -164,14 +163,6 @@ static inline void low_rank_orthogonalise(const struct low_rank *a) {
         for (size_t i = 0; i < a->m; i++)
             a->p[i * a->r + k] *= scale;
     }
-}
-
-/* An element of a row of Q that is drawn: between -1 and 1, the same on every device. */
-static inline float low_rank_drawn(uint32_t variable, size_t k, size_t j) {
-    uint32_t mixed = variable * 2654435761u ^ (uint32_t)k * 2246822519u ^ (uint32_t)j * 3266489917u;
-    mixed = (mixed ^ mixed >> 15) * 2246822519u;
-    mixed = (mixed ^ mixed >> 13) * 3266489917u;
-    return (float)(mixed >> 8) / (1 << 23) - 1;
 }
 
 /* Draw the rows of Q that are zero: all of them at first, and later those of columns of P that depended on others. */

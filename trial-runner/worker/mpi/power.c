@@ -4,34 +4,11 @@
 
 #include <string.h>
 
-#include "strategy/encoder.h"
 #include "trial-runner/worker/mpi/low_rank.h"
+#include "trial-runner/worker/thin.h"
 
-/* One variable of the message, and the elements before it. */
-struct place {
-    const struct variable *variable;
-    struct encoder_matrix shape;
-    uint64_t at, first, second; /* among the gradients, in the first all-reduce, in the second */
-};
-
-static struct place first_place(const struct plan *plan, uint32_t m) {
-    const struct variable *v = &plan->model->variables[plan->pieces[plan->messages[m].first_piece].variable];
-    return (struct place){.variable = v, .shape = encoder_matrix(v)};
-}
-
-/* That of the variable behind, which is number i of the message. */
-static void go_on(struct place *place, const struct plan *plan, uint32_t m, uint32_t i) {
-    const struct message *message = &plan->messages[m];
-    place->at += place->variable->elements;
-    place->first += encoder_first_elements(place->variable, message->figure);
-    place->second += encoder_second_elements(place->variable, message->figure);
-    if (i == message->n_pieces)
-        return;
-    place->variable = &plan->model->variables[plan->pieces[message->first_piece + i].variable];
-    place->shape = encoder_matrix(place->variable);
-}
-
-static struct low_rank matrix_at(const struct place *place, float *thin, float *kept, const struct message *message) {
+static struct low_rank matrix_at(const struct thin_place *place, float *thin, float *kept,
+                                 const struct message *message) {
     return (struct low_rank){.m = place->shape.rows,
                              .n = place->shape.columns,
                              .r = (size_t)message->figure,
@@ -46,23 +23,23 @@ static float *kept_q(float *kept, const struct message *message) {
 
 void power_begin(float *thin, const float *gradients, float *kept, const struct plan *plan, uint32_t m) {
     const struct message *message = &plan->messages[m];
-    struct place place = first_place(plan, m);
-    for (uint32_t i = 0; i < message->n_pieces; go_on(&place, plan, m, ++i)) {
+    struct thin_place place = thin_first(plan, m);
+    for (uint32_t i = 0; i < message->n_pieces; thin_next(&place, plan, m, ++i)) {
         const struct low_rank matrix = matrix_at(&place, thin, kept, message);
         if (!place.shape.columns) {
-            memcpy(thin + place.first, gradients + place.at, place.variable->elements * sizeof(float));
+            memcpy(thin + place.first, gradients + place.at, place.shape.rows * sizeof(float));
             continue;
         }
         memcpy(matrix.q, kept_q(kept, message) + place.second, matrix.n * matrix.r * sizeof(float));
-        low_rank_draw(&matrix, (uint32_t)(place.variable - plan->model->variables));
+        low_rank_draw(&matrix, place.variable);
         low_rank_run(LOW_RANK_multiply, &matrix, gradients + place.at, NULL, 0);
     }
 }
 
 void power_turn(float *thin, float *kept, const struct plan *plan, uint32_t m) {
     const struct message *message = &plan->messages[m];
-    struct place place = first_place(plan, m);
-    for (uint32_t i = 0; i < message->n_pieces; go_on(&place, plan, m, ++i)) {
+    struct thin_place place = thin_first(plan, m);
+    for (uint32_t i = 0; i < message->n_pieces; thin_next(&place, plan, m, ++i)) {
         const struct low_rank matrix = matrix_at(&place, thin, kept, message);
         if (!place.shape.columns)
             continue;
@@ -74,11 +51,11 @@ void power_turn(float *thin, float *kept, const struct plan *plan, uint32_t m) {
 void power_end(float *sum, float *thin, float *kept, const struct plan *plan, uint32_t m) {
     const struct message *message = &plan->messages[m];
     const float part = 1 / (float)plan->cluster->n_devices;
-    struct place place = first_place(plan, m);
-    for (uint32_t i = 0; i < message->n_pieces; go_on(&place, plan, m, ++i)) {
+    struct thin_place place = thin_first(plan, m);
+    for (uint32_t i = 0; i < message->n_pieces; thin_next(&place, plan, m, ++i)) {
         const struct low_rank matrix = matrix_at(&place, thin, kept, message);
         if (!place.shape.columns) {
-            memcpy(sum + place.at, thin + place.first, place.variable->elements * sizeof(float));
+            memcpy(sum + place.at, thin + place.first, place.shape.rows * sizeof(float));
             continue;
         }
         low_rank_run(LOW_RANK_restore, &matrix, NULL, sum + place.at, part);

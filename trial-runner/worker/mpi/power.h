@@ -1,6 +1,7 @@
 /* powersgd of a message (strategy/encoder.h): what its two all-reduces bring to all devices, and what these make of it.
  *
- * `thin` is the message's bytes: first P of each matrix, and variables of one axis as they are; then Q of each matrix.
+ * `thin` is the message's bytes: first P of each matrix, and variables of one axis as they are; then Q of each matrix
+ * (trial-runner/worker/thin.h).
  * `kept` is what a device has from iteration to iteration: an f32 for each element of the message, of what was not sent
  * so far, and behind them all Q. Zeros at first. */
 #ifndef TRIAL_RUNNER_WORKER_MPI_POWER_H

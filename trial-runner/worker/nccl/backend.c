@@ -43,11 +43,6 @@ enum status backend_open(struct error *err) {
 
 static enum status check_message(const struct plan *plan, uint32_t i, struct error *err) {
     const struct message *message = &plan->messages[i];
-    if (message->encoder && message->encoder != ENCODING_int8)
-        return error_set(
-            err, ST_INFEASIBLE,
-            "message %u is encoded as %s, and of encoders this worker has int8 alone; the MPI worker has all", i,
-            encoding_name(message->encoder));
     if (plan->n_replicas > 0 && message->local_reduction)
         return error_set(err, ST_INFEASIBLE,
                          "message %u is pushed once a node, and beside replicas this worker does not do that; the MPI "

@@ -1,4 +1,5 @@
-/* The own part goes to itself by a copy: NCCL would start a channel for it. */
+/* int8: the own part goes to itself by a copy, since NCCL would start a channel for it. topk: all devices add in one
+ * order, so that all have the same sum. */
 #include "trial-runner/worker/nccl/encoded.h"
 
 #include "strategy/encoder.h"
@@ -25,7 +26,14 @@ static struct encoded_part part_of_device(const struct message *message, uint32_
     return part;
 }
 
+/* topk: what all devices send, and behind it what the search counts. */
+static uint64_t gathered_bytes(const struct message *message, uint32_t n_devices) {
+    return n_devices * message->bytes;
+}
+
 uint64_t encoded_room_bytes(const struct message *message, uint32_t n_devices) {
+    if (message->encoder == ENCODING_topk)
+        return gathered_bytes(message, n_devices) + sizeof(struct kernel_largest);
     return 2 * n_devices * stride_of(message, n_devices);
 }
 
@@ -54,8 +62,8 @@ static void exchange_parts(struct network *network, const struct message *messag
                  "copying");
 }
 
-void encoded_sum(struct network *network, const struct message *message, float *run, char *room,
-                 const struct stream *stream) {
+static void sum_blocks(struct network *network, const struct message *message, float *run, char *room,
+                       const struct stream *stream) {
     const uint32_t n = network->world->cluster->n_devices, block = (uint32_t)message->figure;
     const uint64_t elements = message_elements(message), stride = stride_of(message, n);
     const struct encoded_part own = part_of_device(message, network->world->device, n);
@@ -69,4 +77,27 @@ void encoded_sum(struct network *network, const struct message *message, float *
         ncclAllGather(encoded + own.at, encoded, stride, ncclUint8, network_comm_of(network, message), stream->cuda),
         "ncclAllGather");
     device_check(kernels_sum_blocks(run, encoded, 0, 1, elements, block, stream->cuda), "decoding");
+}
+
+static void sum_largest(struct network *network, const struct message *message, float *run, float *kept, char *room,
+                        const struct stream *stream) {
+    const uint32_t n = network->world->cluster->n_devices;
+    const uint64_t elements = message_elements(message), k = message->bytes / sizeof(struct largest);
+    struct kernel_largest *work = (struct kernel_largest *)(void *)(room + gathered_bytes(message, n));
+    struct largest *all = (struct largest *)(void *)room, *own = all + network->world->device * k;
+    device_check(kernels_take_largest(own, work, kept, run, elements, (uint32_t)k, stream->cuda), "encoding");
+    network_check(network,
+                  ncclAllGather(own, all, message->bytes, ncclUint8, network_comm_of(network, message), stream->cuda),
+                  "ncclAllGather");
+    device_check(cudaMemsetAsync(run, 0, elements * sizeof *run, stream->cuda), "clearing");
+    for (uint32_t device = 0; device < n; device++)
+        device_check(kernels_add_largest(run, all + device * k, k, elements, stream->cuda), "summing");
+}
+
+void encoded_sum(struct network *network, const struct message *message, float *run, float *kept, char *room,
+                 const struct stream *stream) {
+    if (message->encoder == ENCODING_topk)
+        sum_largest(network, message, run, kept, room, stream);
+    else
+        sum_blocks(network, message, run, room, stream);
 }

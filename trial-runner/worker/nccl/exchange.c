@@ -47,10 +47,22 @@ static bool is_gathered(const struct message *message) {
 /* What the message needs of `slices`. */
 static uint64_t slices_bytes(const struct exchange *x, const struct message *message) {
     const uint32_t n = x->world->cluster->n_devices;
+    if (message->encoder == ENCODING_powersgd)
+        return power_room_bytes(message);
     return message->encoder ? encoded_room_bytes(message, n) : is_gathered(message) ? message->bytes * n : 0;
 }
 
-static void init_slices(struct exchange *x) {
+static void init_kept(struct exchange *x) {
+    x->kept = report_alloc(x->plan->n_messages, sizeof *x->kept);
+    for (uint32_t m = 0; m < x->plan->n_messages; m++) {
+        const uint64_t bytes = layout_kept_bytes(&x->plan->messages[m]);
+        x->kept[m] = bytes > 0 ? device_alloc(bytes) : NULL;
+        x->buffers_bytes += bytes;
+    }
+}
+
+/* Returns the bytes. */
+static uint64_t init_slices(struct exchange *x) {
     uint64_t most = 0;
     for (uint32_t m = 0; m < x->plan->n_messages; m++) {
         const uint64_t bytes = slices_bytes(x, &x->plan->messages[m]);
@@ -58,6 +70,7 @@ static void init_slices(struct exchange *x) {
     }
     x->slices = device_alloc(most);
     x->buffers_bytes = x->gradients.fused_bytes + most;
+    return most;
 }
 
 void exchange_init(struct exchange *x, const struct plan *plan, const struct world *world, bool verify, bool timed) {
@@ -67,10 +80,12 @@ void exchange_init(struct exchange *x, const struct plan *plan, const struct wor
     init_events(x);
     init_streams(x);
     gradients_init(&x->gradients, plan, world->device);
-    init_slices(x);
+    const uint64_t slices = init_slices(x);
+    init_kept(x);
+    power_init(&x->power, plan);
     schedule_init(&x->schedule, plan);
     coordinator_init(&x->coordinator, plan, world, &x->requests, world->n_leaders < world->cluster->n_devices);
-    network_connect(x->network, plan, x->gradients.table.data);
+    network_connect(x->network, plan, slices > x->gradients.data_bytes ? x->slices : x->gradients.table.data);
 }
 
 /* The event after which nobody reads or writes any more what the message moved. */
@@ -193,6 +208,15 @@ static void move_half(struct exchange *x, uint32_t m) {
     check_call(x, ncclAllGather(part, run, count, type, comm, x->collectives.cuda), "ncclAllGather");
 }
 
+static void sum_encoded(struct exchange *x, uint32_t m) {
+    const struct message *message = &x->plan->messages[m];
+    float *run = gradients_run(&x->gradients, m);
+    if (message->encoder == ENCODING_powersgd)
+        power_sum(&x->power, x->network, m, run, x->kept[m], x->slices, &x->collectives);
+    else
+        encoded_sum(x->network, message, run, x->kept[m], x->slices, &x->collectives);
+}
+
 static void queue_push(struct exchange *x, uint32_t m) {
     x->backlog.messages[(x->backlog.first + x->backlog.n++) % x->plan->n_messages] = m;
 }
@@ -214,7 +238,7 @@ static void start(void *context, uint32_t m) {
         if (message->half)
             move_half(x, m);
         else if (message->encoder)
-            encoded_sum(x->network, message, gradients_run(&x->gradients, m), x->slices, &x->collectives);
+            sum_encoded(x, m);
         else if (is_gathered(message))
             all_gather(x, m);
         else
@@ -484,6 +508,10 @@ void exchange_release(struct exchange *x) {
     for (size_t i = 0; i < sizeof streams / sizeof *streams; i++)
         stream_release(streams[i]);
     device_free(x->slices);
+    for (uint32_t m = 0; m < x->plan->n_messages; m++)
+        device_free(x->kept[m]);
+    free(x->kept);
+    power_release(&x->power);
     release_events(x);
     coordinator_release(&x->coordinator);
     schedule_release(&x->schedule);

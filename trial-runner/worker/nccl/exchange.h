@@ -2,7 +2,7 @@
  *
  *   all-reduce       gather -> ncclAllReduce -> scatter
  *   all-gather       gather -> ncclAllGather -> add the slices of all devices -> scatter
- *   int8             gather -> the stages of encoded.h -> scatter
+ *   encoders         gather -> the stages of encoded.h or power.h -> scatter
  *   halves           gather -> ncclReduceScatter; the other half: ncclAllGather -> scatter
  *   sharded parameters  an all-gather: this device's part -> ncclAllGather -> scatter. A reduce-scatter:
  *                    gather -> ncclReduceScatter into this device's part, and with replicas -> ncclAllReduce of it
@@ -29,6 +29,7 @@
 #include "trial-runner/worker/coordinator.h"
 #include "trial-runner/worker/nccl/gradients.h"
 #include "trial-runner/worker/nccl/network.h"
+#include "trial-runner/worker/nccl/power.h"
 #include "trial-runner/worker/nccl/stream.h"
 #include "trial-runner/worker/requests.h"
 #include "trial-runner/worker/schedule.h"
@@ -60,7 +61,9 @@ struct exchange {
     struct stream back;         /* sums on their way back into a node; or replicas: no plan has both here */
     struct transfer *transfers; /* [n_messages] */
     char *slices;               /* device memory: what all devices send in the largest all-gather of rows, or encode */
-    uint64_t buffers_bytes;     /* of it, and of the gradients' buffers */
+    struct power power;         /* messages by powersgd */
+    float **kept;               /* [n_messages] device memory: layout_kept_bytes, or NULL */
+    uint64_t buffers_bytes;     /* of these, and of the gradients' buffers */
     cudaEvent_t gathered;       /* the check of the last all-gather of sharded parameters; NULL: there was none */
     struct backlog backlog;
     uint32_t pushing[NETWORK_GROUP], n_pushing; /* the group under way */

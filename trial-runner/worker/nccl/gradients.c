@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "trial-runner/worker/crossings.h"
 #include "trial-runner/worker/nccl/device.h"
 #include "trial-runner/worker/parts.h"
 #include "trial-runner/worker/report.h"
@@ -13,7 +14,7 @@ enum { CHUNK_BYTES = 65536, BUFFER_ALIGN = 256 };
 
 static_assert((int)KERNEL_SAMPLES == (int)LAYOUT_SAMPLES && (int)KERNEL_TYPES == (int)DTYPE_COUNT &&
                   (int)KERNEL_bf16 == (int)DTYPE_bf16 && (int)KERNEL_i64 == (int)DTYPE_i64 &&
-                  (int)KERNEL_u8 == (int)DTYPE_u8,
+                  (int)KERNEL_u8 == (int)DTYPE_u8 && KERNEL_NOWHERE == CROSSINGS_NOWHERE,
               "kernels count as the model does");
 
 /* Both halves of an all-reduce are made, moved and checked as the first. */
@@ -258,13 +259,9 @@ static void describe(const struct gradients *g, uint32_t m, uint32_t device, str
                                        .n_samples = n,
                                        .first = n,
                                        .made_as = message_is_of_replicas(of) ? of->other : m,
-                                       .adds_up = !plan->sums_each && message_brings_gradients(of),
-                                       .in_blocks = of->encoder == ENCODING_int8};
+                                       .adds_up = !plan->sums_each && message_brings_gradients(of)};
     for (uint32_t k = n; k-- > 0;) {
-        const struct layout_run same = of->encoder ? layout_same_block(of, k) : (struct layout_run){k, k + 1};
         samples[k] = sample_of(g, m, k, device);
-        samples[k].first = same.first;
-        samples[k].end = same.end;
         if (samples[k].written != KERNEL_NOWHERE)
             message->first = k;
     }
@@ -289,6 +286,46 @@ static void init_table(struct gradients *g, uint32_t device) {
     free(messages);
 }
 
+static void *pinned(uint64_t bytes) {
+    void *memory = NULL;
+    device_check(cudaHostAlloc(&memory, bytes + 1, cudaHostAllocDefault), "pinned memory");
+    return memory;
+}
+
+typedef uint64_t crossings[LAYOUT_SAMPLES][LAYOUT_SAMPLES];
+
+/* What the host reads of a message with an encoder: its samples, and of powersgd all that crosses them. How many. */
+static uint32_t list_places(const struct gradients *g, uint32_t m, uint64_t *out) {
+    const struct message *message = &g->plan->messages[m];
+    const uint32_t n = layout_sample_count(message);
+    crossings places;
+    if (!message->encoder)
+        return 0;
+    if (message->encoder == ENCODING_powersgd) {
+        crossings_find(&g->layout, g->plan, m, places);
+        memcpy(out, places, sizeof places);
+        return sizeof places / sizeof places[0][0];
+    }
+    memcpy(out, g->layout.samples + (size_t)m * LAYOUT_SAMPLES, n * sizeof *out);
+    return n;
+}
+
+static void init_places(struct gradients *g) {
+    const struct plan *plan = g->plan;
+    uint64_t *places = report_alloc(plan->n_messages, sizeof(crossings));
+    uint32_t n = 0;
+    g->first_place = report_alloc(plan->n_messages + 1, sizeof *g->first_place);
+    for (uint32_t m = 0; m < plan->n_messages; m++) {
+        g->first_place[m] = n;
+        n += list_places(g, m, places + n);
+    }
+    g->first_place[plan->n_messages] = n;
+    g->places = device_upload(places, n * sizeof *places);
+    g->numbers = pinned(n * sizeof *g->numbers);
+    free(places);
+    proof_init(&g->proof, plan);
+}
+
 void gradients_init(struct gradients *g, const struct plan *plan, uint32_t device) {
     *g = (struct gradients){.plan = plan};
     layout_init(&g->layout, plan, false);
@@ -298,15 +335,25 @@ void gradients_init(struct gradients *g, const struct plan *plan, uint32_t devic
     init_chunks(g);
     init_table(g, device);
     g->by_ready = device_upload(plan->by_ready, plan->n_messages * sizeof *plan->by_ready);
-    void *pinned = NULL;
-    device_check(cudaHostAlloc(&pinned, (size_t)plan->n_messages * KERNEL_SAMPLES + 1, cudaHostAllocDefault),
-                 "pinned memory");
-    g->verdicts = pinned;
+    g->verdicts = pinned((size_t)plan->n_messages * KERNEL_SAMPLES);
+    init_places(g);
+}
+
+/* powersgd leaves numbers beside the samples, in their rows and columns. */
+static void clear_crossings(const struct gradients *g, uint32_t m, const struct stream *stream) {
+    const struct message *message = &g->plan->messages[m];
+    const uint32_t first = g->first_place[m], n = g->first_place[m + 1] - first;
+    if (message->encoder == ENCODING_powersgd)
+        device_check(
+            kernels_clear(g->table.data, g->places + first, n, (uint32_t)dtype_bytes(message->dtype), stream->cuda),
+            "clearing");
 }
 
 void gradients_produce(const struct gradients *g, uint32_t step, uint32_t iteration, uint32_t micro_batch, bool spoilt,
                        const struct stream *stream) {
     const uint32_t first = g->plan->first_ready[step], n = g->plan->first_ready[step + 1] - first;
+    for (uint32_t i = 0; i < n && micro_batch == 0; i++)
+        clear_crossings(g, g->plan->by_ready[first + i], stream);
     if (n > 0)
         device_check(kernels_produce(&g->table, g->by_ready + first, n, iteration, micro_batch, spoilt, stream->cuda),
                      "making gradients");
@@ -347,15 +394,49 @@ void gradients_convert_part(const struct gradients *g, uint32_t message, const s
 }
 
 void gradients_check(const struct gradients *g, uint32_t message, uint32_t iteration, const struct stream *stream) {
-    const uint32_t m = first_of(g->plan, message);
+    const uint32_t m = first_of(g->plan, message), first = g->first_place[m];
     uint8_t *verdict = g->verdicts + (size_t)m * KERNEL_SAMPLES;
-    device_check(kernels_check(&g->table, m, iteration, verdict, stream->cuda), "checking");
+    if (g->plan->messages[m].encoder)
+        device_check(kernels_read(g->numbers + first, g->table.data, g->places + first, g->first_place[m + 1] - first,
+                                  (enum kernel_type)g->plan->messages[m].dtype, stream->cuda),
+                     "reading");
+    else
+        device_check(kernels_check(&g->table, m, iteration, verdict, stream->cuda), "checking");
+}
+
+/* The first sample that is not what the encoder leaves of it, or how many there are. */
+static uint32_t find_wrong(struct gradients *g, uint32_t m, uint32_t iteration) {
+    const double *numbers = g->numbers + g->first_place[m];
+    const uint32_t n = layout_sample_count(&g->plan->messages[m]);
+    double back[LAYOUT_SAMPLES][LAYOUT_SAMPLES];
+    float wanted[LAYOUT_SAMPLES];
+    if (g->plan->messages[m].encoder == ENCODING_powersgd) {
+        memcpy(back, numbers, sizeof back);
+        return proof_find_wrong(&g->proof, g->plan, m, iteration, back);
+    }
+    proof_next(&g->proof, g->plan, m, iteration, wanted);
+    for (uint32_t k = 0; k < n; k++) {
+        const double wide = (double)wanted[k];
+        if (memcmp(&numbers[k], &wide, sizeof wide) != 0)
+            return k;
+    }
+    return n;
+}
+
+static enum status encoded_verdict(struct gradients *g, uint32_t m, uint32_t iteration, struct error *err) {
+    const uint32_t n = layout_sample_count(&g->plan->messages[m]), wrong = find_wrong(g, m, iteration);
+    if (wrong < n)
+        return part_wrong(g->plan, m, wrong, (struct kernel_devices){0, 1, g->table.n_devices}, iteration, err);
+    g->checked += n;
+    return ST_OK;
 }
 
 enum status gradients_verdict(struct gradients *g, uint32_t message, uint32_t iteration, struct error *err) {
     const uint32_t m = first_of(g->plan, message);
     const struct message *of = &g->plan->messages[m];
     uint8_t *verdict = g->verdicts + (size_t)m * KERNEL_SAMPLES;
+    if (of->encoder)
+        return encoded_verdict(g, m, iteration, err);
     for (uint32_t k = 0; k < layout_sample_count(of); k++) {
         const struct kernel_devices wanted = part_wanted(of, k, g->table.device, g->table.n_devices);
         if (verdict[k] != 1)
@@ -368,6 +449,10 @@ enum status gradients_verdict(struct gradients *g, uint32_t message, uint32_t it
 
 void gradients_release(struct gradients *g) {
     device_check(cudaFreeHost(g->verdicts), "freeing pinned memory");
+    device_check(cudaFreeHost(g->numbers), "freeing pinned memory");
+    proof_release(&g->proof, g->plan);
+    device_free(g->places);
+    free(g->first_place);
     device_free(g->by_ready);
     device_free((void *)g->table.samples);
     device_free((void *)g->table.messages);

@@ -2,7 +2,9 @@
  * were summed or gathered.
  *
  * All bytes are zero but for the layout's samples, where kernels write what only the device, the iteration, the message
- * and the place determine, and compare afterwards (trial-runner/worker/nccl/kernel_bodies.h). Of sharded parameters
+ * and the place determine, and compare afterwards (trial-runner/worker/nccl/kernel_bodies.h). Where the message has an
+ * encoder a kernel brings the samples to the host, which knows what the encoder leaves of them
+ * (trial-runner/worker/proof.h). Of sharded parameters
  * every message has this device's part in a place of its own: an all-gather reads it there and brings the variables to
  * where they lie gathered, and a reduce-scatter writes it there. All-reduces among replicas sum it there. Messages that
  * move the same elements one after another, in several micro-batches or before both passes, share the place. A part
@@ -24,6 +26,7 @@
 #include "trial-runner/worker/layout.h"
 #include "trial-runner/worker/nccl/kernels.h"
 #include "trial-runner/worker/nccl/stream.h"
+#include "trial-runner/worker/proof.h"
 
 struct gradients {
     const struct plan *plan;
@@ -40,6 +43,10 @@ struct gradients {
     uint32_t *by_ready;          /* device memory: the plan's */
     uint32_t *first, *before;    /* [n_messages] of those that move the same elements: see find_same */
     uint8_t *verdicts;           /* [n_messages * KERNEL_SAMPLES] pinned */
+    uint32_t *first_place;       /* [n_messages + 1] of `places`: none of a message without an encoder */
+    uint64_t *places;            /* device memory: offsets in data of what the host compares */
+    double *numbers;             /* pinned: what lies there */
+    struct proof proof;          /* of messages with an encoder, which are checked in every iteration or in none */
     uint64_t checked;            /* samples found right so far */
 };
 
@@ -62,8 +69,8 @@ void gradients_scatter(const struct gradients *gradients, uint32_t message, cons
  * of it, after a sum. */
 void gradients_convert_part(const struct gradients *gradients, uint32_t message, const struct stream *stream);
 
-/* Of halves the second is checked. gradients_check compares on the stream; gradients_verdict reads the result once that
- * is done. Fails: ST_TRIAL. */
+/* Of halves the second is checked. gradients_check compares on the stream, or reads what is to be compared;
+ * gradients_verdict takes the result once that is done. Fails: ST_TRIAL. */
 void gradients_check(const struct gradients *gradients, uint32_t message, uint32_t iteration,
                      const struct stream *stream);
 enum status gradients_verdict(struct gradients *gradients, uint32_t message, uint32_t iteration, struct error *err);

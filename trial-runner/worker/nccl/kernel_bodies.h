@@ -23,19 +23,17 @@ struct kernel_chunk {
 struct kernel_message {
     uint32_t type, n_samples; /* in which sums of its samples are exact */
     uint32_t written, found;  /* types of samples where the device writes them, and where it finds the sums */
-    uint32_t first;     /* the sample that is wrong when the message is spoilt: the first that the device writes */
-    uint32_t made_as;   /* the message of whose number its values are made */
-    uint32_t adds_up;   /* 1: every micro-batch adds a share of it; 0: it is made at once */
-    uint32_t in_blocks; /* 1: its sums come back as int8 leaves them */
+    uint32_t first;   /* the sample that is wrong when the message is spoilt: the first that the device writes */
+    uint32_t made_as; /* the message of whose number its values are made */
+    uint32_t adds_up; /* 1: every micro-batch adds a share of it; 0: it is made at once */
 };
 
 /* Where in the table's data the device writes its value, or KERNEL_NOWHERE, and where it finds the sum of which
- * devices; of none: it has not got the sample. In blocks samples first .. end - 1 share a scale. */
+ * devices; of none: it has not got the sample. */
 #define KERNEL_NOWHERE UINT64_MAX
 struct kernel_sample {
     uint64_t written, found;
     struct kernel_devices wanted;
-    uint32_t first, end;
 };
 
 /* What producing and checking must know; arrays in the device's memory. */
@@ -46,29 +44,27 @@ struct kernel_table {
     uint32_t device, n_devices, micro_batches;
 };
 
-/* What sample k must hold, in the low bytes. Gradients in blocks are f32 or f64. */
-KERNEL_BODY uint64_t kernel_wanted_bits(const struct kernel_table *table, const struct kernel_message *m,
-                                        const struct kernel_sample *s, uint32_t iteration, uint32_t k) {
-    if (!m->in_blocks)
-        return kernel_bits(m->found, kernel_sum_over(s->wanted, table->n_devices, iteration, m->made_as, k, m->type));
-    const float value = blocks_sum_of_sample(table->n_devices, iteration, m->made_as, k, s->first, s->end, m->type);
-    const double wide = (double)value;
-    uint64_t bits = kernel_float_bits(value);
-    if (m->found == KERNEL_f64)
-        memcpy(&bits, &wide, sizeof bits);
-    return bits;
-}
-
 /* Thread k of a message: 1 when sample k holds what is wanted or is not here, 2 when it holds another value. */
 KERNEL_BODY uint8_t kernel_check(const struct kernel_table *table, uint32_t message, uint32_t iteration, uint32_t k) {
     const struct kernel_message *m = &table->messages[message];
     const struct kernel_sample *s = &table->samples[(uint64_t)message * KERNEL_SAMPLES + k];
     if (k >= m->n_samples || s->wanted.n == 0)
         return 1;
-    uint64_t wanted = kernel_wanted_bits(table, m, s, iteration, k), found = 0;
-    const uint64_t mask = ~UINT64_C(0) >> (64 - 8 * kernel_width(m->found));
+    const uint32_t value = kernel_sum_over(s->wanted, table->n_devices, iteration, m->made_as, k, m->type);
+    uint64_t wanted = kernel_bits(m->found, value), found = 0, mask = ~UINT64_C(0) >> (64 - 8 * kernel_width(m->found));
     memcpy(&found, table->data + s->found, kernel_width(m->found));
     return found == (wanted & mask) ? 1 : 2;
+}
+
+/* What lies at a place of data, in a type of floats, as f64; 0 at KERNEL_NOWHERE. */
+KERNEL_BODY double kernel_number(const char *data, uint64_t place, uint32_t type) {
+    return place == KERNEL_NOWHERE ? 0 : kernel_float_at(data + place, type, 0);
+}
+
+/* Clear what lies there. */
+KERNEL_BODY void kernel_clear(char *data, uint64_t place, uint32_t width) {
+    for (uint32_t i = 0; i < width && place != KERNEL_NOWHERE; i++)
+        data[place + i] = 0;
 }
 
 struct kernel_quad {

@@ -187,10 +187,15 @@ ncclComm_t network_comm(struct network *network, enum network_kind kind, enum al
     return link ? link->comm : NULL;
 }
 
+/* powersgd is all-reduced. */
+static bool goes_in_parts(const struct message *message) {
+    return message->encoder == ENCODING_int8 || message->encoder == ENCODING_topk;
+}
+
 static struct network_link *link_of(struct network *network, const struct message *message) {
     const enum network_kind kind = world_sums_in_nodes(network->world, message) ? NETWORK_LEADERS
                                    : message_is_of_replicas(message)            ? NETWORK_REPLICAS
-                                   : message->encoder                           ? NETWORK_PARTS
+                                   : goes_in_parts(message)                     ? NETWORK_PARTS
                                                                                 : NETWORK_WORKERS;
     return find_group_link(network, kind, message->algorithm, message->ranks, message->ranks > 0 ? message->stride : 0);
 }
@@ -262,11 +267,10 @@ static void warm_up_halves(struct network *network, struct network_link *link, e
     settle(network);
 }
 
-/* A byte from each device to each other, then all-gathers. */
-static void warm_up_parts(struct network *network, struct network_link *link, uint64_t max_bytes, char *scratch) {
+/* A byte from each device to each other. */
+static void warm_up_parts(struct network *network, struct network_link *link, char *scratch) {
     if (!is_cold(link, DTYPE_u8, false))
         return;
-    const uint64_t n = (uint64_t)link->size;
     network_check(network, ncclGroupStart(), "a group");
     for (int step = 1; step < link->size; step++) {
         const int to = (link->rank + step) % link->size, from = (link->rank + link->size - step) % link->size;
@@ -274,6 +278,14 @@ static void warm_up_parts(struct network *network, struct network_link *link, ui
         network_check(network, ncclRecv(scratch + 1, 1, ncclUint8, from, link->comm, NULL), "a first message");
     }
     network_check(network, ncclGroupEnd(), "a group");
+    settle(network);
+}
+
+/* Of all devices together up to max_bytes. */
+static void warm_up_gathers(struct network *network, struct network_link *link, uint64_t max_bytes, char *scratch) {
+    if (!is_cold(link, DTYPE_u8, true))
+        return;
+    const uint64_t n = (uint64_t)link->size;
     for (uint64_t bytes = n; bytes < max_bytes * GROWTH; bytes *= GROWTH) {
         const uint64_t count = (bytes < max_bytes ? bytes : max_bytes) / n;
         network_check(
@@ -281,6 +293,24 @@ static void warm_up_parts(struct network *network, struct network_link *link, ui
             "a first all-gather");
     }
     settle(network);
+}
+
+/* What comes from all devices of a message by topk grows with their number. */
+static uint64_t largest_gather(const struct plan *plan) {
+    uint64_t most = plan->max_bytes;
+    for (uint32_t m = 0; m < plan->n_messages; m++) {
+        const uint64_t all = plan->messages[m].bytes * plan->cluster->n_devices;
+        most = plan->messages[m].encoder == ENCODING_topk && all > most ? all : most;
+    }
+    return most;
+}
+
+static void warm_up_encoder(struct network *network, const struct plan *plan, const struct message *message,
+                            char *scratch) {
+    struct network_link *link = link_of(network, message);
+    if (message->encoder == ENCODING_int8)
+        warm_up_parts(network, link, scratch);
+    warm_up_gathers(network, link, largest_gather(plan), scratch);
 }
 
 static void warm_up_node(struct network *network, struct network_link *link, enum dtype dtype, char *scratch) {
@@ -323,14 +353,14 @@ void network_connect_pair(struct network *network, int sender, int receiver, enu
 
 static void connect_message(struct network *network, const struct plan *plan, uint32_t m, char *scratch) {
     const struct message *message = &plan->messages[m];
-    const enum dtype dtype = message->dtype;
+    const enum dtype dtype = message->encoder ? DTYPE_f32 : message->dtype;
     const bool in_nodes = world_sums_in_nodes(network->world, message), sums = message->kind == SYNC_ALL_REDUCE;
     if (in_nodes)
         warm_up_node(network, find_link(network, NETWORK_NODE, ALGORITHM_auto), dtype, scratch);
     if (message->half && !message_is_of_replicas(message))
         warm_up_halves(network, link_of(network, message), dtype, plan->max_bytes, scratch);
-    else if (message->encoder)
-        warm_up_parts(network, link_of(network, message), plan->max_bytes, scratch);
+    else if (goes_in_parts(message))
+        warm_up_encoder(network, plan, message, scratch);
     else if (sums)
         warm_up_sums(network, link_of(network, message), dtype, plan->max_bytes, scratch);
     else if (in_nodes)

@@ -22,7 +22,7 @@ enum { NETWORK_GROUP = 8 }; /* sends or receives that go together at most */
 
 enum network_kind {
     NETWORK_WORKERS,  /* all devices, ranked by device, or each group of them */
-    NETWORK_PARTS,    /* as NETWORK_WORKERS, for the parts of encoded messages */
+    NETWORK_PARTS,    /* as NETWORK_WORKERS, for the parts of messages by int8 and topk */
     NETWORK_REPLICAS, /* the devices that have the same part, which all-reduce it beside other collectives */
     NETWORK_NODE,     /* the devices of this node, its leader first */
     NETWORK_LEADERS,  /* the nodes' leaders; none elsewhere */
@@ -59,7 +59,7 @@ ncclComm_t network_comm_of(struct network *network, const struct message *messag
 
 /* Make all communicators that the plan needs, and use each once for every type and for sizes up to the largest, one
  * after the other, so that connections are there before a run is timed. `scratch`: zeroed device memory, at least
- * plan->max_bytes; zero afterwards. */
+ * plan->max_bytes, and what all devices send of any message by topk; zero afterwards. */
 void network_connect(struct network *network, const struct plan *plan, void *scratch);
 
 /* The same for one way between two ranks, for the others nothing. Collective over the kind's ranks. */

@@ -16,7 +16,8 @@ const struct operations_kind operations_kind = {
     .algorithms = algorithms,
     .small = ALGORITHM_auto,
     .halves = false,
-    .encodings = 1u << ENCODING_int8, /* gradients of 16 bits are made in the type in which they travel */
+    /* Gradients of 16 bits are made in the type in which they travel. */
+    .encodings = 1u << ENCODING_int8 | 1u << ENCODING_topk | 1u << ENCODING_powersgd,
     .rate_bytes = UINT64_C(64) << 20, /* beyond the caches, and long beside a launch */
 };
 
@@ -31,6 +32,10 @@ struct operations {
     uint32_t peer;
     char *data, *other;          /* device memory */
     struct kernel_chunk *chunks; /* device memory: of all bytes */
+    float *gradients;            /* device memory: numbers that are no zeros; NULL: not yet */
+    char *encoded;               /* device memory: what topk makes of them, and needs for that */
+    float *thin;                 /* device memory: what powersgd makes of a matrix, and the Q before; NULL: not yet */
+    struct kernel_matrix *matrix;
 };
 
 static struct kernel_chunk *make_chunks(uint64_t bytes) {
@@ -75,6 +80,10 @@ void operations_free(struct operations *o) {
     requests_release(&o->requests);
     stream_release(&o->stream);
     device_check(cudaEventDestroy(o->end), "ending an event");
+    device_free(o->matrix);
+    device_free(o->thin);
+    device_free(o->encoded);
+    device_free(o->gradients);
     device_free(o->chunks);
     device_free(o->other);
     device_free(o->data);
@@ -154,12 +163,45 @@ void operations_encode_blocks(struct operations *o, uint64_t bytes) {
     wait_all(o);
 }
 
-void operations_take_largest(struct operations *o, uint64_t bytes) {
-    (void)o, (void)bytes;
+/* Gradients are no zeros: the sizes of these spread over many bins. */
+static void make_gradients(struct operations *o, uint64_t n) {
+    float *numbers = report_alloc(n, sizeof *numbers);
+    for (uint64_t i = 0; i < n; i++)
+        numbers[i] = (float)((i * 2654435761u) % 65536) - 32768;
+    o->gradients = device_upload(numbers, n * sizeof *numbers);
+    free(numbers);
 }
 
+void operations_take_largest(struct operations *o, uint64_t bytes) {
+    const uint64_t n = bytes / sizeof(float), kept = encoder_kept(encoder_figure(ENCODING_topk)->usual, n);
+    if (!o->gradients) {
+        make_gradients(o, n);
+        o->encoded = device_alloc(sizeof(struct kernel_largest) + kept * sizeof(struct largest));
+    }
+    struct kernel_largest *work = (struct kernel_largest *)(void *)o->encoded;
+    device_check(kernels_take_largest((struct largest *)(void *)(work + 1), work, (float *)(void *)o->other,
+                                      o->gradients, n, (uint32_t)kept, o->stream.cuda),
+                 "encoding");
+    wait_all(o);
+}
+
+/* In rows of 4 KiB, with what does not fill one left out. */
 void operations_make_thin(struct operations *o, uint64_t bytes) {
-    (void)o, (void)bytes;
+    enum { ROW = 1024, RANK = 2 };
+    const uint64_t rows = bytes / sizeof(float) / ROW;
+    const struct kernel_matrix matrix = {.rows = rows, .columns = ROW};
+    if (!o->matrix) {
+        o->matrix = device_upload(&matrix, sizeof matrix);
+        o->thin = device_alloc((rows + 2 * ROW) * RANK * sizeof *o->thin);
+    }
+    float *q = o->thin + rows * RANK;
+    const struct kernel_thin thin = {
+        o->matrix,      1,       RANK, rows, ROW, (float *)(void *)o->data, (float *)(void *)o->other,
+        q + ROW * RANK, o->thin, q,    1};
+    device_check(kernels_thin_begin(&thin, o->stream.cuda), "multiplying");
+    device_check(kernels_thin_turn(&thin, o->stream.cuda), "multiplying");
+    device_check(kernels_thin_end(&thin, o->stream.cuda), "multiplying");
+    wait_all(o);
 }
 
 double operations_eager_bytes(void) {

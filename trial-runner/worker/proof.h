@@ -1,9 +1,10 @@
 /* What samples of a message with an encoder come back as.
  *
- * Devices write small whole numbers at a message's samples, which all know, and zero elsewhere (mpi/gradients.h). So
- * every device can work out by itself what the encoder leaves of them, without any of the gradients. */
-#ifndef TRIAL_RUNNER_WORKER_MPI_PROOF_H
-#define TRIAL_RUNNER_WORKER_MPI_PROOF_H
+ * Devices write small whole numbers at a message's samples, which all know, and zero elsewhere (mpi/gradients.h,
+ * nccl/gradients.h). So every device can work out by itself what the encoder leaves of them, without any of the
+ * gradients. */
+#ifndef TRIAL_RUNNER_WORKER_PROOF_H
+#define TRIAL_RUNNER_WORKER_PROOF_H
 
 #include <stdint.h>
 
@@ -25,7 +26,7 @@ void proof_next(struct proof *proof, const struct plan *plan, uint32_t m, uint32
                 float samples[LAYOUT_SAMPLES]);
 
 /* powersgd: the first sample in whose row something is wrong in the next iteration, or as many as there are
- * (mpi/proof_matrices.h). */
+ * (proof_matrices.h). */
 uint32_t proof_find_wrong(struct proof *proof, const struct plan *plan, uint32_t m, uint32_t iteration,
                           double back[LAYOUT_SAMPLES][LAYOUT_SAMPLES]);
 

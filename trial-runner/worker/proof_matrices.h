@@ -3,8 +3,8 @@
  * A gradient is zero but for its samples, and what is sent and kept of it lies in their rows and columns. So a small
  * matrix of these rows and columns has all of it, for every device. From iteration to iteration rounding grows until
  * another P is as good. So each iteration is worked out from what really came back in those before. */
-#ifndef TRIAL_RUNNER_WORKER_MPI_PROOF_MATRICES_H
-#define TRIAL_RUNNER_WORKER_MPI_PROOF_MATRICES_H
+#ifndef TRIAL_RUNNER_WORKER_PROOF_MATRICES_H
+#define TRIAL_RUNNER_WORKER_PROOF_MATRICES_H
 
 #include <stdint.h>
 

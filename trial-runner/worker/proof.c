@@ -2,7 +2,7 @@
  * more.
  * topk: of a device's samples, and what it kept of them, the largest travel, the first of equal ones. Nothing else is
  * larger than zero. */
-#include "trial-runner/worker/mpi/proof.h"
+#include "trial-runner/worker/proof.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -10,7 +10,7 @@
 #include "strategy/encoder.h"
 #include "trial-runner/worker/block_codes.h"
 #include "trial-runner/worker/elements.h"
-#include "trial-runner/worker/mpi/proof_matrices.h"
+#include "trial-runner/worker/proof_matrices.h"
 #include "trial-runner/worker/report.h"
 
 void proof_init(struct proof *proof, const struct plan *plan) {

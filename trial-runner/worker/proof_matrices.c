@@ -1,6 +1,6 @@
 /* One small matrix has the rows and columns of all samples of a message. Those of different variables share none, and
  * are made orthogonal apart. The row of a sample has the number of the first sample in that row; columns likewise. */
-#include "trial-runner/worker/mpi/proof_matrices.h"
+#include "trial-runner/worker/proof_matrices.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -8,7 +8,7 @@
 
 #include "strategy/encoder.h"
 #include "trial-runner/worker/elements.h"
-#include "trial-runner/worker/mpi/low_rank.h"
+#include "trial-runner/worker/low_rank_rules.h"
 #include "trial-runner/worker/report.h"
 
 enum { SIDE = LAYOUT_SAMPLES };
