@@ -337,10 +337,6 @@ static struct cost with_replicas(const struct cost *cost) {
     return with;
 }
 
-enum in_parts in_parts_of(const struct plan *plan) {
-    return plan->n_replicas > 0 ? IN_PARTS_replicas : plan->shares_updates ? IN_PARTS_updates : IN_PARTS_none;
-}
-
 enum status bound_of_micro_batches(const struct model *model, const struct cost *cost, enum lossiness lossy,
                                    enum in_parts in_parts, uint32_t micro_batches, struct bound *out,
                                    struct error *err) {

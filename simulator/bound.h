@@ -47,15 +47,10 @@
 #include "base/error.h"
 #include "strategy/cost/cost.h"
 #include "strategy/model.h"
+#include "strategy/plan.h"
 #include "strategy/strategy.h"
 
-struct plan;
 struct prediction; /* simulator/timeline.h */
-
-/* What a strategy may do beyond whole updates of all variables on each device: devices have parts of updates; and sums
- * are among replicas. */
-enum in_parts { IN_PARTS_none, IN_PARTS_updates, IN_PARTS_replicas, IN_PARTS_COUNT };
-enum in_parts in_parts_of(const struct plan *plan);
 
 struct bound {
     double compute_us, volume_us;

@@ -67,7 +67,7 @@ enum status closed_form_run(const struct plan *plan, const struct cost *cost, st
                                .messages = plan->n_messages,
                                .micro_batches = plan->micro_batches,
                                .lossy = plan->lossy,
-                               .in_parts = in_parts_of(plan),
+                               .in_parts = plan->in_parts,
                                .converged = true};
     if (iteration > 0)
         out->samples_per_s = plan_samples(plan) / iteration * 1e6;

@@ -1001,7 +1001,7 @@ static void predict(const struct timeline *tl, double compute_us, struct predict
                                .passes = tl->rounds,
                                .events = events(tl),
                                .lossy = plan->lossy,
-                               .in_parts = in_parts_of(plan),
+                               .in_parts = plan->in_parts,
                                .converged = tl->converged};
     if (tl->iteration_us > 0)
         out->samples_per_s = plan_samples(plan) / tl->iteration_us * 1e6;

@@ -66,7 +66,6 @@
 #include <stdint.h>
 
 #include "base/error.h"
-#include "simulator/bound.h"
 #include "strategy/cost/cost.h"
 #include "strategy/plan.h"
 
@@ -120,7 +119,7 @@ struct prediction {
     uint32_t passes;        /* iterations that were simulated */
     uint64_t events;        /* what the run has cost: ends of steps, starts of transfers, changes of their rates */
     enum lossiness lossy;   /* as the plan: only the bound for strategies that lose as much holds */
-    enum in_parts in_parts; /* likewise (simulator/bound.h) */
+    enum in_parts in_parts; /* likewise */
     bool converged; /* false: iterations go on differing and iteration_us is their mean, to a standard error of 0.5% or
                        over max_passes of them. Where an iteration has more than 100,000 pushes and pulls, two
                        iterations that agree to 1% are enough: off by 1% on average, at worst 7% was seen */

@@ -837,7 +837,10 @@ static void sum_up(struct plan *plan) {
             plan->max_bytes = m->bytes;
         plan->any_all_reduce |= m->kind == SYNC_ALL_REDUCE;
         plan->any_server |= m->kind == SYNC_PARAMETER_SERVER;
-        plan->shares_updates |= m->half == HALF_scatter;
+        if (m->half == HALF_scatter && plan->in_parts == IN_PARTS_none)
+            plan->in_parts = IN_PARTS_updates;
+        if (message_is_of_replicas(m))
+            plan->in_parts = IN_PARTS_replicas;
         plan->lossy = m->lossy > plan->lossy ? m->lossy : plan->lossy;
     }
 }

@@ -146,6 +146,9 @@ struct message {
     uint32_t first_piece, n_pieces;
 };
 
+/* What the devices of a plan have in parts: nothing; updates of some variables; and their sums, which replicas add. */
+enum in_parts { IN_PARTS_none, IN_PARTS_updates, IN_PARTS_replicas, IN_PARTS_COUNT };
+
 struct plan {
     struct arena arena;            /* owns the arrays */
     const struct model *model;     /* borrowed: must outlive the plan */
@@ -172,7 +175,7 @@ struct plan {
     const uint32_t *first_ready, *by_ready; /* n_steps + 1, n_messages */
     const uint32_t *first_gate, *by_gate;
     bool any_all_reduce, any_server;
-    bool shares_updates;  /* of some variables a device updates its part alone */
+    enum in_parts in_parts;
     enum lossiness lossy; /* the most that a gradient loses on its way */
     uint64_t bytes;       /* of all gradients: message_brings_gradients */
     uint64_t max_bytes;   /* of the largest message */

@@ -114,7 +114,7 @@ static double check_strategy(struct instance *in, const struct strategy *strateg
     struct plan plan;
     struct prediction p;
     assert_ok(plan_lower(&in->model, &in->cluster, strategy, &plan, &err));
-    const struct bound *b = &in->bound[in_parts_of(&plan)];
+    const struct bound *b = &in->bound[plan.in_parts];
     if (is_long(in, &plan)) {
         in->tally->left_out++;
         plan_release(&plan);
