@@ -51,8 +51,8 @@ struct picture {
     double bottom, height; /* bottom: where the last timeline ends */
 };
 
-static const char *const class_names[CLASSES] = {"forward", "backward", "whole", "slow", "waiting",
-                                                 "m0",      "m1",       "m2",    "m3",   "m4"};
+static const char *const class_names[CLASSES] = {"forward", "backward", "updating", "whole", "slow", "waiting",
+                                                 "m0",      "m1",       "m2",       "m3",    "m4"};
 static const char *const rate_class[] = {"rate"};
 
 static unsigned class_of(const struct chart_span *span) {
@@ -212,8 +212,8 @@ static double place_legends(struct picture *p) {
 
 /* Only what is drawn; returns the height. */
 static double choose_legends(struct picture *p) {
-    static const char *const words[] = {"forward", "backward", "computing", "slowed down", "waiting for messages",
-                                        "waiting"};
+    static const char *const words[] = {
+        "forward", "backward", "update of parameters", "computing", "slowed down", "waiting for messages", "waiting"};
     static const char *const travelling[] = {"update", "sum of updates", "model", "copies for the replica"};
     bool plain[CLASSES], updates[CLASSES], messages = false;
     find_classes(p, false, plain);
@@ -285,7 +285,8 @@ static void box_path(struct markup *m, const struct picture *p, const struct str
 }
 
 static void box_title(struct markup *m, const struct box *box) {
-    static const char *const words[] = {"forward", "backward", "computes", "computes, slowed down", "waits", "message"};
+    static const char *const words[] = {"forward", "backward", "updates", "computes", "computes, slowed down",
+                                        "waits",   "message"};
     char from[32], took[32];
     markup_begin(m, "title");
     if (box->span->label)

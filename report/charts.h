@@ -59,9 +59,17 @@ struct chart_delays {
 };
 void chart_delays(struct markup *m, const char *id, const struct chart_delays *chart);
 
-/* One iteration, or a few: what each node computes and what travels. CHART_WHOLE is all of an iteration's computation,
- * CHART_SLOW that of a worker that the weather slows down. */
-enum chart_span_kind { CHART_FORWARD, CHART_BACKWARD, CHART_WHOLE, CHART_SLOW, CHART_WAITING, CHART_MESSAGE };
+/* One iteration, or a few: what each node computes and what travels. CHART_UPDATING is a step of updates alone,
+ * CHART_WHOLE all of an iteration's computation, CHART_SLOW that of a worker that the weather slows down. */
+enum chart_span_kind {
+    CHART_FORWARD,
+    CHART_BACKWARD,
+    CHART_UPDATING,
+    CHART_WHOLE,
+    CHART_SLOW,
+    CHART_WAITING,
+    CHART_MESSAGE
+};
 enum { CHART_SHADES = 5 };
 
 struct chart_span {

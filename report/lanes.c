@@ -180,8 +180,16 @@ static unsigned shade_of(const struct plan *plan, const struct interval *interva
     return backward ? CHART_SHADES - 1 - (unsigned)((uint64_t)(step - forward) * CHART_SHADES / (backward + 1)) : 0;
 }
 
-/* Adjacent steps of a phase are one span, gaps are waiting. The update of sharded parameters takes no time and is no
- * span. *waiting_us may be NULL. */
+static enum chart_span_kind kind_of_step(const struct plan *plan, const struct item *item) {
+    if (item->slow)
+        return CHART_SLOW;
+    if (plan_is_update(plan, item->at.index))
+        return CHART_UPDATING;
+    return plan_step_in_pass(plan, item->at.index) < plan->n_forward_steps ? CHART_FORWARD : CHART_BACKWARD;
+}
+
+/* Adjacent steps of a phase are one span, gaps are waiting. The end of a micro-batch takes no time and is no span.
+ * *waiting_us may be NULL. */
 static bool add_compute(const struct cut *cut, uint32_t node, struct chart_lane *lane, double *waiting_us) {
     struct chart_span *spans = arena_alloc(cut->arena, 2 * cut->kept->n + 2, sizeof *spans);
     double free_us = cut->from_us, waiting = 0;
@@ -190,7 +198,7 @@ static bool add_compute(const struct cut *cut, uint32_t node, struct chart_lane 
         const struct interval *at = i < cut->kept->n ? &cut->kept->items[i].at : NULL;
         if (at && (at->kind != INTERVAL_COMPUTE || at->node != node || !is_within(cut, at)))
             continue;
-        if (at && plan_ends_pass(cut->plan, at->index))
+        if (at && plan_ends_pass(cut->plan, at->index) && cut->plan->step_us[at->index] <= 0)
             continue;
         const double start_us = at ? at->start_us : cut->to_us;
         if (start_us - free_us > LEAST_WAIT_US) {
@@ -199,10 +207,7 @@ static bool add_compute(const struct cut *cut, uint32_t node, struct chart_lane 
         }
         if (!at)
             break;
-        const bool forward = plan_step_in_pass(cut->plan, at->index) < cut->plan->n_forward_steps;
-        const enum chart_span_kind kind = cut->kept->items[i].slow ? CHART_SLOW
-                                          : forward                ? CHART_FORWARD
-                                                                   : CHART_BACKWARD;
+        const enum chart_span_kind kind = kind_of_step(cut->plan, &cut->kept->items[i]);
         const struct chart_span span = clip(cut, kind, at->start_us, at->end_us);
         if (n && spans[n - 1].kind == span.kind && start_us - free_us <= LEAST_WAIT_US)
             spans[n - 1].end_us = span.end_us;

@@ -245,7 +245,8 @@ static void expect_lanes(struct world *w, const struct baseline *baseline) {
     assert_ok(lanes_of(&w->truth, &s, LANES_NODES, &arena, &t, &err));
     assert_close(t.iteration_us, p.iteration_us, 0.02);
     assert_string_equal(t.lanes[0].what, "compute");
-    assert_close(length_of(&t.lanes[0], CHART_FORWARD), w->model.forward_us, 1e-6);
+    assert_close(length_of(&t.lanes[0], CHART_FORWARD) + length_of(&t.lanes[0], CHART_UPDATING),
+                 p.compute_us - w->model.backward_us, 1e-6);
     assert_close(length_of(&t.lanes[0], CHART_BACKWARD), w->model.backward_us, 1e-6);
     assert_true(fabs(length_of(&t.lanes[0], CHART_WAITING) - t.waiting_us) < 1e-6);
     assert_true(fabs(length_of(&t.lanes[0], -1) - t.window_us) < 5); /* gaps below half a microsecond */
@@ -272,6 +273,15 @@ static void lanes_of_every_baseline_fill_one_iteration(void **state) {
     const struct baseline *rows = baselines_list(&n);
     for (size_t i = 0; i < n; i++)
         expect_lanes(w, &rows[i]);
+}
+
+static void updates_are_computation(void **state) {
+    static const char *const names[] = {"wfbp", "pace", "zero-1", "fsdp-per-block"};
+    struct world *w = *state;
+    w->model.update_us = w->model.forward_us;
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        expect_lanes(w, baselines_find(names[i]));
+    w->model.update_us = 0;
 }
 
 static void without_messages_an_iteration_is_its_computation(void **state) {
@@ -309,6 +319,7 @@ int main(void) {
         cmocka_unit_test_setup_teardown(in_a_collection_repeats_are_no_final, world_set_up, world_tear_down),
         cmocka_unit_test_setup_teardown(a_session_that_is_not_there_is_said_so, world_set_up, world_tear_down),
         cmocka_unit_test_setup_teardown(lanes_of_every_baseline_fill_one_iteration, world_set_up, world_tear_down),
+        cmocka_unit_test_setup_teardown(updates_are_computation, world_set_up, world_tear_down),
         cmocka_unit_test_setup_teardown(without_messages_an_iteration_is_its_computation, world_set_up,
                                         world_tear_down),
     };
