@@ -112,11 +112,14 @@ $(OUT)/obj/trial-runner/worker/nccl/kernels.o: trial-runner/worker/nccl/kernels.
 	$(call say,NVCC,$<)
 	@mkdir -p $(@D)
 	$(Q)$(CUDA_HOME)/bin/nvcc -std=c++17 -O2 -I. $(NVCC_ARCH) -Xcompiler -Wall,-fno-exceptions,-fno-rtti,-fno-threadsafe-statics -c $< -o $@
-# Unit tests call and compare: that the compiler takes half as long for them is worth more than their speed.
-$(OUT)/obj/tests/unit/%.o: CFLAGS_ALL += -O0
+# Unit tests call and compare, and targets of fuzzing read small inputs: that the compiler takes half as long for them is
+# worth more than their speed, but where a fuzzer searches.
+$(OUT)/obj/tests/unit/%.o $(if $(filter-out fuzz,$(MODE)),$(OUT)/obj/tests/fuzz/%.o): CFLAGS_ALL += -O0
 # Simulations are most of what tests compute: under sanitizers these cost a second more to compile, and an eighth less to run.
 ifeq ($(MODE),asan)
 $(addprefix $(OUT)/obj/simulator/,flows.o network.o timeline.o): CFLAGS_ALL += -O2
+# What reads and prints takes a third of the time to compile so, and computes nothing for long.
+$(foreach f,cli report service,$(OUT)/obj/$(f)/%.o): CFLAGS_ALL += -O0
 endif
 $(OUT)/obj/service/http/pages/assets.o: $(wildcard service/http/pages/assets/*)
 $(OUT)/obj/cli/completion.o: $(wildcard cli/completion/*)

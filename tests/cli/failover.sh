@@ -17,9 +17,9 @@ tiny=$PWD/tests/cli/mlp-tiny.json tests=$PWD/tests
 
 # NAME, words for sys.argv behind the folder; the rest of a script, with failover.py as f, that fails where NAME does not hold.
 holds() {
-    { printf 'import sys\nimport failover as f\n' && cat; } >"$dir/script.py"
-    PYTHONPATH=tests/failover python3 "$dir/script.py" "$dir" "${@:2}" 2>"$dir/why"
-    verdict "$1" $? "$(tail -n 1 "$dir/why")"
+    { printf 'import sys\nimport failover as f\n' && cat; } >"$dir/$1.py"
+    PYTHONPATH=tests/failover python3 "$dir/$1.py" "$dir" "${@:2}" 2>"$dir/$1.why"
+    verdict "$1" $? "$(tail -n 1 "$dir/$1.why")"
 }
 
 for name in early due sums stale synchronous; do
@@ -48,13 +48,15 @@ holds a_replica_that_stops_does_not_take_over <<'PY'
 trial = f.run(sys.argv[1] + "/early.json", "local", 400, 20, 3, stop_ms=1500, victim=3)
 assert not trial.get("takeover") and not f.wrong(trial, 400, died=False), (trial.get("takeover"), trial["updates"])
 PY
-# Before or after it has taken leave, or too late to matter: the trial must not hang.
+# Before or after it has taken leave, or too late to matter: the trial must not hang. Beside each other, since each waits for
+# 10 s of silence.
 for ms in 0 1 2; do
-    holds a_worker_that_dies_at_the_end_ends_the_trial_$ms $ms <<'PY'
+    holds a_worker_that_dies_at_the_end_ends_the_trial_$ms $ms <<'PY' &
 why = f.run(sys.argv[1] + "/early.json", "local", 60, 60, int(sys.argv[2]), victim=5, fails=True)
 assert why == "exit 0" or "has died: it was silent for 10 s" in why or "died at the end of the run" in why, why
 PY
 done
+wait
 
 cd "$dir"
 trial() { "$syncopate" trial "$tiny" lab-4x1g --runner local --iterations 2 --strategy "$@"; }

@@ -20,7 +20,12 @@
 #include "tests/support/strategy/random_instances.h"
 #include "tests/unit/strategy/any_strategy.h"
 
+/* Release builds alone run all; those under sanitizers or without optimization fewer. */
+#ifdef NDEBUG
 enum { INSTANCES = 500 };
+#else
+enum { INSTANCES = 200 };
+#endif
 
 /* ---- a model and a cluster ---- */
 

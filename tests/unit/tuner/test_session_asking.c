@@ -11,7 +11,7 @@ static struct tune_options options_of(uint64_t trials) {
     struct tune_options o = tune_default_options();
     o.trials = trials;
     o.kept.trial_us = 1e6;
-    o.evaluations = 120;
+    o.evaluations = 40;
     o.kept.launch.runner = "simulated";
     return o;
 }

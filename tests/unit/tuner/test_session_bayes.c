@@ -20,7 +20,7 @@ static enum status tune(struct world *w, const char *file, const char *resume, c
     struct tune_options o = tune_default_options();
     o.trials = TRIALS;
     o.kept.trial_us = 1e6;
-    o.evaluations = 150;
+    o.evaluations = 40;
     o.seed = 2; /* with this one some trials are of its making */
     enum status st = store_open(file, STORE_READ_WRITE, &store, err);
     if (st)

@@ -99,7 +99,7 @@ static struct tune_options options_of(uint64_t trials, uint64_t stale) {
     struct tune_options o = tune_default_options();
     o.trials = trials;
     o.kept.allow_stale = stale;
-    o.evaluations = 100;
+    o.evaluations = 30;
     return o;
 }
 
