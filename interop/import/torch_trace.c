@@ -385,9 +385,12 @@ static enum status take_medians(struct import *import, struct error *err) {
             times[p] = same[p]->marks[i].time_us;
         last->marks[i].time_us = to_nanosecond(median_of(n, times));
     }
-    for (size_t p = 0; p < n; p++)
-        times[p] = updates_us(import, same[p]);
-    import->update_us = to_nanosecond(median_of(n, times));
+    size_t n_updated = 0; /* where gradients accumulate not every iteration has one */
+    for (size_t p = 0; p < n; p++) {
+        times[n_updated] = updates_us(import, same[p]);
+        n_updated += times[n_updated] > 0;
+    }
+    import->update_us = n_updated ? to_nanosecond(median_of(n_updated, times)) : 0;
     import->last = last;
     return ST_OK;
 }

@@ -3,7 +3,7 @@
 # the PyTorch module where PyTorch is installed. Needs OUT; prints ok, not ok and skip lines (tests/README.md).
 # Computes: it waits for nothing and times nothing.
 # Once: its importers have tests of their own under sanitizers, and fuzzers.
-# Plan: 145
+# Plan: 147
 set -u
 cd "$(dirname "$0")/../.."
 source tests/cli/check.bash

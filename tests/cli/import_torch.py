@@ -266,6 +266,22 @@ def an_update_is_in_no_operator_and_steps_are_as_before():
     assert clock.ns - before == 15000
 
 
+def accumulation_does_not_hide_the_update():
+    clock = Clock()
+    model = torch.nn.Sequential(Layer(clock, 10, 20))
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    plain = optimizer.step
+    optimizer.step = lambda: (clock.work(5), plain())
+    with unittest.mock.patch("syncopate_torch.clock.time", clock):
+        syncopate_torch.profile(model, f"{folder}/accumulated.json", warmup=0, iterations=12)
+        for k in range(12):
+            model(torch.randn(2, 4)).sum().backward()
+            if k % 4 == 3:
+                optimizer.step()
+    assert load("accumulated")["update_us"] == 5, load("accumulated")
+    assert load("accumulated")["operators"][0]["name"] == "0 forward", load("accumulated")["operators"]
+
+
 def evaluation_between_steps_is_not_an_iteration():
     model = torch.nn.Sequential(torch.nn.Linear(4, 4))
     profile = syncopate_torch.profile(model, f"{folder}/eval.json", warmup=0, iterations=3)
@@ -341,6 +357,7 @@ for test in (
     a_device_is_asked_for_times_when_it_is_done,
     work_between_iterations_is_an_operator_and_evaluation_is_not,
     an_update_is_in_no_operator_and_steps_are_as_before,
+    accumulation_does_not_hide_the_update,
     evaluation_between_steps_is_not_an_iteration,
     what_cannot_be_profiled_is_refused,
 ):

@@ -305,7 +305,7 @@ class Times:
         us = clock.between_us
         later = [i for i in iterations if i.before is not None]
         updates = [sum(us(*moments) for moments in i.updates) for i in later]
-        self.update_us = round(median(updates or [0]), 3)
+        self.update_us = round(median([update for update in updates if update] or [0]), 3)
         between = median([us(i.before, i.start) - update for i, update in zip(later, updates)] or [0])
         self.forward = [("between iterations", between)] if between else []
         begin = between + broadcast_us

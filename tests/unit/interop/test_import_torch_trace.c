@@ -171,6 +171,22 @@ static void steps_of_all_optimizers_are_the_update(void **state) {
     model_release(&m);
 }
 
+static void iterations_without_an_update_do_not_count_for_it(void **state) {
+    (void)state;
+    struct model m;
+    char name[40];
+    for (int i = 0; i < 5; i++) {
+        snprintf(name, sizeof name, "ProfilerStep#%d", i);
+        put_event(&trace, "user_annotation", name, 1, 300.0 * i, 290, "");
+        put_iteration(&trace, 300.0 * i, 1, 10 * i, 1);
+    }
+    for (char *at = trace.text; (at = strstr(at, "Optimizer.step#SGD.step")) && strstr(at + 1, "Optimizer.step#SGD");)
+        memcpy(at, "no_optimizer", strlen("no_optimizer")); /* all but the last */
+    imported(&m);
+    assert_close(m.update_us, 20, 1e-9);
+    model_release(&m);
+}
+
 static void accumulated_gradients_are_pointed_out(void **state) {
     (void)state;
     struct model m;
@@ -383,6 +399,7 @@ int main(void) {
         WITH_TRACE(times_are_medians_over_iterations_that_are_alike),
         WITH_TRACE(without_marks_an_iteration_ends_with_the_optimizers_step),
         WITH_TRACE(steps_of_all_optimizers_are_the_update),
+        WITH_TRACE(iterations_without_an_update_do_not_count_for_it),
         WITH_TRACE(accumulated_gradients_are_pointed_out),
         WITH_TRACE(moments_since_1970_lose_nothing_but_a_fraction),
         WITH_TRACE(on_a_device_operators_take_the_time_of_their_kernels),
