@@ -538,8 +538,11 @@ def every_answer_is_as_described():
                   "layers": [{"name": "l", "forward_us": 1000, "backward_us": 1000, "variables": ["a"], "activation_bytes": 500}]},
         "cluster": {"schema": "syncopate.cluster/1", "name": "told", "nodes": [
             {"name": "n", "count": 2, "nic_gbit_per_s": 1, "device_memory_gbyte": 80, "memory_gbyte": 512}]}}
+    shards = {"schema": "syncopate.strategy/1", "name": "shards", "schedule": {"policy": "fifo"},
+              "groups": [{"id": 0, "sharded": "parameters", "reshard_after_forward": False, "gathered_as": "f16", "summed_as": "f32"}],
+              "variables": [{"name": "a", "sync": {"kind": "all_reduce", "group": 0}}]}
     told = ask("POST", "/api/v1/predictions", "/api/v1/predictions",
-               {**described, "baselines": ["wfbp", "ps", "async-ps"], "memory_bytes": 16000})
+               {**described, "baselines": ["wfbp", "ps", "async-ps"], "strategies": [shards], "memory_bytes": 16000})
     for memories in ({}, {"memory_bytes": [1, 16000, 80 * 10**9]}):
         advice = ask("POST", "/api/v1/advice", "/api/v1/advice", {**described, **memories})
     for kind in described:
@@ -548,7 +551,7 @@ def every_answer_is_as_described():
     printed = run("advise", "told-model.json", "told-cluster.json", "--memory", "1,16000,80000000000", "--json")
     assert json.loads(printed.stdout) == advice, (printed, advice)
     fits = {row["strategy"]["name"]: row.get("memory", {}).get("fits") for row in told["predictions"]}
-    assert fits == {"wfbp": False, "ps": False, "async-ps": None}, fits  # 2000 + 2000 + 12 * 1000 + 500
+    assert fits == {"wfbp": False, "ps": False, "async-ps": None, "shards": True}, fits  # 2000 + 2000 + 12 * 1000 + 500
     for kind in ("models", "clusters", "strategies", "predictions", "advice"):
         path = f"/api/v1/{kind}"
         ask("POST", path, path, b"{", well_formed=False)

@@ -224,7 +224,8 @@ static const struct schema schemas[] = {
      "'groups':{'type':'array','items':{'type':'object','required':['id'],'additionalProperties':false,"
      "'properties':{'id':" COUNT ",'algorithm':{'enum':[" ALGORITHM_WORDS ",'all_gather']},"
      "'partition_bytes':" SIZE ",'sharded':{'enum':['none','optimizer','gradients','parameters']},"
-     "'reshard_after_forward':{'oneOf':[" FLAG "," SIZE "]}}}},"
+     "'reshard_after_forward':{'oneOf':[" FLAG "," SIZE "]},'gathered_as':{'enum':['f32','f16','bf16']},"
+     "'summed_as':{'enum':['f32','f16','bf16']}}}},"
      "'variables':{'type':'array','items':{'type':'object','required':['name'],'additionalProperties':false,"
      "'description':'Either sync, with or without encoding, or each_shard','properties':{'name':" TEXT
      ",'encoding':" ENCODING ",'partition':{'type':'object','required':['shards'],'additionalProperties':false,"
