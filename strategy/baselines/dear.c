@@ -3,7 +3,8 @@
  * which the forward pass needs them. The system searches the size of its buckets by measurements; here the size is the
  * one that the search begins with. One message at a time, on one stream of NCCL.
  *
- * Left out: how long the optimizer takes, here as everywhere. Source: Zhang et al., "DeAR" (ICDCS 2023). */
+ * Here all parts are updated before the forward pass begins (strategy/plan.h). Source: Zhang et al., "DeAR" (ICDCS
+ * 2023). */
 #include "strategy/baselines/baselines.h"
 #include "strategy/baselines/builder.h"
 #include "strategy/baselines/pytorch_ddp.h"

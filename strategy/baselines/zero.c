@@ -18,7 +18,7 @@
  *   - Stage 3 fills other buckets in the backward pass, from the last variable on, and sums in buckets of
  *     reduce_bucket_size. Here a group is gathered and summed as one, in both passes.
  *   - allgather_bucket_size counts only where torch has no all_gather_into_tensor. sub_group_size is how many the
- *     optimizer updates at a time, which takes no time here.
+ *     optimizer updates at a time, which changes nothing here: all elements take the same time.
  * One message at a time.
  * Source: DeepSpeed 0.19.8, documentation of "zero_optimization"; runtime/zero/stage_1_and_2.py, stage3.py,
  * partitioned_param_coordinator.py (fetch_sub_module, __params_to_release). Rajbhandari et al., SC 2020.

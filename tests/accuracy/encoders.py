@@ -91,7 +91,7 @@ def rows(rate, network, plans, blocks, losses):
     for (us, name, _), times in zip(plans, blocks):
         ratios = split.ratios(blocks[0], times)
         faster = "" if times is blocks[0] else "%.2f (%.2f..%.2f)" % (median(ratios), *interval(ratios))
-        yield (ROW % (network, f"{rate} Gbit/s", name, *losses.get(name, ("100%", "0")), "%.1f ms" % (us / 1e3),
+        yield (ROW % (network, f"{rate} Gbit/s", name, *(losses[name] if times is not blocks[0] else ("100%", "0")), "%.1f ms" % (us / 1e3),
                       milliseconds(times), faster)).rstrip()
 
 
