@@ -320,7 +320,9 @@ static enum status vary_cluster(const struct sweep *sweep, double value, enum al
         st = set_bandwidth(&view, from, value, &arena, err);
     if (!st && sweep->axis == SWEEP_BANDWIDTH)
         st = vary_rates(&view, from, value, &arena, err);
-    bool other_size = from->fixed_all_reduce && view.n_devices != from->n_devices;
+    if (view.n_nodes == 1 && from->n_nodes > 1)
+        view.fixed_all_reduce = false; /* what was measured between nodes; here no NIC is crossed */
+    bool other_size = view.fixed_all_reduce && view.n_devices != from->n_devices;
     if (!st && (other_size || all_reduce != ALGORITHM_auto))
         st = set_line(&view, from->n_devices, all_reduce, err);
     if (!st)
