@@ -9,7 +9,8 @@ struct pg_result;
 
 /* The lock that each transaction that writes takes, by two numbers: "sYnc", and one that stands for the schema. Locks
  * are of one database. */
-#define POSTGRES_LOCK "1937337955, hashtext(current_schema())"
+#define POSTGRES_LOCK_OF(schema) "1937337955, hashtext(" schema ")"
+#define POSTGRES_LOCK            POSTGRES_LOCK_OF("current_schema()")
 
 struct postgres {
     struct pg_conn *connection;
