@@ -38,7 +38,7 @@ struct known {
 
 /* Records that are checked and wait to be inserted together. Their numbers of rows are given; those of duplicates
  * remain unused. */
-enum { TOGETHER = 128, VALUES = 28 };
+enum { TOGETHER = 512, VALUES = 28 };
 struct together {
     size_t n;
     struct sql_value values[TOGETHER * VALUES];

@@ -149,8 +149,7 @@ static bool is_good(const PGresult *result) {
     return status == PGRES_TUPLES_OK || status == PGRES_COMMAND_OK;
 }
 
-/* The answer to what was just sent (`sent` is what libpq said to that). */
-static enum status answer(struct store *store, int sent, PGresult **out, struct error *err) {
+enum status postgres_answer(struct store *store, int sent, PGresult **out, struct error *err) {
     PGresult *result = sent ? take_result(store->postgres) : NULL;
     if (!result || !is_good(result)) {
         enum status status = postgres_fail(store, result, err);
@@ -163,7 +162,7 @@ static enum status answer(struct store *store, int sent, PGresult **out, struct 
 
 enum status postgres_query(struct store *store, const char *sql, PGresult **out, struct error *err) {
     PGresult *result;
-    enum status status = answer(store, PQsendQuery(store->postgres->connection, sql), &result, err);
+    enum status status = postgres_answer(store, PQsendQuery(store->postgres->connection, sql), &result, err);
     if (status)
         return status;
     if (out)
@@ -243,7 +242,7 @@ static enum status clean(struct own_text *own, const char **text, struct error *
     return ST_OK;
 }
 
-static unsigned char *put_big_endian(unsigned char *to, size_t bytes, uint64_t x) {
+unsigned char *postgres_put_number(unsigned char *to, size_t bytes, uint64_t x) {
     for (size_t i = bytes; i-- > 0; x >>= 8)
         to[i] = (unsigned char)x;
     return to + bytes;
@@ -261,9 +260,9 @@ static enum status bind_array(struct parameters *with, size_t i, const struct sq
     if (!to)
         return error_no_memory(err);
     for (size_t k = 0; k < sizeof head / sizeof *head; k++)
-        to = put_big_endian(to, 4, head[k]);
+        to = postgres_put_number(to, 4, head[k]);
     for (size_t k = 0; k < n; k++)
-        to = put_big_endian(put_big_endian(to, 4, 8), 8, (uint64_t)value->integers[k]);
+        to = postgres_put_number(postgres_put_number(to, 4, 8), 8, (uint64_t)value->integers[k]);
     with->values[i] = with->own[i].made;
     with->lengths[i] = (int)(HEAD + n * ELEMENT);
     with->formats[i] = 1;
@@ -351,7 +350,7 @@ static enum status prepare_there(struct statement *s, struct error *err) {
     if (!resize(&s->prepared, s->with.n + 1, sizeof *s->prepared))
         return error_no_memory(err);
     snprintf(name, sizeof name, "s%u", ++p->names);
-    enum status status = answer(
+    enum status status = postgres_answer(
         s->common.store, PQsendPrepare(p->connection, name, s->text, (int)s->with.n, s->with.types), &result, err);
     if (status)
         return status;
@@ -370,17 +369,17 @@ static enum status run_prepared(struct statement *s, struct error *err) {
     if (status)
         return status;
     snprintf(name, sizeof name, "s%u", s->name);
-    return answer(
+    return postgres_answer(
         s->common.store,
         PQsendQueryPrepared(p->connection, name, (int)s->with.n, s->with.values, s->with.lengths, s->with.formats, 0),
         &s->result, err);
 }
 
 static enum status run_text(struct statement *s, const char *text, PGresult **out, struct error *err) {
-    return answer(s->common.store,
-                  PQsendQueryParams(s->common.store->postgres->connection, text, (int)s->with.n, s->with.types,
-                                    s->with.values, s->with.lengths, s->with.formats, 0),
-                  out, err);
+    return postgres_answer(s->common.store,
+                           PQsendQueryParams(s->common.store->postgres->connection, text, (int)s->with.n, s->with.types,
+                                             s->with.values, s->with.lengths, s->with.formats, 0),
+                           out, err);
 }
 
 static enum status fetch(struct statement *s, struct error *err) {
@@ -606,7 +605,7 @@ const struct engine postgres_engine = {
                      " FROM unnest(?2, ?3, ?4, ?5) x (k, o, r, w)"
                      " ON CONFLICT (kind, audience, object) DO UPDATE"
                      " SET reasons = audiences.reasons + excluded.reasons, own = audiences.own + excluded.own",
-    .rows_together = true,
+    .insert_rows = postgres_insert_rows,
     .audiences = postgres_audiences,
     .size = size_of,
     .exec = exec,

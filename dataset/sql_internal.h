@@ -88,7 +88,6 @@ enum status sql_first_integer(struct store *store, const char *sql, size_t n, co
 
 /* Finalize them all, before the database is closed. */
 void sql_forget(struct store *store);
-void sql_forget_together(struct store *store); /* of sql_insert_each; sql_forget calls it */
 
 /* ---- others ---- */
 
