@@ -4,6 +4,7 @@
 #include "dataset/holdings.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/clock.h"
@@ -40,6 +41,16 @@ static const char *const names[] = {
 
 static const char *const asks[] = {
 #define X(constant, table, word) "SELECT o.row FROM " #table " o WHERE o.id = ?1 AND " IS_SEEN(#word, "o.row"),
+    STORE_KIND_TABLE(X)
+#undef X
+};
+
+/* ?1 is a JSON array of ids. */
+static const char *const asks_many[] = {
+#define X(constant, table, word)                                                                                       \
+    "SELECT (SELECT o.row FROM " #table                                                                                \
+    " o WHERE o.id = k.value AND " IS_SEEN(#word, "o.row") ")"                                                         \
+                                                           " FROM json_each(?1) k ORDER BY k.key",
     STORE_KIND_TABLE(X)
 #undef X
 };
@@ -154,6 +165,37 @@ enum status seen_row(struct store *store, enum store_kind kind, const char *id, 
     *row = sql_column_integer(stmt, 0);
     sql_reset(stmt);
     return ST_OK;
+}
+
+static char *ids_json(size_t n, const char *const *ids) {
+    char *text = malloc(n * (ID_LENGTH + 3) + 3), *to = text;
+    if (!text)
+        return NULL;
+    *to++ = '[';
+    for (size_t i = 0; i < n; i++)
+        to += sprintf(to, i ? ",\"%s\"" : "\"%s\"", ids[i] ? ids[i] : "");
+    memcpy(to, "]", 2);
+    return text;
+}
+
+enum status seen_rows(struct store *store, enum store_kind kind, size_t n, const char *const *ids,
+                      const struct viewer *asker, int64_t *rows, struct error *err) {
+    struct sql_statement *stmt;
+    bool row = true;
+    char *text = ids_json(n, ids);
+    if (!text)
+        return error_no_memory(err);
+    memset(rows, 0, n * sizeof *rows);
+    enum status status =
+        sql_start(store, asks_many[kind],
+                  SQL_VALUES(sql_text(text), sql_text(team_of(asker)), sql_integer(sees_all(asker))), &stmt, err);
+    for (size_t i = 0; !status && row; i++) {
+        status = sql_next(store, stmt, &row, err);
+        if (!status && row && i < n)
+            rows[i] = sql_column_integer(stmt, 0);
+    }
+    free(text);
+    return status;
 }
 
 enum status seen_has(struct store *store, enum store_kind kind, const char *id, const struct viewer *asker,
