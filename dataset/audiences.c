@@ -15,6 +15,7 @@
 #include <string.h>
 
 #include "dataset/audiences_internal.h"
+#include "dataset/engine_internal.h"
 #include "dataset/store_internal.h"
 
 /* What a store remembers. It stays true, since a file has one writer. Where there are several, it lasts for a
@@ -24,9 +25,10 @@
  *   - strategies whose trials are known to be a reason for an audience, so that most trials need no look at the table
  *   - counts that are to be written, of the trials at hand. A count that finds another in its place writes that one
  *     first.
+ *   - notes that are to be written, where the engine takes many in one statement
  *
  * Keys are of an object and an audience's place; 0 is none. */
-enum { AUDIENCES = 16, AUDIENCE_ROOM = 72, NOTED = 1 << 15, COUNTS = 1 << 11 };
+enum { AUDIENCES = 16, AUDIENCE_ROOM = 72, NOTED = 1 << 15, COUNTS = 1 << 11, NOTES = 1 << 10 };
 struct count {
     uint64_t key;
     int64_t reasons, own;
@@ -36,7 +38,13 @@ struct remembered {
     size_t next;                              /* the place that the next new one takes */
     uint64_t noted[NOTED];                    /* strategies */
     struct count counts[COUNTS];
-    bool hides; /* one of these trials was shared with all and will no longer be */
+    struct note {
+        int64_t strategy;
+        size_t place;
+    } notes[NOTES];
+    size_t n_notes;
+    int64_t columns[4][COUNTS]; /* scratch: what one statement takes */
+    bool hides;                 /* one of these trials was shared with all and will no longer be */
 };
 
 /* A row of a trial; texts are good until the next. */
@@ -69,9 +77,61 @@ static enum status write_count(struct store *store, struct count *c, struct erro
     return status;
 }
 
-static enum status write_counts(struct store *store, struct error *err) {
+/* All counts of the audience at `place` in one statement. */
+static enum status write_counts_of(struct store *store, size_t place, struct error *err) {
+    struct remembered *r = store->remembered;
+    size_t n = 0;
+    for (size_t i = 0; i < COUNTS; i++) {
+        struct count *c = &r->counts[i];
+        if (!c->key || c->key % AUDIENCES != place)
+            continue;
+        const uint64_t object = c->key / AUDIENCES;
+        const int64_t row[] = {(int64_t)(object % 3), (int64_t)(object / 3), c->reasons, c->own};
+        for (size_t k = 0; k < 4; k++)
+            r->columns[k][n] = row[k];
+        n += c->reasons || c->own;
+        *c = (struct count){0};
+    }
+    return n ? sql_run(store, store->engine->add_to_counts,
+                       SQL_VALUES(sql_text(r->audiences[place]), sql_integers(n, r->columns[0]),
+                                  sql_integers(n, r->columns[1]), sql_integers(n, r->columns[2]),
+                                  sql_integers(n, r->columns[3])),
+                       err)
+             : ST_OK;
+}
+
+/* "*" is no team. */
+static bool is_team(const char *audience) {
+    return strcmp(audience, "*") != 0;
+}
+
+static enum status write_notes_of(struct store *store, size_t place, struct error *err) {
+    struct remembered *r = store->remembered;
+    const char *audience = r->audiences[place];
+    size_t n = 0;
+    for (size_t i = 0; i < r->n_notes; i++)
+        if (r->notes[i].place == place)
+            r->columns[0][n++] = r->notes[i].strategy;
+    return n ? sql_run(store, store->engine->note_trials,
+                       SQL_VALUES(sql_text(audience), sql_integer(is_team(audience)), sql_integers(n, r->columns[0])),
+                       err)
+             : ST_OK;
+}
+
+static enum status write_notes(struct store *store, struct error *err) {
     enum status status = ST_OK;
-    for (size_t i = 0; i < COUNTS && !status; i++)
+    for (size_t place = 0; place < AUDIENCES && !status && store->remembered->n_notes; place++)
+        status = write_notes_of(store, place, err);
+    store->remembered->n_notes = 0;
+    return status;
+}
+
+/* Everything that is to be written. */
+static enum status write_all(struct store *store, struct error *err) {
+    enum status status = write_notes(store, err);
+    for (size_t place = 0; place < AUDIENCES && !status && store->engine->add_to_counts; place++)
+        status = write_counts_of(store, place, err);
+    for (size_t i = 0; i < COUNTS && !status && !store->engine->add_to_counts; i++)
         if (store->remembered->counts[i].key)
             status = write_count(store, &store->remembered->counts[i], err);
     return status;
@@ -85,7 +145,7 @@ static enum status place_of(struct store *store, const char *name, size_t n, siz
         if (!strncmp(r->audiences[*out], name, n) && !r->audiences[*out][n])
             return ST_OK;
     *out = r->next++ % AUDIENCES;
-    enum status status = *r->audiences[*out] ? write_counts(store, err) : ST_OK;
+    enum status status = *r->audiences[*out] ? write_all(store, err) : ST_OK;
     for (size_t i = 0; i < NOTED && *r->audiences[*out]; i++)
         if (r->noted[i] % AUDIENCES == *out)
             r->noted[i] = 0;
@@ -112,16 +172,25 @@ static const char note_trials[] = "INSERT INTO audiences (kind, audience, object
                                   " SET reasons = audiences.reasons + 1, own = audiences.own + excluded.own, trials = 1"
                                   " WHERE audiences.trials = 0";
 
+static enum status write_note(struct store *store, int64_t strategy, size_t place, struct error *err) {
+    struct remembered *r = store->remembered;
+    const char *audience = r->audiences[place];
+    if (!store->engine->note_trials)
+        return sql_run(store, note_trials,
+                       SQL_VALUES(sql_text(audience), sql_integer(strategy), sql_integer(is_team(audience))), err);
+    enum status status = r->n_notes == NOTES ? write_notes(store, err) : ST_OK;
+    r->notes[r->n_notes++] = (struct note){strategy, place};
+    return status;
+}
+
 /* A strategy's trials are a reason for the audience at `place`. Rows of strategies count from 1, so that up to NOTED of
  * them have places of their own for one audience. */
-static enum status note(struct store *store, int64_t strategy, size_t place, bool own, struct error *err) {
+static enum status note(struct store *store, int64_t strategy, size_t place, struct error *err) {
     const uint64_t key = key_of(2, strategy, place);
     uint64_t *known = &store->remembered->noted[((uint64_t)strategy + place * 12289) % NOTED];
     if (*known == key)
         return ST_OK;
-    const char *audience = store->remembered->audiences[place];
-    enum status status =
-        sql_run(store, note_trials, SQL_VALUES(sql_text(audience), sql_integer(strategy), sql_integer(own)), err);
+    enum status status = write_note(store, strategy, place, err);
     if (!status)
         *known = key;
     return status;
@@ -149,7 +218,7 @@ static enum status count_for(struct store *store, const struct trial_row *row, c
     enum status status = place_of(store, name, n, &place, err);
     for (size_t k = 0; k < (reason == BY_NAME ? 3 : 2) && !status; k++)
         status = count(store, k, row->objects[k], place, by, reason == OWN ? by : 0, err);
-    return !status && reason != BY_NAME && by > 0 ? note(store, row->objects[2], place, reason == OWN, err) : status;
+    return !status && reason != BY_NAME && by > 0 ? note(store, row->objects[2], place, err) : status;
 }
 
 /* Count `by` reasons more for those that `shared` names. */
@@ -214,7 +283,7 @@ static enum status each_trial(struct store *store, const char *sql, size_t n, co
             status = use(store, &row, shared, err);
     }
     sql_reset(stmt);
-    return !status ? write_counts(store, err) : status;
+    return !status ? write_all(store, err) : status;
 }
 
 static const char trials_added[] = "SELECT model, cluster, strategy, team, shared"

@@ -16,9 +16,17 @@ struct engine {
     const char *check_pages, *check_references; /* list what is damaged (check.c); NULL: nothing to ask */
     /* All iterations of a trial: ?1 the trial, ?2 the times with a space between two. NULL: one at a time is fast. */
     const char *add_iterations;
+    /* Many rows of the table of audiences at once (audiences.c), for audience ?1. NULL: one at a time is fast.
+     * note_trials: ?2 whether it is a team, ?3 strategies. add_to_counts: ?2 to ?5, for each row whether it is of a
+     * model (0), a cluster (1) or a strategy (2), the object, reasons, own reasons. */
+    const char *note_trials, *add_to_counts;
     const char *audiences; /* see schema_audiences */
-    bool rows_together;    /* a statement costs far more than one row that it inserts */
     bool merges_medians;   /* no index has all medians in order, so that fastest.c merges those of the pairs */
+
+    /* Rows for the statement `sql` of sql_insert_each, all or none: one that is there already fails with ST_CONFLICT,
+     * and the caller undoes what failed. NULL: one at a time is fast. */
+    enum status (*insert_rows)(struct store *store, const char *sql, size_t rows, size_t n,
+                               const struct sql_value *values, struct error *err);
 
     /* How many bytes this dataset takes (usage.c); only differences count. */
     enum status (*size)(struct store *store, int64_t *bytes, struct error *err);

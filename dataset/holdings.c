@@ -4,6 +4,7 @@
 #include "dataset/holdings.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/clock.h"
@@ -31,6 +32,19 @@ static const char *const gets[] = {
 #undef X
 };
 
+/* The same where the asker's team holds the object, or no team does, which is so for most (rules 1 and 5 of
+ * names_internal.h); no row otherwise. The whole rule has a dozen subqueries, and PostgreSQL sets up each of them
+ * before it runs any. */
+static const char *const plain_gets[] = {
+#define X(constant, table, word)                                                                                       \
+    "SELECT o.id, coalesce(n.name, o.name), coalesce(n.created, o.created), o.content"                                 \
+    " FROM " #table " o LEFT JOIN holdings n ON n.kind = '" #word "' AND n.object = o.row AND n.team = ?2"             \
+    " WHERE o.id = ?1 AND (n.team IS NOT NULL OR (NOT " IS_HELD("'" #word "'", "o.row") " AND " IS_SEEN(#word,         \
+                                                                                                        "o.row") "))",
+    STORE_KIND_TABLE(X)
+#undef X
+};
+
 /* Without the columns that lie behind the content in the file: to reach them SQLite would read all of the content. */
 static const char *const names[] = {
 #define X(constant, table, word) SHOWN(#table, #word, ""),
@@ -40,6 +54,16 @@ static const char *const names[] = {
 
 static const char *const asks[] = {
 #define X(constant, table, word) "SELECT o.row FROM " #table " o WHERE o.id = ?1 AND " IS_SEEN(#word, "o.row"),
+    STORE_KIND_TABLE(X)
+#undef X
+};
+
+/* ?1 is a JSON array of ids. */
+static const char *const asks_many[] = {
+#define X(constant, table, word)                                                                                       \
+    "SELECT (SELECT o.row FROM " #table                                                                                \
+    " o WHERE o.id = k.value AND " IS_SEEN(#word, "o.row") ")"                                                         \
+                                                           " FROM json_each(?1) k ORDER BY k.key",
     STORE_KIND_TABLE(X)
 #undef X
 };
@@ -105,12 +129,15 @@ static bool sees_all(const struct viewer *asker) {
     return !asker || asker->sees_all;
 }
 
-/* *stmt is at its row. */
-static enum status start_seen(struct store *store, enum store_kind kind, const char *sql, const char *id,
-                              const struct viewer *asker, struct sql_statement **stmt, struct error *err) {
-    bool row;
-    enum status status = sql_first(
-        store, sql, SQL_VALUES(sql_text(id), sql_text(team_of(asker)), sql_integer(sees_all(asker))), stmt, &row, err);
+/* *stmt is at its row. `first` (may be NULL) is a statement that is enough where it has a row. */
+static enum status start_seen(struct store *store, enum store_kind kind, const char *first, const char *sql,
+                              const char *id, const struct viewer *asker, struct sql_statement **stmt,
+                              struct error *err) {
+    const struct sql_value values[] = {sql_text(id), sql_text(team_of(asker)), sql_integer(sees_all(asker))};
+    bool row = false;
+    enum status status = first ? sql_first(store, first, 3, values, stmt, &row, err) : ST_OK;
+    if (!status && !row)
+        status = sql_first(store, sql, 3, values, stmt, &row, err);
     if (!status && !row)
         status = no_object(store, kind, id, err);
     return status;
@@ -121,7 +148,7 @@ enum status seen_get(struct store *store, enum store_kind kind, const char *id, 
     struct sql_statement *stmt;
     if (!asker)
         return store_get(store, kind, id, arena, out, err);
-    enum status status = start_seen(store, kind, gets[kind], id, asker, &stmt, err);
+    enum status status = start_seen(store, kind, plain_gets[kind], gets[kind], id, asker, &stmt, err);
     if (status)
         return status;
     status = object_read(stmt, true, arena, out, err);
@@ -132,7 +159,7 @@ enum status seen_get(struct store *store, enum store_kind kind, const char *id, 
 enum status seen_name(struct store *store, enum store_kind kind, const char *id, const struct viewer *asker,
                       struct arena *arena, const char **name, struct error *err) {
     struct sql_statement *stmt;
-    enum status status = start_seen(store, kind, names[kind], id, asker, &stmt, err);
+    enum status status = start_seen(store, kind, NULL, names[kind], id, asker, &stmt, err);
     if (status)
         return status;
     status = sql_copy_text(stmt, 1, arena, name, err);
@@ -148,12 +175,43 @@ enum status seen_row(struct store *store, enum store_kind kind, const char *id, 
         status = object_row(store, kind, id, row, err);
         return !status && !*row ? no_object(store, kind, id, err) : status;
     }
-    status = start_seen(store, kind, asks[kind], id, asker, &stmt, err);
+    status = start_seen(store, kind, NULL, asks[kind], id, asker, &stmt, err);
     if (status)
         return status;
     *row = sql_column_integer(stmt, 0);
     sql_reset(stmt);
     return ST_OK;
+}
+
+static char *ids_json(size_t n, const char *const *ids) {
+    char *text = malloc(n * (ID_LENGTH + 3) + 3), *to = text;
+    if (!text)
+        return NULL;
+    *to++ = '[';
+    for (size_t i = 0; i < n; i++)
+        to += sprintf(to, i ? ",\"%s\"" : "\"%s\"", ids[i] ? ids[i] : "");
+    memcpy(to, "]", 2);
+    return text;
+}
+
+enum status seen_rows(struct store *store, enum store_kind kind, size_t n, const char *const *ids,
+                      const struct viewer *asker, int64_t *rows, struct error *err) {
+    struct sql_statement *stmt;
+    bool row = true;
+    char *text = ids_json(n, ids);
+    if (!text)
+        return error_no_memory(err);
+    memset(rows, 0, n * sizeof *rows);
+    enum status status =
+        sql_start(store, asks_many[kind],
+                  SQL_VALUES(sql_text(text), sql_text(team_of(asker)), sql_integer(sees_all(asker))), &stmt, err);
+    for (size_t i = 0; !status && row; i++) {
+        status = sql_next(store, stmt, &row, err);
+        if (!status && row && i < n)
+            rows[i] = sql_column_integer(stmt, 0);
+    }
+    free(text);
+    return status;
 }
 
 enum status seen_has(struct store *store, enum store_kind kind, const char *id, const struct viewer *asker,

@@ -41,6 +41,10 @@ enum status seen_has(struct store *store, enum store_kind kind, const char *id, 
 enum status seen_row(struct store *store, enum store_kind kind, const char *id, const struct viewer *asker,
                      int64_t *row, struct error *err);
 
+/* The same of n ids at once; rows[i] is 0 where there is none, or it is hidden, or ids[i] is NULL. */
+enum status seen_rows(struct store *store, enum store_kind kind, size_t n, const char *const *ids,
+                      const struct viewer *asker, int64_t *rows, struct error *err);
+
 /* The one object that `word` means to the asker: the beginning of an id (4 hex digits at least) or else a name. Both
  * are looked for first among what the asker's team holds or made, then among what is of no team, then among all that
  * the asker may see. Of several objects with one name it is the newest. So no team can take over the names or short ids

@@ -38,7 +38,7 @@ struct known {
 
 /* Records that are checked and wait to be inserted together. Their numbers of rows are given; those of duplicates
  * remain unused. */
-enum { TOGETHER = 128, VALUES = 28 };
+enum { TOGETHER = 512, VALUES = 28 };
 struct together {
     size_t n;
     struct sql_value values[TOGETHER * VALUES];
@@ -152,8 +152,10 @@ static enum status find_row(struct batch *batch, enum store_kind kind, const cha
     *out = 0;
     if (n != ID_LENGTH)
         return ST_OK;
-    const unsigned last = (unsigned char)id[n - 1] + 16u * (unsigned char)id[n - 2] + 256u * (unsigned char)id[n - 3];
-    struct known *known = &batch->known[last % KNOWN];
+    unsigned place = (unsigned)kind;
+    for (size_t i = n - 4; i < n; i++)
+        place = 31 * place + (unsigned char)id[i];
+    struct known *known = &batch->known[place % KNOWN];
     if (known->kind == kind && !strcmp(known->id, id)) {
         *out = known->row;
         return ST_OK;
@@ -292,15 +294,11 @@ static enum status follow_session(struct batch *batch, const char *id, const cha
     return ST_OK;
 }
 
-/* Rows of the descriptions that a record refers to. */
-struct references {
-    int64_t model, cluster, strategy; /* 0: not looked for yet */
-};
-
-static enum status find_references(struct batch *batch, const struct record *r, struct references *out,
+/* Those that are not known. */
+static enum status find_references(struct batch *batch, const struct record *r, struct record_rows *out,
                                    struct error *err) {
-    enum status status = find_row(batch, STORE_MODEL, r->model, &out->model, err);
-    if (!status)
+    enum status status = !out->model ? find_row(batch, STORE_MODEL, r->model, &out->model, err) : ST_OK;
+    if (!status && !out->cluster)
         status = find_row(batch, STORE_CLUSTER, r->cluster, &out->cluster, err);
     if (!status && !out->strategy)
         status = find_row(batch, STORE_STRATEGY, r->strategy, &out->strategy, err);
@@ -333,14 +331,13 @@ static enum status insert_waiting(struct batch *batch, struct error *err) {
 }
 
 /* Put it with those that wait. */
-static enum status insert(struct batch *batch, const struct record *r, int64_t strategy, struct error *err) {
+static enum status insert(struct batch *batch, const struct record *r, struct record_rows to, struct error *err) {
     struct together *w = batch->waiting;
     const struct import_options *o = batch->options;
     const bool complete = r->state == RECORD_COMPLETE, keep = o->keep_rows && r->trial > batch->last_row;
     const int64_t row = keep ? r->trial : batch->last_row + 1;
     const bool numbered = r->session && !r->number; /* by those that are there */
     const char *team = r->team ? r->team : o->team, *shared = r->shared ? r->shared : o->shared;
-    struct references to = {.strategy = strategy};
     int64_t number = (int64_t)r->number;
     enum status status = numbered ? insert_waiting(batch, err) : ST_OK;
     if (!status)
@@ -390,8 +387,8 @@ static enum status insert(struct batch *batch, const struct record *r, int64_t s
     return w->n < TOGETHER && !numbered ? ST_OK : insert_waiting(batch, err);
 }
 
-/* `strategy` is the row of its strategy, or 0. */
-static enum status add_record(struct batch *batch, const struct record *record, int64_t strategy, struct error *err) {
+static enum status add_record(struct batch *batch, const struct record *record, const struct record_rows *rows,
+                              struct error *err) {
     struct record r = *record;
     double middle;
     enum status status = fill_times(&r, &middle, err);
@@ -399,16 +396,16 @@ static enum status add_record(struct batch *batch, const struct record *record, 
         status = check_record(&r, middle, err);
     if (!status && r.state == RECORD_COMPLETE)
         status = put_environment(batch, r.environment_json ? r.environment_json : "{}", err);
-    return !status ? insert(batch, &r, strategy, err) : status;
+    return !status ? insert(batch, &r, rows ? *rows : (struct record_rows){0}, err) : status;
 }
 
 /* Where one is refused before it could wait, those that wait come first: what is refused among them is told. */
 static enum status add_records(struct batch *batch, size_t n, const struct record *records, struct error *err) {
-    const int64_t *rows = batch->options->strategy_rows;
+    const struct record_rows *rows = batch->options->rows;
     struct error earlier = {0};
     enum status status = ST_OK;
     for (size_t i = 0; i < n && !status; i++)
-        status = add_record(batch, &records[i], rows ? rows[i] : 0, err);
+        status = add_record(batch, &records[i], rows ? &rows[i] : NULL, err);
     const enum status waited = insert_waiting(batch, &earlier);
     if (!waited || (status && waited == ST_ENVIRONMENT))
         return status;

@@ -23,8 +23,13 @@ struct import_options {
     /* A team: a uid of a trial that it may not see is refused in words that say nothing of that trial. NULL sees all.
      */
     const char *viewer;
-    /* The rows of the records' strategies (seen_row in holdings.h), 0 where it is not known; NULL: none is. */
-    const int64_t *strategy_rows;
+    /* The rows of what the records refer to; NULL: none is known. */
+    const struct record_rows *rows;
+};
+
+/* Rows of what a record refers to (seen_row in holdings.h), 0 where it is not known. */
+struct record_rows {
+    int64_t model, cluster, strategy;
 };
 
 struct import_report {

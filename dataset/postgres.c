@@ -18,7 +18,7 @@
 #include "dataset/store_internal.h"
 #include "dataset/validate_internal.h"
 
-enum { OID_BOOL = 16, OID_BYTES = 17, OID_INTEGER = 20, OID_TEXT = 25, OID_REAL = 701 };
+enum { OID_BOOL = 16, OID_BYTES = 17, OID_INTEGER = 20, OID_TEXT = 25, OID_REAL = 701, OID_INTEGERS = 1016 };
 enum { FETCHED = 500, LOOK_AROUND_MS = 20 };
 
 /* Values that were bound, as libpq takes them; NULL is NULL. */
@@ -29,7 +29,7 @@ struct parameters {
     int *lengths, *formats; /* of bytes */
     struct own_text {
         char number[40];
-        char *cleaned; /* a reason made clean */
+        char *made; /* a reason made clean, or an array */
     } * own;
 };
 
@@ -149,8 +149,7 @@ static bool is_good(const PGresult *result) {
     return status == PGRES_TUPLES_OK || status == PGRES_COMMAND_OK;
 }
 
-/* The answer to what was just sent (`sent` is what libpq said to that). */
-static enum status answer(struct store *store, int sent, PGresult **out, struct error *err) {
+enum status postgres_answer(struct store *store, int sent, PGresult **out, struct error *err) {
     PGresult *result = sent ? take_result(store->postgres) : NULL;
     if (!result || !is_good(result)) {
         enum status status = postgres_fail(store, result, err);
@@ -163,7 +162,7 @@ static enum status answer(struct store *store, int sent, PGresult **out, struct 
 
 enum status postgres_query(struct store *store, const char *sql, PGresult **out, struct error *err) {
     PGresult *result;
-    enum status status = answer(store, PQsendQuery(store->postgres->connection, sql), &result, err);
+    enum status status = postgres_answer(store, PQsendQuery(store->postgres->connection, sql), &result, err);
     if (status)
         return status;
     if (out)
@@ -224,7 +223,7 @@ static bool make_room(struct parameters *with, size_t n) {
 
 static void free_values(struct parameters *with) {
     for (size_t i = 0; i < with->n; i++)
-        free(with->own[i].cleaned);
+        free(with->own[i].made);
     free(with->types);
     free(with->values);
     free(with->lengths);
@@ -233,22 +232,47 @@ static void free_values(struct parameters *with) {
 }
 
 static enum status clean(struct own_text *own, const char **text, struct error *err) {
-    free(own->cleaned);
-    own->cleaned = *text ? strdup(*text) : NULL;
-    if (*text && !own->cleaned)
+    free(own->made);
+    own->made = *text ? strdup(*text) : NULL;
+    if (*text && !own->made)
         return error_no_memory(err);
     if (*text)
-        validate_reason(own->cleaned);
-    *text = own->cleaned;
+        validate_reason(own->made);
+    *text = own->made;
+    return ST_OK;
+}
+
+unsigned char *postgres_put_number(unsigned char *to, size_t bytes, uint64_t x) {
+    for (size_t i = bytes; i-- > 0; x >>= 8)
+        to[i] = (unsigned char)x;
+    return to + bytes;
+}
+
+/* A bigint[] as array_recv in PostgreSQL's arrayfuncs.c reads it: dimensions, whether it has NULLs, the type; the
+ * length of the one dimension and its first index; each element behind its length. */
+static enum status bind_array(struct parameters *with, size_t i, const struct sql_value *value, struct error *err) {
+    enum { HEAD = 20, ELEMENT = 12 };
+    const size_t n = (size_t)value->integer;
+    const uint64_t head[] = {1, 0, OID_INTEGER, n, 1};
+    unsigned char *to = malloc(HEAD + n * ELEMENT);
+    free(with->own[i].made);
+    with->own[i].made = (char *)to;
+    if (!to)
+        return error_no_memory(err);
+    for (size_t k = 0; k < sizeof head / sizeof *head; k++)
+        to = postgres_put_number(to, 4, head[k]);
+    for (size_t k = 0; k < n; k++)
+        to = postgres_put_number(postgres_put_number(to, 4, 8), 8, (uint64_t)value->integers[k]);
+    with->values[i] = with->own[i].made;
+    with->lengths[i] = (int)(HEAD + n * ELEMENT);
+    with->formats[i] = 1;
     return ST_OK;
 }
 
 static void bind_one(struct parameters *with, size_t i, const struct sql_value *value) {
-    static const Oid types[] = {[SQL_INTEGER] = OID_INTEGER,
-                                [SQL_NO_INTEGER] = OID_INTEGER,
-                                [SQL_REAL] = OID_REAL,
-                                [SQL_TEXT] = OID_TEXT,
-                                [SQL_BLOB] = OID_BYTES};
+    static const Oid types[] = {
+        [SQL_INTEGER] = OID_INTEGER, [SQL_NO_INTEGER] = OID_INTEGER, [SQL_REAL] = OID_REAL,
+        [SQL_TEXT] = OID_TEXT,       [SQL_BLOB] = OID_BYTES,         [SQL_INTEGERS] = OID_INTEGERS};
     char *number = with->own[i].number;
     with->types[i] = types[value->type];
     with->formats[i] = value->type == SQL_BLOB;
@@ -272,7 +296,9 @@ static enum status bind(struct sql_statement *statement, size_t first, size_t n,
     for (size_t i = 0; i < n && !status; i++) {
         const size_t at = first - 1 + i;
         bind_one(&s->with, at, &values[i]);
-        if (at < s->n && s->reasons[at])
+        if (values[i].type == SQL_INTEGERS)
+            status = bind_array(&s->with, at, &values[i], err);
+        else if (at < s->n && s->reasons[at])
             status = clean(&s->with.own[at], &s->with.values[at], err);
     }
     return status;
@@ -324,7 +350,7 @@ static enum status prepare_there(struct statement *s, struct error *err) {
     if (!resize(&s->prepared, s->with.n + 1, sizeof *s->prepared))
         return error_no_memory(err);
     snprintf(name, sizeof name, "s%u", ++p->names);
-    enum status status = answer(
+    enum status status = postgres_answer(
         s->common.store, PQsendPrepare(p->connection, name, s->text, (int)s->with.n, s->with.types), &result, err);
     if (status)
         return status;
@@ -343,17 +369,17 @@ static enum status run_prepared(struct statement *s, struct error *err) {
     if (status)
         return status;
     snprintf(name, sizeof name, "s%u", s->name);
-    return answer(
+    return postgres_answer(
         s->common.store,
         PQsendQueryPrepared(p->connection, name, (int)s->with.n, s->with.values, s->with.lengths, s->with.formats, 0),
         &s->result, err);
 }
 
 static enum status run_text(struct statement *s, const char *text, PGresult **out, struct error *err) {
-    return answer(s->common.store,
-                  PQsendQueryParams(s->common.store->postgres->connection, text, (int)s->with.n, s->with.types,
-                                    s->with.values, s->with.lengths, s->with.formats, 0),
-                  out, err);
+    return postgres_answer(s->common.store,
+                           PQsendQueryParams(s->common.store->postgres->connection, text, (int)s->with.n, s->with.types,
+                                             s->with.values, s->with.lengths, s->with.formats, 0),
+                           out, err);
 }
 
 static enum status fetch(struct statement *s, struct error *err) {
@@ -567,7 +593,19 @@ const struct engine postgres_engine = {
     .add_iterations = "INSERT INTO iterations (trial, number, time_us)"
                       " SELECT ?1, i - 1, t FROM unnest(string_to_array(?2, ' ')::double precision[])"
                       " WITH ORDINALITY x (t, i)",
-    .rows_together = true,
+    /* the look at the table is a subquery, which PostgreSQL never turns into a walk through all of it */
+    .note_trials = "INSERT INTO audiences (kind, audience, object, reasons, own, trials)"
+                   " SELECT DISTINCT 'strategy', ?1, s, 1, ?2, 1 FROM unnest(?3) s"
+                   " WHERE coalesce((SELECT a.trials FROM audiences a"
+                   " WHERE a.kind = 'strategy' AND a.audience = ?1 AND a.object = s), 0) = 0"
+                   " ON CONFLICT (kind, audience, object) DO UPDATE"
+                   " SET reasons = audiences.reasons + 1, own = audiences.own + excluded.own, trials = 1",
+    .add_to_counts = "INSERT INTO audiences (kind, audience, object, reasons, own)"
+                     " SELECT (ARRAY['model', 'cluster', 'strategy'])[k + 1], ?1, o, r, w"
+                     " FROM unnest(?2, ?3, ?4, ?5) x (k, o, r, w)"
+                     " ON CONFLICT (kind, audience, object) DO UPDATE"
+                     " SET reasons = audiences.reasons + excluded.reasons, own = audiences.own + excluded.own",
+    .insert_rows = postgres_insert_rows,
     .audiences = postgres_audiences,
     .size = size_of,
     .exec = exec,

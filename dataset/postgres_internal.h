@@ -2,6 +2,7 @@
 #ifndef DATASET_POSTGRES_INTERNAL_H
 #define DATASET_POSTGRES_INTERNAL_H
 
+#include "dataset/sql_internal.h"
 #include "dataset/store.h"
 
 struct pg_conn; /* of libpq */
@@ -9,7 +10,8 @@ struct pg_result;
 
 /* The lock that each transaction that writes takes, by two numbers: "sYnc", and one that stands for the schema. Locks
  * are of one database. */
-#define POSTGRES_LOCK "1937337955, hashtext(current_schema())"
+#define POSTGRES_LOCK_OF(schema) "1937337955, hashtext(" schema ")"
+#define POSTGRES_LOCK            POSTGRES_LOCK_OF("current_schema()")
 
 struct postgres {
     struct pg_conn *connection;
@@ -26,8 +28,18 @@ struct postgres {
 /* The failure that `result` (NULL: the connection's) stands for, as one line about the dataset. */
 enum status postgres_fail(struct store *store, const struct pg_result *result, struct error *err);
 
+/* The answer to what was just sent; `sent` is what libpq said to that. PQclear it. */
+enum status postgres_answer(struct store *store, int sent, struct pg_result **out, struct error *err);
+
 /* Send a text without parameters, and wait. *out (may be NULL) is the last result; PQclear it. */
 enum status postgres_query(struct store *store, const char *sql, struct pg_result **out, struct error *err);
+
+/* As insert_rows in engine_internal.h says. */
+enum status postgres_insert_rows(struct store *store, const char *sql, size_t rows, size_t n,
+                                 const struct sql_value *values, struct error *err);
+
+/* Write the low bytes of x, the highest of them first; returns what is behind them. */
+unsigned char *postgres_put_number(unsigned char *to, size_t bytes, uint64_t x);
 
 /* The connection was lost: connect once more, with everything that opening sets, and take the claims again. After a
  * failure the next try has to wait, and until then this fails at once. */

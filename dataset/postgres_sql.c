@@ -18,6 +18,7 @@ static const struct {
     {"instr(", "strpos("},
     {"max(0, ", "greatest(0, "},
     {"printf('%llu', ", "unsigned_text("},
+    {"json_each(?1) k ", "json_array_elements_text($1::json) WITH ORDINALITY k (value, key) "},
     {"strftime('%Y-%m-%dT%H:%M:%fZ', 'now', '+1 day')",
      "to_char(now() AT TIME ZONE 'UTC' + interval '1 day', 'YYYY-MM-DD\"T\"HH24:MI:SS.MS\"Z\"')"},
 

@@ -103,7 +103,6 @@ void sql_forget(struct store *store) {
     free(store->kept);
     store->kept = NULL;
     store->n_kept = store->kept_room = 0;
-    sql_forget_together(store);
 }
 
 /* Count the rows that a statement added to the dataset for good, for usage.c. Rows of tables that hold only counters

@@ -20,10 +20,11 @@ struct store;
 
 /* A value to bind. */
 struct sql_value {
-    enum { SQL_INTEGER, SQL_NO_INTEGER, SQL_REAL, SQL_TEXT, SQL_BLOB } type;
-    int64_t integer; /* of a blob: its length */
+    enum { SQL_INTEGER, SQL_NO_INTEGER, SQL_REAL, SQL_TEXT, SQL_BLOB, SQL_INTEGERS } type;
+    int64_t integer; /* of a blob: its length; of an array: how many */
     double real;
     const char *text;
+    const int64_t *integers;
 };
 static inline struct sql_value sql_integer(int64_t x) {
     return (struct sql_value){.type = SQL_INTEGER, .integer = x};
@@ -39,6 +40,9 @@ static inline struct sql_value sql_text(const char *text) { /* NULL is NULL */
 }
 static inline struct sql_value sql_blob(const char *bytes, size_t n) {
     return (struct sql_value){.type = SQL_BLOB, .text = bytes, .integer = (int64_t)n};
+}
+static inline struct sql_value sql_integers(size_t n, const int64_t *x) { /* an array, which SQLite does not have */
+    return (struct sql_value){.type = SQL_INTEGERS, .integers = x, .integer = (int64_t)n};
 }
 /* Makes two arguments of a list of values: how many there are, and a pointer to the first. */
 #define SQL_VALUES(...)                                                                                                \
@@ -84,7 +88,6 @@ enum status sql_first_integer(struct store *store, const char *sql, size_t n, co
 
 /* Finalize them all, before the database is closed. */
 void sql_forget(struct store *store);
-void sql_forget_together(struct store *store); /* of sql_insert_each; sql_forget calls it */
 
 /* ---- others ---- */
 

@@ -11,7 +11,6 @@
 struct claim;
 struct engine;
 struct kept_statement;
-struct together;
 struct remembered;
 
 struct store {
@@ -36,8 +35,6 @@ struct store {
     struct remembered *remembered; /* of audiences (audiences.c); NULL until it is needed */
     struct kept_statement *kept;   /* statements that are prepared (sql.c) */
     size_t n_kept, kept_room;
-    struct together *together; /* texts of several rows (together.c) */
-    size_t n_together, together_room;
 };
 
 /* How often a step is tried again that failed because of another program, and the pause before try i, from 1. */

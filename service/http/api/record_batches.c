@@ -31,7 +31,7 @@ struct batch {
     const char *list; /* the body's member with the records */
     size_t n;
     struct record *records;
-    int64_t *strategy_rows;
+    struct record_rows *rows;
     const char **uids;
     struct import_options options;
     struct hub_session *live; /* the session they go to, or NULL */
@@ -39,7 +39,7 @@ struct batch {
     struct import_report report;
     bool done;
     uint64_t reserved; /* of the asker's daily quota */
-    /* Records of one batch name few models and clusters, and the strategies of a session or two. */
+    /* Records of one batch name few models and clusters. */
     struct known known[STORE_KIND_COUNT][KNOWN];
 };
 
@@ -98,16 +98,24 @@ static enum status read_times(struct request *rq, const struct json_at *at, stru
                : record_iterations(rq, at, &out->n_iterations, &out->iterations_us, err);
 }
 
-/* The place of a word in the cache. The end of the word chooses it, and a later word overwrites an earlier one. */
+/* The place of a word in the cache: from the one that the end of the word chooses, the first that has the word or is
+ * free; where none of a few is, the word overwrites an earlier one. */
 static struct known *place_of(struct batch *batch, enum store_kind kind, const char *word) {
+    enum { TRIED = 8 };
     const size_t n = strlen(word);
-    unsigned hash = 0;
+    struct known *known = batch->known[kind], *at;
+    unsigned place = 0;
     for (size_t i = n > 4 ? n - 4 : 0; i < n; i++)
-        hash = hash * 31 + (unsigned char)word[i];
-    return &batch->known[kind][hash % KNOWN];
+        place = place * 31 + (unsigned char)word[i];
+    for (unsigned i = 0; i < TRIED; i++) {
+        at = &known[(place + i) % KNOWN];
+        if (!at->word || !strcmp(at->word, word))
+            return at;
+    }
+    return &known[place % KNOWN];
 }
 
-/* The whole id of what the member names, and its row (may be NULL). */
+/* The whole id of what the member names, and its row. */
 static enum status read_reference(struct request *rq, struct batch *batch, const struct json_at *at,
                                   enum store_kind kind, const char *key, const char **out, int64_t *row,
                                   struct error *err) {
@@ -124,8 +132,7 @@ static enum status read_reference(struct request *rq, struct batch *batch, const
     struct known *known = place_of(batch, kind, word);
     if (known->word && !strcmp(known->word, word)) {
         *out = known->id;
-        if (row)
-            *row = known->row;
+        *row = known->row;
         return ST_OK;
     }
     st = reference_row(rq, kind, word, &id, &found, &why);
@@ -136,8 +143,7 @@ static enum status read_reference(struct request *rq, struct batch *batch, const
     }
     *out = arena_strdup(&rq->arena, id.hex);
     *known = (struct known){*out ? word : NULL, *out, found};
-    if (row)
-        *row = found;
+    *row = found;
     return *out ? ST_OK : error_no_memory(err);
 }
 
@@ -178,9 +184,10 @@ static enum status read_domain(struct request *rq, struct batch *batch, const st
     const struct stored_session *session = batch->session;
     const bool both = !session || cJSON_GetObjectItemCaseSensitive(at->node, "model") ||
                       cJSON_GetObjectItemCaseSensitive(at->node, "cluster");
-    enum status st = both ? read_reference(rq, batch, at, STORE_MODEL, "model", &out->model, NULL, err) : ST_OK;
+    struct record_rows *rows = &batch->rows[out - batch->records];
+    enum status st = both ? read_reference(rq, batch, at, STORE_MODEL, "model", &out->model, &rows->model, err) : ST_OK;
     if (!st && both)
-        st = read_reference(rq, batch, at, STORE_CLUSTER, "cluster", &out->cluster, NULL, err);
+        st = read_reference(rq, batch, at, STORE_CLUSTER, "cluster", &out->cluster, &rows->cluster, err);
     if (st || !session)
         return st;
     if (both && (strcmp(out->model, session->model) || strcmp(out->cluster, session->cluster)))
@@ -193,10 +200,12 @@ static enum status read_domain(struct request *rq, struct batch *batch, const st
 
 static enum status read_names(struct request *rq, struct batch *batch, const struct json_at *at, struct record *out,
                               struct error *err) {
+    struct record_rows *rows = &batch->rows[out - batch->records];
     enum status st = read_domain(rq, batch, at, out, err);
-    if (!st)
-        st = read_reference(rq, batch, at, STORE_STRATEGY, "strategy", &out->strategy,
-                            &batch->strategy_rows[out - batch->records], err);
+    if (!st && rows->strategy) /* found already, by its id */
+        st = json_get_string(at, "strategy", JSON_REQUIRED, &out->strategy, err);
+    else if (!st)
+        st = read_reference(rq, batch, at, STORE_STRATEGY, "strategy", &out->strategy, &rows->strategy, err);
     if (!st)
         st = json_get_string(at, "proposer", JSON_REQUIRED, &out->proposer, err);
     return st ? st : json_get_string(at, "runner", JSON_REQUIRED, &out->runner, err);
@@ -232,6 +241,27 @@ static enum status read_record(struct request *rq, struct batch *batch, const st
     return st ? st : record_environment(rq, at, "environment_details", &out->environment_json, err);
 }
 
+/* The rows of the strategies that records name by their ids, all at once: there may be as many as there are records. */
+static enum status find_strategies(struct request *rq, struct batch *batch, const cJSON *list, struct error *err) {
+    const struct viewer asker = request_asker(rq);
+    const char **ids = arena_alloc(&rq->arena, batch->n, sizeof *ids);
+    int64_t *rows = arena_alloc(&rq->arena, batch->n, sizeof *rows);
+    struct store *store;
+    size_t i = 0;
+    if (!ids || !rows)
+        return error_no_memory(err);
+    for (const cJSON *record = list->child; record; record = record->next, i++) {
+        const char *word = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(record, "strategy"));
+        ids[i] = word && reference_is_id(word) ? word : NULL;
+    }
+    enum status st = request_reader(rq, &store, err);
+    if (!st)
+        st = seen_rows(store, STORE_STRATEGY, batch->n, ids, &asker, rows, err);
+    for (i = 0; i < batch->n && !st; i++)
+        batch->rows[i].strategy = rows[i];
+    return st;
+}
+
 static enum status read_records(struct request *rq, struct batch *batch, struct error *err) {
     const struct json_at body = request_body(rq);
     struct json_at list;
@@ -241,10 +271,11 @@ static enum status read_records(struct request *rq, struct batch *batch, struct 
     if (st)
         return st;
     batch->records = arena_alloc(&rq->arena, batch->n, sizeof *batch->records);
-    batch->strategy_rows = arena_alloc(&rq->arena, batch->n, sizeof *batch->strategy_rows);
-    if (!batch->records || !batch->strategy_rows)
+    batch->rows = arena_alloc(&rq->arena, batch->n, sizeof *batch->rows);
+    if (!batch->records || !batch->rows)
         return error_no_memory(err);
-    batch->options.strategy_rows = batch->strategy_rows;
+    batch->options.rows = batch->rows;
+    st = find_strategies(rq, batch, list.node, err);
     size_t i = 0;
     for (struct json_at e = json_first(&list); e.node && !st; e = json_next(&e))
         st = read_record(rq, batch, &e, &batch->records[i++], err);

@@ -68,7 +68,11 @@ static inline void change_dataset(const char *path, const char *sql) {
         " DROP TRIGGER sessions_changed; DROP TRIGGER holdings_changed",
         "DO $$ DECLARE c record; BEGIN FOR c IN SELECT conrelid::regclass AS t, conname FROM pg_constraint"
         " WHERE connamespace = current_schema()::regnamespace AND contype IN ('c', 'f') ORDER BY contype DESC LOOP"
-        " EXECUTE format('ALTER TABLE %s DROP CONSTRAINT %I', c.t, c.conname); END LOOP; END $$;"
+        " EXECUTE format('ALTER TABLE %s DROP CONSTRAINT %I', c.t, c.conname); END LOOP;"
+        " FOR c IN SELECT tgrelid::regclass AS t, tgname FROM pg_trigger"
+        " WHERE tgfoid IN (SELECT oid FROM pg_proc WHERE pronamespace = current_schema()::regnamespace"
+        " AND proname IN ('check_trials', 'check_trial', 'check_iterations', 'check_iteration', 'keep_referred')) LOOP"
+        " EXECUTE format('DROP TRIGGER %I ON %s', c.tgname, c.t); END LOOP; END $$;"
         " DROP TRIGGER IF EXISTS sessions_changed ON sessions; DROP TRIGGER IF EXISTS holdings_changed ON holdings"};
     struct error err = {0};
     struct store *store = NULL;

@@ -156,6 +156,108 @@ static void schemas_that_are_not_ours_are_refused_and_left_alone(void **state) {
         assert_fails(store_open(path, (enum store_mode)mode, &store, &err), ST_INVALID, "of another program");
 }
 
+/* What another program may do to trials and to what they refer to, and what it may not. */
+static void assert_references_hold(struct store *store) {
+    static const struct {
+        const char *sql;
+        enum status status;
+    } cases[] = {
+        {"INSERT INTO trials (uid, round, model, cluster, strategy, proposer, runner, seed, state, queued)"
+         " SELECT 'u' || n, 0, model, cluster, n, 'p', 'r', 0, 'waiting', 'now' FROM trials, (VALUES (1), (77)) x (n)",
+         ST_NOT_FOUND},
+        {"INSERT INTO trials (uid, session, number, round, model, cluster, strategy, proposer, runner, seed, state, "
+         "queued)"
+         " SELECT 'u', 'none', 1, 0, model, cluster, strategy, 'p', 'r', 0, 'waiting', 'now' FROM trials",
+         ST_NOT_FOUND},
+        {"UPDATE trials SET model = 77", ST_NOT_FOUND},
+        {"UPDATE trials SET cluster = 77", ST_NOT_FOUND},
+        {"UPDATE trials SET strategy = 77", ST_NOT_FOUND},
+        {"UPDATE trials SET environment = 77", ST_NOT_FOUND},
+        {"UPDATE trials SET session = 'none'", ST_NOT_FOUND},
+        {"UPDATE trials SET id = 77", ST_NOT_FOUND}, /* it has iterations */
+        {"INSERT INTO iterations VALUES (77, 0, 1)", ST_NOT_FOUND},
+        {"UPDATE iterations SET trial = 77", ST_NOT_FOUND},
+        {"DELETE FROM strategies", ST_NOT_FOUND},
+        {"DELETE FROM environments", ST_NOT_FOUND},
+        {"DELETE FROM sessions", ST_NOT_FOUND},
+        {"UPDATE strategies SET row = 77", ST_NOT_FOUND},
+        {"UPDATE sessions SET id = 'other'", ST_NOT_FOUND},
+        {"TRUNCATE strategies", ST_NOT_FOUND},
+        {"TRUNCATE trials", ST_NOT_FOUND},
+        {"BEGIN ISOLATION LEVEL REPEATABLE READ; UPDATE trials SET model = 77", ST_ENVIRONMENT},
+        {"UPDATE strategies SET row = row, name = 'n'", ST_OK},
+        {"UPDATE trials SET model = model, session = session", ST_OK},
+        {"DELETE FROM trials", ST_OK}, /* its iterations go with it */
+        {"DELETE FROM strategies", ST_OK},
+    };
+    struct error err;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        print_message("# %s\n", cases[i].sql);
+        err = (struct error){0};
+        assert_int_equal(sql_exec(store, cases[i].sql, &err), cases[i].status);
+        if (PQtransactionStatus(store->postgres->connection) != PQTRANS_IDLE)
+            assert_ok(sql_exec(store, "ROLLBACK", &err));
+    }
+    int64_t left;
+    assert_ok(sql_first_integer(store, "SELECT count(*) FROM iterations", 0, NULL, &left, &err));
+    assert_int_equal(left, 0);
+}
+
+static void put_one_trial(struct store *store) {
+    struct error err = {0};
+    const struct fixture f = put_fixture(store);
+    must_begin_session(store, &f, "s", 1);
+    const struct new_trial request = request_of(&f, "s");
+    assert_ok(finish_trial(store, must_begin_trial(store, &request), 10, &err));
+}
+
+static void what_trials_refer_to_is_there_and_stays(void **state) {
+    (void)state;
+    NEEDS_POSTGRESQL();
+    struct store *store = must_open(dataset_path("references.db"), STORE_READ_WRITE);
+    put_one_trial(store);
+    assert_references_hold(store);
+    store_close(store);
+}
+
+/* As version 7 had it. */
+static const char back_to_7[] =
+    "DROP FUNCTION check_trials, check_trial, check_iterations, check_iteration, keep_referred, delete_iterations,"
+    " take_turn CASCADE;"
+    " DROP INDEX trials_number; CREATE INDEX trials_model ON trials (model);"
+    " ALTER TABLE trials ADD CONSTRAINT trials_session_number_key UNIQUE (session, number),"
+    " ADD FOREIGN KEY (session) REFERENCES sessions (id), ADD FOREIGN KEY (model) REFERENCES models (row),"
+    " ADD FOREIGN KEY (cluster) REFERENCES clusters (row), ADD FOREIGN KEY (strategy) REFERENCES strategies (row),"
+    " ADD FOREIGN KEY (environment) REFERENCES environments (row);"
+    " ALTER TABLE iterations ADD FOREIGN KEY (trial) REFERENCES trials (id) ON DELETE CASCADE;"
+    " UPDATE syncopate_schema SET version = 7";
+
+static void a_dataset_of_version_7_is_brought_up_to_date_by_who_writes(void **state) {
+    (void)state;
+    NEEDS_POSTGRESQL();
+    static const char version[] = "SELECT version FROM syncopate_schema",
+                      keys[] = "SELECT count(*) FROM pg_constraint WHERE contype = 'f'"
+                               " AND conrelid IN ('trials'::regclass, 'iterations'::regclass)";
+    struct error err = {0};
+    int64_t n;
+    const char *path = dataset_path("seven.db");
+    struct store *store = must_open(path, STORE_READ_WRITE);
+    put_one_trial(store);
+    assert_ok(sql_exec(store, back_to_7, &err));
+    store_close(store);
+    for (int mode = STORE_READ_ONLY; mode <= STORE_READ_WRITE; mode++) {
+        store = must_open(path, (enum store_mode)mode);
+        assert_int_equal(count_trials(store), 1);
+        assert_ok(sql_first_integer(store, version, 0, NULL, &n, &err));
+        assert_int_equal(n, mode == STORE_READ_ONLY ? 7 : 8);
+        assert_ok(sql_first_integer(store, keys, 0, NULL, &n, &err));
+        assert_int_equal(n, mode == STORE_READ_ONLY ? 6 : 0);
+        if (mode == STORE_READ_WRITE)
+            assert_references_hold(store);
+        store_close(store);
+    }
+}
+
 static void a_store_that_reads_cannot_write(void **state) {
     (void)state;
     NEEDS_POSTGRESQL();
@@ -365,6 +467,8 @@ int main(void) {
         cmocka_unit_test(an_address_with_a_password_is_refused_and_not_repeated),
         cmocka_unit_test(a_server_that_is_away_is_one_line),
         cmocka_unit_test(schemas_that_are_not_ours_are_refused_and_left_alone),
+        cmocka_unit_test(what_trials_refer_to_is_there_and_stays),
+        cmocka_unit_test(a_dataset_of_version_7_is_brought_up_to_date_by_who_writes),
         cmocka_unit_test(a_store_that_reads_cannot_write),
         cmocka_unit_test(a_question_that_takes_too_long_is_stopped),
         cmocka_unit_test(a_lost_connection_loses_its_step_alone),
