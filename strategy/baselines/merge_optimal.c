@@ -29,14 +29,21 @@ static double group_us(const void *context, uint64_t bytes, uint32_t n) {
     return cost_all_reduce_us(context, bytes) + copy_us(context, bytes, n);
 }
 
+/* A library that changes its algorithm at some size may take less time for more bytes. */
+static double floor_us(const void *context, uint64_t bytes, uint32_t n) {
+    const struct cost *cost = context;
+    return all_reduce_least_startup_us(&cost->all_reduce) +
+           all_reduce_least_per_byte_us(&cost->all_reduce) * (double)bytes + copy_us(context, bytes, n);
+}
+
 static enum status cut(const struct model *model, const struct cost *cost, const struct gradient *gradients,
                        struct arena *arena, struct merge *out, struct error *err) {
     struct cost_line lines[COST_MAX_LINES];
     uint32_t n = model->n_variables, n_lines = cost_all_reduce_lines(cost, lines);
     bool copies = isfinite(cost->copy_bytes_per_us);
     if ((copies || n_lines == 0) && n <= QUADRATIC_MOST)
-        return merge_by_cost(n, gradients, &(struct merge_cost){group_us, copies ? copy_us : NULL, cost}, arena, out,
-                             err);
+        return merge_by_cost(n, gradients, &(struct merge_cost){group_us, copies ? copy_us : NULL, floor_us, cost},
+                             arena, out, err);
     if (n_lines == 0)
         lines[n_lines++] = cost_line_all_reduce(cost, model->bytes, NULL);
     return merge_by_lines(n, gradients, &(struct merge_lines){n_lines, lines, 1 / cost->copy_bytes_per_us}, arena, out,

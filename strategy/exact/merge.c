@@ -214,7 +214,8 @@ static double best_group(struct program *p, const struct merge_cost *cost, uint3
             p->at[j].end = end;
             p->at[j].from = i;
         }
-        if (p->at[i].end <= ready || ready + group >= best)
+        const double floor = cost->floor_us ? cost->floor_us(cost->context, bytes, j - i) : group;
+        if ((p->at[i].end <= ready && !cost->floor_us) || ready + floor >= best)
             break;
     }
     return best;

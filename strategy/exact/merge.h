@@ -38,12 +38,14 @@ struct merge_lines {
 
 enum { MERGE_MAX_LINES = 8 };
 
-/* Any finite cost of a group of n gradients that have `bytes` together. More bytes or more gradients never cost less.
- * after_us (NULL: none) is work after the group's all-reduce, such as scattering. No other group waits for that work,
- * but the whole ends only with it: a cut's value is then the largest end + after of its groups. */
+/* Any finite cost of a group of n gradients that have `bytes` together. No group with more bytes and gradients costs
+ * less than floor_us, which only rises; NULL: group_us itself does. after_us only rises. after_us (NULL: none) is work
+ * after the group's all-reduce, such as scattering. No other group waits for that work, but the whole ends only with
+ * it: a cut's value is then the largest end + after of its groups. */
 struct merge_cost {
     double (*group_us)(const void *context, uint64_t bytes, uint32_t n);
     double (*after_us)(const void *context, uint64_t bytes, uint32_t n);
+    double (*floor_us)(const void *context, uint64_t bytes, uint32_t n);
     const void *context;
 };
 

@@ -34,7 +34,7 @@ static enum status run_copies(uint32_t n, const struct gradient *g, struct arena
 
 static enum status run_cost(uint32_t n, const struct gradient *g, struct arena *arena, struct merge *out,
                             struct error *err) {
-    return merge_by_cost(n, g, &(struct merge_cost){merge_lines_us, NULL, &lines}, arena, out, err);
+    return merge_by_cost(n, g, &(struct merge_cost){merge_lines_us, NULL, NULL, &lines}, arena, out, err);
 }
 
 static const struct {
@@ -65,7 +65,7 @@ static void bench_chain(const char *name, uint32_t n, const struct gradient *gra
             continue;
         size_t allocations = bench_allocations - before;
         double median_us = bench_median(REPEATS, times);
-        struct merge_cost cost = {merge_lines_us, NULL, rules[r].run == run_copies ? &copies : &lines};
+        struct merge_cost cost = {merge_lines_us, NULL, NULL, rules[r].run == run_copies ? &copies : &lines};
         printf("merge %-14s %6u variables %-17s %9.1f us, %5u groups, end %.0f us, %zu allocations\n", name, n,
                rules[r].name, median_us, merge.n_groups, merge_end_us(&merge, gradients, &cost), allocations);
         arena_release(&arena);

@@ -116,7 +116,7 @@ static void lines_and_any_cost_equal_brute_force_over_all_cuts(void **state) {
         struct merge by_lines, by_cost;
         random_chain(&rng, 2 + (uint32_t)rng_below(&rng, SMALL - 1), &chain);
         random_lines(&rng, &costs);
-        struct merge_cost cost = {merge_lines_us, NULL, &costs.lines};
+        struct merge_cost cost = {merge_lines_us, NULL, NULL, &costs.lines};
         double best = brute_force(&chain, &cost);
         assert_ok(merge_by_lines(chain.n, chain.gradients, &costs.lines, &arena, &by_lines, &err));
         assert_ok(merge_by_cost(chain.n, chain.gradients, &cost, &arena, &by_cost, &err));
@@ -140,7 +140,7 @@ static void bent_cost_with_work_behind_equals_brute_force(void **state) {
         struct merge merge, without;
         random_chain(&rng, 2 + (uint32_t)rng_below(&rng, SMALL - 1), &chain);
         struct bent bent = random_bent(&rng);
-        struct merge_cost cost = {bent_us, bent_after_us, &bent}, blind = {bent_us, NULL, &bent};
+        struct merge_cost cost = {bent_us, bent_after_us, NULL, &bent}, blind = {bent_us, NULL, NULL, &bent};
         assert_ok(merge_by_cost(chain.n, chain.gradients, &cost, &arena, &merge, &err));
         assert_ok(merge_by_cost(chain.n, chain.gradients, &blind, &arena, &without, &err));
         assert_true(is_allowed(&chain, &merge));
@@ -168,7 +168,7 @@ static void linear_program_equals_the_quadratic_one_on_long_chains(void **state)
         struct merge linear, quadratic;
         random_chain(&rng, (uint32_t)rng_log_between(&rng, 15, LARGE + 1), chain);
         random_lines(&rng, &costs);
-        struct merge_cost cost = {merge_lines_us, NULL, &costs.lines};
+        struct merge_cost cost = {merge_lines_us, NULL, NULL, &costs.lines};
         assert_ok(merge_by_lines(chain->n, chain->gradients, &costs.lines, &arena, &linear, &err));
         assert_ok(merge_by_cost(chain->n, chain->gradients, &cost, &arena, &quadratic, &err));
         assert_true(is_allowed(chain, &linear));
@@ -254,7 +254,7 @@ static void greedy_rule_is_algorithm_1(void **state) {
             merged += !ends;
         }
         double end = merge_end_us(&merge, chain->gradients,
-                                  &(struct merge_cost){merge_lines_us, NULL, &(struct merge_lines){1, &line, 0}});
+                                  &(struct merge_cost){merge_lines_us, NULL, NULL, &(struct merge_lines){1, &line, 0}});
         assert_close(end, x->tau_c[1] + x->t_c[1], 1e-12);
         all += n;
         arena_clear(&arena);
@@ -287,7 +287,7 @@ static void greedy_rule_misses_the_optimum_and_never_beats_it(void **state) {
     for (int i = 0; i < GREEDY_CHAINS; i++) {
         struct cost_line line = {rng_log_between(&rng, 50, 2000), rng_log_between(&rng, 1e-4, 1e-2)};
         struct merge_lines lines = {1, &line, 0};
-        struct merge_cost cost = {merge_lines_us, NULL, &lines};
+        struct merge_cost cost = {merge_lines_us, NULL, NULL, &lines};
         struct merge greedy, best;
         paper_chain(&rng, 2 + (uint32_t)rng_below(&rng, 8), &chain);
         assert_ok(merge_greedy(chain.n, chain.gradients, &line, &arena, &greedy, &err));
@@ -313,7 +313,7 @@ static void greedy_rule_waits_for_too_much_in_a_chain_of_three(void **state) {
         {.bytes = 10, .ready_us = 10}, {.bytes = 1, .ready_us = 19}, {.bytes = 1, .ready_us = 28}};
     struct cost_line line = {10, 1};
     struct merge_lines lines = {1, &line, 0};
-    struct merge_cost cost = {merge_lines_us, NULL, &lines};
+    struct merge_cost cost = {merge_lines_us, NULL, NULL, &lines};
     struct merge greedy, best;
     struct arena arena = {0};
     struct error err;
@@ -331,7 +331,7 @@ static void greedy_rule_waits_for_too_much_in_a_chain_of_three(void **state) {
 static void chain_of_none_has_no_groups(void **state) {
     struct cost_line line = {10, 1};
     struct merge_lines lines = {1, &line, 0};
-    struct merge_cost cost = {merge_lines_us, NULL, &lines};
+    struct merge_cost cost = {merge_lines_us, NULL, NULL, &lines};
     struct merge merge[3];
     struct arena arena = {0};
     struct error err;
