@@ -4,7 +4,7 @@
 # Needs OUT; prints ok, not ok and skip lines (tests/README.md).
 # Once: it computes for minutes, by code that the property tests run.
 # Computes: it waits for nothing and times nothing.
-# Plan: 31
+# Plan: 32
 # The columns of docs/baselines.txt that take 4 s; all of them take 21. Golden times hold three of the slow models.
 QUICK_MODELS=cnn-small,mlp-small,resnet18,resnet50-k80,googlenet-k80,googlenet,seq2seq,transformer-small,ncf-sparse
 set -u
@@ -27,6 +27,14 @@ fi
     echo "ok docs_baselines_is_what_compare_prints" ||
     echo "not ok docs_baselines_is_what_compare_prints: look at the difference, run docs/generate"
 rm "$dir/compare"
+python3 docs/published/advice.py "${OUT:-build/release}/bin/syncopate" llama-1b >"$dir/advice" 2>"$dir/why"
+different=$(grep -vxFf docs/advice.txt "$dir/advice" | head -n 1)
+if [ -s "$dir/advice" ] && [ -z "$different" ]; then
+    echo "ok docs_advice_is_what_advise_says"
+else
+    echo "not ok docs_advice_is_what_advise_says: $different$(tail -n 1 "$dir/why"); run docs/generate advice, mend advice.md"
+fi
+rm "$dir/advice" "$dir/why"
 program=$PWD/${OUT:-build/release}/bin/syncopate
 table=../shared/data/throughputs/resnet50-v100.csv
 if [ -e $table ]; then
