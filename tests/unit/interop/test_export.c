@@ -198,7 +198,7 @@ static const struct {
     {"horovod", FIFO, PARAMETERS, TOGETHER, "sharded"},
     {"fsdp2", FIFO ",'shard_ranks':2", PARAMETERS, TOGETHER, ""},
     {"fsdp2", FIFO, FEWER, TOGETHER, ""},
-    {"deepspeed", FIFO ",'shard_ranks':2", PARAMETERS, TOGETHER, ""},
+    {"deepspeed", FIFO ",'shard_ranks':2", PARAMETERS, TOGETHER, "replicas"},
     {"deepspeed", FIFO, FEWER, TOGETHER, ""},
     {"torchtitan", FIFO ",'shard_ranks':2", PARAMETERS, TOGETHER, ""},
     {"torchtitan", FIFO, FEWER, TOGETHER, "reshard"},

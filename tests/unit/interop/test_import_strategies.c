@@ -63,6 +63,11 @@ static void deepspeeds_settings_are_zeros(void **state) {
     settings.reduce_bucket_size = 600;
     assert_ok(zero_build(&w.model, &w.cluster, &settings, "w", &want, &err));
     check_import(&w, "{\"zero_optimization\":{\"stage\":2,\"reduce_bucket_size\":6e2}}", "backward pass waits", &want);
+    settings = zero_defaults(2);
+    settings.overlap_comm = true;
+    assert_ok(zero_build(&w.model, &w.cluster, &settings, "w", &want, &err));
+    check_import(&w, "{\"zero_optimization\":{\"stage\":2,\"overlap_comm\":true,\"zero_hpz_partition_size\":2}}",
+                 "\"zero_hpz_partition_size\" is passed over", &want);
     settings = (struct zero_settings){.stage = 3,
                                       .prefetch_bucket_size = 700,
                                       .persistence_threshold = 50,
@@ -74,6 +79,74 @@ static void deepspeeds_settings_are_zeros(void **state) {
         "{\"zero_optimization\":{\"stage\":3,\"stage3_prefetch_bucket_size\":700,\"stage3_max_reuse_distance\":10,"
         "\"stage3_param_persistence_threshold\":50,\"stage3_max_live_parameters\":1500,\"sub_group_size\":1}}",
         "\"sub_group_size\" is passed over", &want);
+    world_close(&w);
+}
+
+/* On four devices: which share the shards, and which keep them between the passes. */
+static void deepspeeds_partitions_are_replicas_and_fewer_ranks(void **state) {
+    (void)state;
+    static const struct {
+        const char *members, *note;
+        uint32_t shard_ranks, kept_ranks;
+    } cases[] = {
+        {"\"zero_hpz_partition_size\":2", NULL, 0, 2},
+        {"\"zero_hpz_partition_size\":1", NULL, 0, 0},
+        {"\"zero_hpz_partition_size\":8", NULL, 0, 0},
+        {"\"mics_shard_size\":2", NULL, 2, 0},
+        {"\"mics_shard_size\":-1,\"zero_hpz_partition_size\":2", NULL, 0, 2},
+        {"\"mics_shard_size\":4", NULL, 0, 0},
+        {"\"mics_shard_size\":2,\"mics_hierarchical_params_gather\":true",
+         "\"mics_hierarchical_params_gather\" is passed over", 2, 0},
+    };
+    struct world w;
+    world_open(&w);
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        struct error err = {0};
+        struct strategy want;
+        char text[300];
+        struct zero_settings settings = zero_defaults(3);
+        settings.persistence_threshold = 0;
+        settings.max_reuse_distance = 0;
+        assert_ok(zero_build(&w.model, &w.cluster, &settings, "w", &want, &err));
+        assert_int_equal(want.n_groups, 1);
+        want.shard_ranks = cases[i].shard_ranks;
+        want.groups[0].reshard_ranks = cases[i].kept_ranks;
+        assert_ok(strategy_seal(&want, &w.model, &w.cluster, &err));
+        snprintf(text, sizeof text,
+                 "{\"zero_optimization\":{\"stage\":3,\"stage3_param_persistence_threshold\":0,"
+                 "\"stage3_max_reuse_distance\":0,%s}}",
+                 cases[i].members);
+        check_import(&w, text, cases[i].note, &want);
+    }
+    world_close(&w);
+}
+
+/* There are no whole variables beside replicas: what persists is in a group that stays gathered. */
+static void what_persists_beside_replicas_stays_gathered(void **state) {
+    (void)state;
+    struct error err = {0};
+    struct arena arena = {0};
+    struct notes notes = {.arena = &arena};
+    struct strategy s;
+    struct world w;
+    world_open(&w);
+    const struct source source = source_of("f", "{\"gradient_accumulation_steps\":3,\"zero_optimization\":{\"stage\":3,"
+                                                "\"stage3_param_persistence_threshold\":550,\"mics_shard_size\":2,"
+                                                "\"stage3_max_reuse_distance\":0}}");
+    assert_ok(import_strategy(&source, NULL, &w.model, &w.cluster, &notes, &s, &err));
+    assert_null(notes.first);
+    assert_int_equal(s.shard_ranks, 2);
+    assert_int_equal(s.n_groups, 2);
+    const bool stays[] = {false, true, false, true}; /* 900, 500, 600 and 40 elements */
+    for (uint32_t v = 0; v < s.n_variables; v++) {
+        const struct group *group = &s.groups[s.variables[v].group];
+        assert_int_equal(group->sharded, SHARDED_parameters);
+        assert_int_equal(group->keeps_gathered, stays[v]);
+    }
+    assert_int_equal(s.micro_batches, 3);
+    assert_int_equal(s.synchronize, SYNCHRONIZE_each_all_reduce_last);
+    strategy_release(&s);
+    arena_release(&arena);
     world_close(&w);
 }
 
@@ -218,6 +291,14 @@ static void what_cannot_be_read_is_refused_at_its_place(void **state) {
         {"{\"zero_optimization\":7}", "f: /zero_optimization: an object is needed"},
         {"{\"zero_optimization\":{\"stage\":3,\"stage3_prefetch_bucket_size\":\"auto\"}}",
          "f: /zero_optimization/stage3_prefetch_bucket_size: a number is needed"},
+        {"{\"zero_optimization\":{\"stage\":3,\"zero_hpz_partition_size\":3}}",
+         "f: /zero_optimization/zero_hpz_partition_size: is 3, which does not divide the 4 devices of c"},
+        {"{\"zero_optimization\":{\"stage\":3,\"mics_shard_size\":3}}",
+         "f: /zero_optimization/mics_shard_size: is 3, which does not divide"},
+        {"{\"zero_optimization\":{\"stage\":3,\"mics_shard_size\":1}}", "f: /zero_optimization/mics_shard_size: is 1"},
+        {"{\"zero_optimization\":{\"stage\":3,\"mics_shard_size\":2.5}}", "f: /zero_optimization/mics_shard_size: "},
+        {"{\"zero_optimization\":{\"stage\":3,\"mics_shard_size\":2,\"zero_hpz_partition_size\":2}}",
+         "DeepSpeed has one or the other"},
         {"{\"zero_optimization\":", "f:"},
         {"--overlap-grad-reduce\n--ddp-bucket-size many", "f:2: --ddp-bucket-size"},
         {"--overlap-grad-reduce --ddp-bucket-size", "f:1: --ddp-bucket-size without a number"},
@@ -264,6 +345,8 @@ static void what_cannot_be_read_is_refused_at_its_place(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(deepspeeds_settings_are_zeros),
+        cmocka_unit_test(deepspeeds_partitions_are_replicas_and_fewer_ranks),
+        cmocka_unit_test(what_persists_beside_replicas_stays_gathered),
         cmocka_unit_test(megatrons_arguments_are_buckets),
         cmocka_unit_test(xlas_thresholds_are_its_combiners),
         cmocka_unit_test(fsdp2_is_wrapped_as_the_files_say),
