@@ -3,7 +3,7 @@
 # the PyTorch module where PyTorch is installed. Needs OUT; prints ok, not ok and skip lines (tests/README.md).
 # Computes: it waits for nothing and times nothing.
 # Once: its importers have tests of their own under sanitizers, and fuzzers.
-# Plan: 150
+# Plan: 154
 set -u
 cd "$(dirname "$0")/../.."
 source tests/cli/check.bash
@@ -102,7 +102,7 @@ check a_bad_row_is_named 2 'bad.log:5: 1048576 bytes are not' "$syncopate" impor
 
 # ---- strategies ----
 on=(--model bert-base --cluster v100-16x10g)
-for form in zero-1:deepspeed zero-2:deepspeed zero-3:deepspeed megatron-distributed-optimizer:megatron torchtitan:torchtitan torchtitan:accelerate wfbp:xla; do
+for form in zero-1:deepspeed zero-2:deepspeed zero-3:deepspeed megatron-distributed-optimizer:megatron torchtitan:torchtitan torchtitan:accelerate wfbp:xla hsdp:fsdp2 fsdp-optimal:fsdp2; do
     name=${form%:*}_comes_back_from_${form#*:}
     "$syncopate" strategy export "${form%:*}" "${on[@]}" --to "${form#*:}" --out settings --strict 2>err &&
         "$syncopate" import strategy settings "${on[@]}" --out back.json 2>>err &&
