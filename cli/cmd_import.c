@@ -209,7 +209,7 @@ enum status cmd_import(int argc, char **argv, struct error *err) {
         {"cluster", import_cluster_command,
          "a cluster from nccl-tests, OSU, AutoDist, Slurm, nvidia-smi or host files"},
         {"strategy", import_strategy_command,
-         "a strategy from the settings of DeepSpeed, torchtitan, Accelerate or Megatron"},
+         "a strategy from the settings of DeepSpeed, torchtitan, Accelerate, Megatron, XLA or fsdp2.json"},
         {0}};
     return commands_run(commands, "import", "Models, clusters and strategies from the files of other tools.", argc,
                         argv, err);

@@ -11,9 +11,9 @@
  *
  * Where something is sharded, the stage is what is, and the settings are those that make the strategy by the rules of
  * strategy/baselines/zero.h. Each setting has an interval: DeepSpeed's default is taken if it lies there, else the
- * roundest number. Replicas are those of MiCS, mics_shard_size, whose parameters must be made under
- * deepspeed.zero.MiCS_Init; parts that fewer devices keep between the passes are the secondary partition of ZeRO++,
- * zero_hpz_partition_size. Each goes without the other. What they make is built, and what is different is noted.
+ * roundest number. Parts that fewer devices keep between the passes are the secondary partition of ZeRO++,
+ * zero_hpz_partition_size. What the settings make is built, and what is different is noted. Replicas are always a loss:
+ * DeepSpeed 0.19.8 refuses MiCS and its mics_shard_size.
  * Source: DeepSpeed documentation, "ZeRO Optimizations for FP16 Training"; Rajbhandari et al., SC 2020. */
 #include "interop/export/bucket_knob.h"
 #include "strategy/baselines/zero.h"
@@ -201,6 +201,8 @@ static enum status find_gathers(struct form *f, struct zero_settings *out, struc
             ? round_to(50000000, one)
             : buckets_nearest(BUCKET_REACHED, n_items, items, strategy_sharded_parameters(f->strategy));
     out->max_live_parameters = live_of(f, out->prefetch_bucket_size);
+    const uint32_t kept = form_reshard_ranks(f);
+    out->kept_ranks = kept != UINT32_MAX ? kept : 0;
     return ST_OK;
 }
 
@@ -219,19 +221,6 @@ static enum status find_settings(struct form *f, struct zero_settings *out, stru
     return st;
 }
 
-/* MiCS, or hpZ; returns what of the two is said. */
-static unsigned add_partitions(const struct form *f, cJSON *zero, bool *whole) {
-    const uint32_t kept = form_reshard_ranks(f), ranks = f->strategy->shard_ranks;
-    if (ranks) {
-        *whole = *whole && cJSON_AddNumberToObject(zero, "mics_shard_size", ranks);
-        return CAN_REPLICATE;
-    }
-    if (kept == 0 || kept == UINT32_MAX)
-        return 0;
-    *whole = *whole && cJSON_AddNumberToObject(zero, "zero_hpz_partition_size", kept);
-    return CAN_RESHARD;
-}
-
 static bool add_settings(cJSON *zero, const struct zero_settings *s) {
     if (!cJSON_AddNumberToObject(zero, "stage", s->stage))
         return false;
@@ -241,7 +230,8 @@ static bool add_settings(cJSON *zero, const struct zero_settings *s) {
            cJSON_AddNumberToObject(zero, "stage3_prefetch_bucket_size", (double)s->prefetch_bucket_size) &&
            cJSON_AddNumberToObject(zero, "stage3_param_persistence_threshold", (double)s->persistence_threshold) &&
            cJSON_AddNumberToObject(zero, "stage3_max_live_parameters", (double)s->max_live_parameters) &&
-           cJSON_AddNumberToObject(zero, "stage3_max_reuse_distance", (double)s->max_reuse_distance);
+           cJSON_AddNumberToObject(zero, "stage3_max_reuse_distance", (double)s->max_reuse_distance) &&
+           (!s->kept_ranks || cJSON_AddNumberToObject(zero, "zero_hpz_partition_size", s->kept_ranks));
 }
 
 enum status export_deepspeed(struct form *f, struct error *err) {
@@ -255,11 +245,10 @@ enum status export_deepspeed(struct form *f, struct error *err) {
     if (st)
         return st;
     cJSON *zero = cJSON_CreateObject();
-    bool whole = zero && add_settings(zero, &settings);
-    const unsigned can = add_partitions(f, zero, &whole);
-    add_file(f, zero, whole, settings.stage);
+    add_file(f, zero, zero && add_settings(zero, &settings), settings.stage);
     form_note_made(f, &made);
     strategy_release(&made);
-    form_note_rest(f, CAN_ALL_REDUCE | CAN_BE_COMPARED | CAN_ACCUMULATE | CAN_CARRY | can);
+    form_note_rest(f, CAN_ALL_REDUCE | CAN_BE_COMPARED | CAN_ACCUMULATE | CAN_CARRY |
+                          (settings.kept_ranks ? CAN_RESHARD : 0u));
     return ST_OK;
 }

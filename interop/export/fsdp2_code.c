@@ -178,7 +178,7 @@ static const char imports[] = "import torch.distributed as dist\n"
                               "from torch.distributed.fsdp import MixedPrecisionPolicy, fully_shard\n\n";
 
 static const char head[] =
-    "\ndef shard(model, shard_ranks=None, policy=%s):\n"
+    "\ndef shard(model, shard_ranks=%s, policy=%s):\n"
     "    \"\"\"Shards the model in place and returns it; make the optimizer afterwards. All ranks have the same "
     "parameters\n"
     "    before, and torch.distributed is initialized.\n\n"
@@ -187,10 +187,12 @@ static const char head[] =
     "    policy: types that travel, as MixedPrecisionPolicy(param_dtype=torch.bfloat16, "
     "reduce_dtype=torch.float32).\"\"\"\n"
     "    device, ranks = next(model.parameters()).device.type, dist.get_world_size()\n"
+    "    share = shard_ranks or ranks\n"
+    "    if ranks %% share:\n"
+    "        raise ValueError(f\"shard_ranks is {share}, which does not divide the {ranks} ranks\")\n"
     "    mesh = init_device_mesh(device, (ranks,))\n"
-    "    if shard_ranks:\n"
-    "        mesh = init_device_mesh(device, (ranks // shard_ranks, shard_ranks), mesh_dim_names=(\"replicate\", "
-    "\"shard\"))\n"
+    "    if share < ranks:\n"
+    "        mesh = init_device_mesh(device, (ranks // share, share), mesh_dim_names=(\"replicate\", \"shard\"))\n"
     "    of = model.get_submodule\n";
 
 static const char *torch_type(enum dtype dtype) {
@@ -216,7 +218,9 @@ static void write_head(struct form *f, FILE *file) {
             fprintf(file, "param_dtype=%s, ", torch_type(carried_dtype(gathered, own)));
         fprintf(file, "reduce_dtype=%s)\n\n", torch_type(carried_dtype(summed, own)));
     }
-    fprintf(file, head, says ? "POLICY" : "MixedPrecisionPolicy()");
+    const char *ranks = f->strategy->shard_ranks ? arena_printf(f->arena, "%u", f->strategy->shard_ranks) : "None";
+    f->no_memory |= !ranks;
+    fprintf(file, head, ranks ? ranks : "", says ? "POLICY" : "MixedPrecisionPolicy()");
 }
 
 /* `of("blocks.0")`, or `model`, after what has `column` characters; returns the column behind. */
@@ -251,8 +255,11 @@ static void write_groups(struct page *p, FILE *file) {
             column = write_unit(p->form, file, unit, first, column);
             unit->is_unit = first = false;
         }
-        fprintf(file, "], %s),\n",
-                cJSON_IsTrue(cJSON_GetObjectItem(group, "reshard_after_forward")) ? "True" : "False");
+        const cJSON *reshard = cJSON_GetObjectItem(group, "reshard_after_forward");
+        if (cJSON_IsNumber(reshard))
+            fprintf(file, "], %u),\n", (unsigned)reshard->valuedouble);
+        else
+            fprintf(file, "], %s),\n", cJSON_IsTrue(reshard) ? "True" : "False");
     }
     fprintf(file, "    ]\n");
 }

@@ -18,7 +18,20 @@ void form_note(struct form *f, enum export_loss loss, const char *format, ...) {
 }
 
 /* Traits of variables, which some part of the variable has. */
-enum trait { CUT, PARTED, CAST, CARRIED, ENCODED, EACH_DEVICE, SHARED, WITH_ALGORITHM, GATHERED, SHARDED, TRAITS };
+enum trait {
+    CUT,
+    PARTED,
+    CAST,
+    CARRIED,
+    ENCODED,
+    EACH_DEVICE,
+    SHARED,
+    WITH_ALGORITHM,
+    GATHERED,
+    SHARDED,
+    KEPT,
+    TRAITS
+};
 
 static unsigned traits_of(const struct form *f, const uint64_t *group_bytes, uint32_t v, uint32_t k) {
     const struct variable_sync *sync = sync_part(&f->strategy->variables[v], k);
@@ -34,7 +47,8 @@ static unsigned traits_of(const struct form *f, const uint64_t *group_bytes, uin
            (unsigned)encoding_is_encoder(sync->encoding) << ENCODED |
            (unsigned)(served && !sync->local_reduction) << EACH_DEVICE | (unsigned)(served && sync->push) << SHARED |
            (unsigned)(group && group->algorithm != ALGORITHM_auto && !gathered) << WITH_ALGORITHM |
-           (unsigned)gathered << GATHERED | (unsigned)(group && group->sharded) << SHARDED;
+           (unsigned)gathered << GATHERED | (unsigned)(group && group->sharded) << SHARDED |
+           (unsigned)(group && group->sharded == SHARDED_parameters) << KEPT;
 }
 
 /* How many variables have each trait. */
@@ -55,6 +69,23 @@ void form_note_carried(struct form *f) {
     form_note(f, EXPORT_LOSS_ENCODING,
               "%u of %u variables are gathered, or their gradients summed, in types that it would not use", n[CARRIED],
               f->strategy->n_variables);
+}
+
+/* `theirs`: how the form synchronizes what it cannot shard. */
+static void note_sharded(struct form *f, uint32_t sharded, uint32_t kept, const char *theirs) {
+    const uint32_t all = f->strategy->n_variables;
+    if (!kept)
+        form_note(f, EXPORT_LOSS_SHARDED, "%u of %u variables are updated in parts and gathered, and would be %s",
+                  sharded, all, theirs);
+    else if (kept == sharded)
+        form_note(f, EXPORT_LOSS_SHARDED,
+                  "%u of %u variables are kept in parts and gathered before use, and would be whole and %s", kept, all,
+                  theirs);
+    else
+        form_note(f, EXPORT_LOSS_SHARDED,
+                  "%u of %u variables are updated in parts, and %u of these are kept in parts; all would be whole and "
+                  "%s",
+                  sharded, all, kept, theirs);
 }
 
 static void note_variables(struct form *f, unsigned can) {
@@ -84,8 +115,7 @@ static void note_variables(struct form *f, unsigned can) {
         form_note(f, EXPORT_LOSS_ALGORITHM, "the touched rows of %u of %u variables are gathered by all", n[GATHERED],
                   all);
     if (!(can & CAN_KEEP_PARTS) && n[SHARDED])
-        form_note(f, EXPORT_LOSS_SHARDED,
-                  "%u of %u variables are updated in parts and gathered, and would be all-reduced", n[SHARDED], all);
+        note_sharded(f, n[SHARDED], n[KEPT], can & CAN_ALL_REDUCE ? "all-reduced" : "served");
     if ((can & CAN_SERVE) && !(can & CAN_SHARE) && n[SHARED])
         form_note(f, EXPORT_LOSS_GROUPS, "%u of %u variables share a push with others and would go alone", n[SHARED],
                   all);

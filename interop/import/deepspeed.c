@@ -1,8 +1,10 @@
 /* DeepSpeed's configuration: "zero_optimization", of stages 1 to 3 (strategy/baselines/zero.h), and how many
  * micro-batches there are. Two of its three numbers of them make the third; "auto" is noted. Stage 1 sums gradients in
  * the last micro-batch, stages 2 and 3 in each. Of stage 3 "bf16" or "fp16" gathers parameters so, which then is the
- * type of the sums as well, unless "communication_data_type" says another. Whatever else there is is passed over, and
- * members of "zero_optimization" that are passed over are noted. */
+ * type of the sums as well, unless "communication_data_type" says another. Of stage 3 there is ZeRO++'s
+ * "zero_hpz_partition_size", and of versions before 0.19.8 "mics_shard_size", whose replicas all-reduce once an
+ * iteration (mics.py, allreduce_mics_shard_grads). Whatever else there is is passed over, and members of
+ * "zero_optimization" that are passed over are noted. */
 #include <string.h>
 
 #include "base/json.h"
@@ -26,7 +28,39 @@ static enum status get_elements(const struct json_at *zero, const char *key, uin
     return json_get_integer(zero, key, JSON_OPTIONAL, 0, MOST, out, err);
 }
 
-static enum status note_rest(const cJSON *zero, struct notes *notes, struct error *err) {
+/* Among how many devices something is shared, a part of the cluster's; 0: all, or the member is not there or turns it
+ * off. */
+static enum status get_ranks(const struct json_at *zero, const char *key, const struct cluster *cluster, uint32_t *out,
+                             struct error *err) {
+    struct json_at at;
+    uint64_t ranks = 0;
+    if (json_has(zero, key, &at) && !(cJSON_IsNumber(at.node) && at.node->valuedouble == -1)) {
+        enum status st = json_integer_at(&at, 0, MOST, &ranks, err);
+        if (st)
+            return st;
+    }
+    if (ranks > 1 && ranks < cluster->n_devices && cluster->n_devices % ranks)
+        return json_fail(&at, err, "is %lu, which does not divide the %u devices of %s", (unsigned long)ranks,
+                         cluster->n_devices, cluster->name);
+    *out = ranks > 1 && ranks < cluster->n_devices ? (uint32_t)ranks : 0;
+    return ST_OK;
+}
+
+static enum status get_partitions(const struct json_at *zero, const struct cluster *cluster, struct zero_settings *out,
+                                  struct error *err) {
+    struct json_at at;
+    enum status st = get_ranks(zero, "zero_hpz_partition_size", cluster, &out->kept_ranks, err);
+    if (!st && json_has(zero, "mics_shard_size", &at) && cJSON_IsNumber(at.node) && at.node->valuedouble == 1)
+        return json_fail(&at, err, "is 1, and each device would have all: take a stage below 3");
+    if (!st)
+        st = get_ranks(zero, "mics_shard_size", cluster, &out->shard_ranks, err);
+    if (!st && out->kept_ranks && out->shard_ranks)
+        return json_fail(zero, err, "mics_shard_size and zero_hpz_partition_size: DeepSpeed has one or the other");
+    return st;
+}
+
+static enum status note_rest(const cJSON *zero, uint32_t stage, struct notes *notes, struct error *err) {
+    static const char *const of_stage_3[] = {"mics_shard_size", "zero_hpz_partition_size"};
     static const char *const known[] = {"stage",
                                         "overlap_comm",
                                         "reduce_bucket_size",
@@ -39,13 +73,16 @@ static enum status note_rest(const cJSON *zero, struct notes *notes, struct erro
         bool is_known = false;
         for (size_t i = 0; i < sizeof known / sizeof known[0]; i++)
             is_known |= !strcmp(member->string, known[i]);
+        for (size_t i = 0; i < sizeof of_stage_3 / sizeof of_stage_3[0] && stage == 3; i++)
+            is_known |= !strcmp(member->string, of_stage_3[i]);
         if (!is_known && !notes_add(notes, "\"%.60s\" is passed over", member->string))
             return error_no_memory(err);
     }
     return ST_OK;
 }
 
-static enum status read_settings(const struct json_at *zero, struct zero_settings *out, struct error *err) {
+static enum status read_settings(const struct json_at *zero, const struct cluster *cluster, struct zero_settings *out,
+                                 struct error *err) {
     uint64_t stage = 0;
     enum status st = json_get_integer(zero, "stage", JSON_REQUIRED, 0, 3, &stage, err);
     if (!st && !stage)
@@ -64,7 +101,7 @@ static enum status read_settings(const struct json_at *zero, struct zero_setting
         st = get_elements(zero, "stage3_max_live_parameters", &out->max_live_parameters, err);
     if (!st)
         st = get_elements(zero, "stage3_max_reuse_distance", &out->max_reuse_distance, err);
-    return st;
+    return st || stage < 3 ? st : get_partitions(zero, cluster, out, err);
 }
 
 /* A number of samples or micro-batches; 0: none. */
@@ -110,6 +147,12 @@ static enum status read_types(const struct json_at *root, struct types *out, str
     return st;
 }
 
+static enum synchronize synchronize_of(const struct zero_settings *settings) {
+    return settings->stage < 2          ? SYNCHRONIZE_last
+           : settings->shard_ranks == 0 ? SYNCHRONIZE_each
+                                        : SYNCHRONIZE_each_all_reduce_last;
+}
+
 enum status deepspeed_read(const struct source *source, const struct strategy_for *wanted, struct notes *notes,
                            struct strategy *out, struct error *err) {
     cJSON *json = NULL;
@@ -125,9 +168,9 @@ enum status deepspeed_read(const struct source *source, const struct strategy_fo
     if (!st && !cJSON_IsObject(zero.node))
         st = json_fail(&zero, err, "an object is needed");
     if (!st)
-        st = read_settings(&zero, &settings, err);
+        st = read_settings(&zero, wanted->cluster, &settings, err);
     if (!st)
-        st = note_rest(zero.node, notes, err);
+        st = note_rest(zero.node, settings.stage, notes, err);
     if (!st)
         st = read_batches(&root, notes, &batches, err);
     if (!st)
@@ -141,8 +184,7 @@ enum status deepspeed_read(const struct source *source, const struct strategy_fo
     if (!st)
         st = types_apply(&types, wanted, out, err);
     if (!st)
-        st = batches_apply(&batches, settings.stage < 2 ? SYNCHRONIZE_last : SYNCHRONIZE_each, source->name, wanted,
-                           notes, out, err);
+        st = batches_apply(&batches, synchronize_of(&settings), source->name, wanted, notes, out, err);
     cJSON_Delete(json);
     return st;
 }

@@ -57,6 +57,7 @@ static const struct import_kind strategy_kinds[] = {
     {"accelerate", "Hugging Face Accelerate's YAML file, of FSDP2 or replicas", 0},
     {"megatron", "Megatron-LM's command line, or a part of it", 0},
     {"xla", "XLA's flags on GPUs, as JAX uses them: thresholds up to which collectives are combined", 0},
+    {"fsdp2", "fsdp2.json of strategy export --to fsdp2: groups of fully_shard", 0},
     {NULL, NULL, 0},
 };
 
@@ -67,7 +68,8 @@ static const struct {
                         {torchtitan_is, torchtitan_read},
                         {accelerate_is, accelerate_read},
                         {megatron_is, megatron_read},
-                        {xla_is, xla_read}};
+                        {xla_is, xla_read},
+                        {fsdp2_is, fsdp2_read}};
 
 const struct import_kind *import_strategy_kinds(void) {
     return strategy_kinds;

@@ -11,6 +11,10 @@
  * that they reach stage3_prefetch_bucket_size: a group. Gathering runs ahead until stage3_max_live_parameters are
  * there. A variable stays from the forward to the backward pass if fewer than stage3_max_reuse_distance elements are
  * used between: a group does if the elements behind its last variable, twice, are fewer.
+ * zero_hpz_partition_size (ZeRO++): after the forward pass so many devices keep what is freed, in parts.
+ * mics_shard_size (MiCS, which 0.19.8 has no longer): so many devices share the shards, and replicas of these
+ * all-reduce. A strategy with replicas has no other parts than those of parameters. So what persists is gathered before
+ * the forward pass there, one group a dtype, and kept.
  *
  * What cannot be said, and is not imitated:
  *   - Without overlap_comm (the default of stages 1 and 2) the backward pass of stage 2 waits while a bucket is summed.
@@ -21,7 +25,8 @@
  *     optimizer updates at a time, which changes nothing here: all elements take the same time.
  * One message at a time.
  * Source: DeepSpeed 0.19.8, documentation of "zero_optimization"; runtime/zero/stage_1_and_2.py, stage3.py,
- * partitioned_param_coordinator.py (fetch_sub_module, __params_to_release). Rajbhandari et al., SC 2020.
+ * partitioned_param_coordinator.py (fetch_sub_module, __params_to_release). Rajbhandari et al., SC 2020; Wang et al.,
+ * ZeRO++, 2023; Zhang et al., MiCS, VLDB 2022.
  * O(variables + operators). */
 #include "strategy/baselines/zero.h"
 
@@ -78,15 +83,19 @@ static void gather_in_buckets(const struct model *model, const uint32_t *read, c
         const bool persistent = v->elements <= settings->persistence_threshold;
         s->variables[read[i]].group = persistent ? n_groups + v->dtype : items[item++].label;
     }
-    for (uint32_t g = n_groups; g < n_groups + DTYPE_COUNT; g++)
-        s->groups[g].sharded = SHARDED_gradients;
+    for (uint32_t g = n_groups; g < n_groups + DTYPE_COUNT; g++) {
+        s->groups[g].sharded = settings->shard_ranks ? SHARDED_parameters : SHARDED_gradients;
+        s->groups[g].keeps_gathered = settings->shard_ranks > 0;
+    }
     uint64_t later = 0; /* elements that are used behind the item */
     for (uint32_t i = n_items; i-- > 0;) {
         struct group *group = &s->groups[items[i].label];
         group->keeps_gathered = group->sharded ? group->keeps_gathered : 2 * later < settings->max_reuse_distance;
         group->sharded = SHARDED_parameters;
+        group->reshard_ranks = group->keeps_gathered ? 0 : settings->kept_ranks;
         later += items[i].size;
     }
+    s->shard_ranks = settings->shard_ranks;
 }
 
 static uint32_t depth_of(const struct zero_settings *settings, uint32_t n_groups) {

@@ -57,7 +57,9 @@ def deepspeed_settings():
     os.environ.setdefault("DS_ACCELERATOR", "cpu")  # it warns where it has to find out
     from deepspeed.runtime.zero.config import DeepSpeedZeroConfig
     stages = set()
-    for path in files("deepspeed.json"):
+    hsdp = ["hsdp", "--model", "bert-base", "--cluster", "v100-16x10g"]
+    subprocess.run([syncopate, "strategy", "export", *hsdp, "--to", "deepspeed", "--out", "hsdp.json", "--log", "quiet"], check=True)
+    for path in [*files("deepspeed.json"), "hsdp.json"]:
         with open(path, encoding="utf-8") as file:
             zero = json.load(file)["zero_optimization"]
         read = DeepSpeedZeroConfig(**zero)  # refuses what it does not know

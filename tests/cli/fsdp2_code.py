@@ -10,7 +10,7 @@ import sys
 import time
 import types
 
-INSTANCES = 25
+INSTANCES, RANKS = 25, 8
 syncopate = sys.argv[1]
 seed = int(os.environ.get("SYNCOPATE_TEST_SEED") or time.time_ns() % 2**32)
 
@@ -49,7 +49,7 @@ class Sharding:
     """What fully_shard does: it takes all variables in the modules but those that earlier calls wrapped."""
 
     def __init__(self):
-        self.wrapped, self.groups = set(), []
+        self.wrapped, self.groups, self.meshes = set(), [], set()
 
     def left_in(self, module):
         return module.own + [v for c in module.children if c.name not in self.wrapped for v in self.left_in(c)]
@@ -59,6 +59,7 @@ class Sharding:
         assert not any(m.is_list or m.name in self.wrapped for m in modules), [m.name for m in modules]
         taken = sorted({v for m in modules for v in self.left_in(m)})
         self.wrapped |= {m.name for m in modules}
+        self.meshes.add(mesh)
         if taken:
             self.groups.append((taken, reshard_after_forward))
 
@@ -66,8 +67,8 @@ class Sharding:
 def run(page, tree):
     sharding = Sharding()
     stubs = {
-        "torch": {}, "torch.distributed": {"get_world_size": lambda: 4},
-        "torch.distributed.device_mesh": {"init_device_mesh": lambda *shape, **names: None},
+        "torch": {}, "torch.distributed": {"get_world_size": lambda: RANKS},
+        "torch.distributed.device_mesh": {"init_device_mesh": lambda device, shape, **names: shape},
         "torch.distributed.fsdp": {"MixedPrecisionPolicy": dict, "fully_shard": sharding.fully_shard},
     }  # fmt: skip
     for name, members in stubs.items():
@@ -77,7 +78,7 @@ def run(page, tree):
     inside = {}
     exec(compile(page, "fsdp2.py", "exec"), inside)
     assert inside["shard"](tree) is tree
-    return sharding.groups
+    return sharding.groups, sharding.meshes
 
 
 def store(name, value):
@@ -86,7 +87,7 @@ def store(name, value):
 
 
 def export(form):
-    on = ["--model", "tree.json", "--cluster", "lab-4x1g"]
+    on = ["--model", "tree.json", "--cluster", "eight.json"]
     command = [syncopate, "strategy", "export", "tree-strategy.json", *on, "--to", form]
     return subprocess.run([*command, "--log", "warn"], check=True, capture_output=True, text=True)
 
@@ -108,10 +109,13 @@ def one(rng):
         "layers": [{"name": v, "forward_us": 1, "backward_us": 1, "variables": [v]} for v in names],
     })  # fmt: skip
     ahead = [rng.randint(0, len(place)) for _ in range(2)]
+    share = rng.choice([2, 4, RANKS])
+    kept = [True, False, *(n for n in (2, 4) if n < share)]
     store("tree-strategy.json", {
         "schema": "syncopate.strategy/1", "name": "tree",
-        "schedule": {"policy": "fifo", "credit_bytes": 0, "forward_prefetch": ahead[0], "backward_prefetch": ahead[1]},
-        "groups": [{"id": k, "sharded": "parameters", "reshard_after_forward": rng.random() < 0.5} for k in place.values()],
+        "schedule": {"policy": "fifo", "credit_bytes": 0, "forward_prefetch": ahead[0], "backward_prefetch": ahead[1],
+                     "shard_ranks": share},
+        "groups": [{"id": k, "sharded": "parameters", "reshard_after_forward": rng.choice(kept)} for k in place.values()],
         "variables": [{"name": v, "sync": {"kind": "all_reduce", "group": group[v.rpartition(".")[0]]}} for v in names],
     })  # fmt: skip
     wanted, page = json.loads(export("fsdp2").stdout), export("fsdp2-code")
@@ -119,7 +123,9 @@ def one(rng):
     assert circles == ("lie in each other" in page.stderr), page.stderr
     if circles:
         return None
-    got = run(page.stdout, tree)
+    assert "cannot say" not in page.stderr, page.stderr
+    got, meshes = run(page.stdout, tree)
+    assert meshes == {(RANKS,) if share == RANKS else (RANKS // share, share)}, f"{meshes}: {page.stdout}"
     expected = sorted((sorted(g["variables"]), g["reshard_after_forward"]) for g in wanted["groups"])
     assert sorted(got) == expected, f"{got} is not {expected}: {page.stdout}"
     n, asked = len(expected), sorted((phase, len(modules)) for phase, modules in asked_of(tree))
@@ -152,6 +158,9 @@ def in_circles(tree, groups):
 
 
 rng = random.Random(seed)
+store("eight.json", {
+    "schema": "syncopate.cluster/1", "name": "eight", "nodes": [{"name": "n", "count": RANKS, "nic_gbit_per_s": 1}],
+})  # fmt: skip
 try:
     found = [one(rng) for _ in range(INSTANCES)]
     found = [n for n in found if n]

@@ -3,7 +3,7 @@
 # the PyTorch module where PyTorch is installed. Needs OUT; prints ok, not ok and skip lines (tests/README.md).
 # Computes: it waits for nothing and times nothing.
 # Once: its importers have tests of their own under sanitizers, and fuzzers.
-# Plan: 147
+# Plan: 156
 set -u
 cd "$(dirname "$0")/../.."
 source tests/cli/check.bash
@@ -102,7 +102,7 @@ check a_bad_row_is_named 2 'bad.log:5: 1048576 bytes are not' "$syncopate" impor
 
 # ---- strategies ----
 on=(--model bert-base --cluster v100-16x10g)
-for form in zero-1:deepspeed zero-2:deepspeed zero-3:deepspeed megatron-distributed-optimizer:megatron torchtitan:torchtitan torchtitan:accelerate wfbp:xla; do
+for form in zero-1:deepspeed zero-2:deepspeed zero-3:deepspeed megatron-distributed-optimizer:megatron torchtitan:torchtitan torchtitan:accelerate wfbp:xla hsdp:fsdp2 fsdp-optimal:fsdp2; do
     name=${form%:*}_comes_back_from_${form#*:}
     "$syncopate" strategy export "${form%:*}" "${on[@]}" --to "${form#*:}" --out settings --strict 2>err &&
         "$syncopate" import strategy settings "${on[@]}" --out back.json 2>>err &&
@@ -110,11 +110,15 @@ for form in zero-1:deepspeed zero-2:deepspeed zero-3:deepspeed megatron-distribu
         "$syncopate" strategy show bert-base v100-16x10g --baseline "${form%:*}" --json 2>>err | grep -v '"name"' >there
     cmp -s back there && echo "ok ${name//-/_}" || echo "not ok ${name//-/_}: $(tail -n 1 err)"
 done
+for kind in $("$syncopate" import strategy --help | sed -n '/Kinds:/,/^$/s/^  \([a-z0-9-]*\) .*/\1/p'); do
+    "$syncopate" import --help | grep '^  strategy ' | grep -qi "$kind"
+    verdict "settings_of_${kind}_are_named_in_the_help" $? "no $kind behind strategy in import --help"
+done
 check a_model_is_needed_for_a_strategy 2 'give --model and --cluster' "$syncopate" import strategy settings
 check what_settings_have_beside_is_said 0 '"offload_param" is passed over' bash -c "echo '{\"zero_optimization\":{\"stage\":3,\"offload_param\":{}}}' | '$syncopate' import strategy - ${on[*]} --out back.json"
 check xlas_flags_do_not_say_what_is_sharded 0 'without a threshold of all-reduces parameters are sharded' bash -c "echo 'XLA_FLAGS=--xla_gpu_all_gather_combine_threshold_bytes=9000000' | '$syncopate' import strategy - ${on[*]} --out back.json"
 check settings_that_are_none_are_refused 2 'm.graph.txt: byte 0: of no known kind' "$syncopate" import strategy m.graph.txt "${on[@]}"
-for kind in $(for what in model cluster strategy; do "$syncopate" import $what --help | sed -n '/Kinds:/,/^$/s/^  \([a-z-]*\) .*/\1/p'; done); do
+for kind in $(for what in model cluster strategy; do "$syncopate" import $what --help | sed -n '/Kinds:/,/^$/s/^  \([a-z0-9-]*\) .*/\1/p'; done); do
     [ -s "$root/interop/import/README.md" ] && grep -q -- "\`$kind\`" "$root/interop/import/README.md" &&
         echo "ok kind_${kind//-/_}_is_explained" || echo "not ok kind_${kind//-/_}_is_explained: no $kind in interop/import/README.md"
 done

@@ -1,7 +1,7 @@
 #!/bin/bash
 # Training by fully_shard as a strategy says (syncopate_torch.fsdp) against plain training, with gloo on the loopback.
 # Once: it is torch's time; what it calls of ours has tests of its own.
-# Plan: 61
+# Plan: 67
 set -u
 cd "$(dirname "$0")/../.." || exit 2
 source tests/cli/check.bash
@@ -57,11 +57,12 @@ strategy["schedule"] = {"policy": "fifo", "credit_bytes": 0, "forward_prefetch":
 for group in strategy["groups"]:
     group["sharded"], group["reshard_after_forward"] = "parameters", True
 json.dump(strategy, open("apart.json", "w"))'
-export_of() {
-    "$syncopate" strategy export "$1" --model model.json --cluster cluster.json --to fsdp2 --out "exported_${1%.json}.json" "${@:2}" &&
-        "$syncopate" strategy export "$1" --model model.json --cluster cluster.json --to fsdp2-code \
-            --out "exported_${1%.json}.py" --log quiet "${@:2}"
+export_on() { # CLUSTER PREFIX STRATEGY OPTION...
+    local on=(--model model.json --cluster "$1") to=$2${3%.json}
+    "$syncopate" strategy export "$3" "${on[@]}" --to fsdp2 --out "$to.json" "${@:4}" &&
+        "$syncopate" strategy export "$3" "${on[@]}" --to fsdp2-code --out "$to.py" --log quiet "${@:4}"
 }
+export_of() { export_on cluster.json exported_ "$@"; }
 check parts_of_a_module_are_noted 0 "fully_shard takes a module's own variables together, and those of " \
     export_of apart.json
 check wrapped_blocks_are_said_whole 0 "" export_of fsdp-per-block --strict
@@ -76,9 +77,21 @@ json.dump(strategy, open("typed.json", "w"))'
 check types_are_said_whole 0 "" export_of typed.json --strict
 mv exported_typed.json typed_export.json
 check the_code_says_types_too 0 "MixedPrecisionPolicy(param_dtype=torch.bfloat16, reduce_dtype=torch.float32)" cat exported_typed.py
+# On four ranks: two replicas, and parts that two ranks keep between the passes.
+"$syncopate" strategy show model.json four.json --baseline fsdp-per-block --json | "$python" -c '
+import json, sys
+strategy = json.load(sys.stdin)
+strategy["schedule"]["shard_ranks"] = 2
+json.dump(strategy, open("replicas.json", "w"))
+del strategy["schedule"]["shard_ranks"]
+for group, reshard in zip(strategy["groups"], [2, True, 2, False, 2]):
+    group["reshard_after_forward"] = reshard
+json.dump(strategy, open("fewer.json", "w"))'
+check replicas_are_said_whole 0 "" export_on four.json four_ replicas.json --strict
+check parts_that_fewer_keep_are_said_whole 0 "" export_on four.json four_ fewer.json --strict
 check halves_are_noted 0 "the parameters of 36 of 36 variables are whole, and would be sharded" \
     export_of dear
-SYNCOPATE=$syncopate timeout 600 $ranks typed_export.json exported_*.json 2>err ||
+SYNCOPATE=$syncopate timeout 600 $ranks typed_export.json exported_*.json four_*.json 2>err ||
     echo "not ok training_ends_well: $(tail -n 1 err)"
 
 # ---- how much travels, on a loopback of our own ----

@@ -731,6 +731,26 @@ static uint32_t module_of(const struct world *w, uint32_t v) {
     return (uint32_t)strtoul(w->model.variables[v].name + 1, NULL, 10);
 }
 
+/* A number that divides n, from 2 on and below n; or 0, often. */
+static uint32_t divisor(struct rng *rng, uint32_t n) {
+    const uint32_t try = 2 + (uint32_t)rng_below(rng, n);
+    return try < n && n % try == 0 ? try:
+        0;
+}
+
+/* Replicas, parts that fewer keep, and micro-batches of a strategy that is sealed but for these. */
+static void divide_at_random(struct world *w, struct strategy *s) {
+    const uint32_t all = w->cluster.n_devices;
+    s->shard_ranks = divisor(&w->rng, all);
+    for (uint32_t g = 0; g < s->n_groups; g++)
+        if (!s->groups[g].keeps_gathered)
+            s->groups[g].reshard_ranks = divisor(&w->rng, s->shard_ranks ? s->shard_ranks : all);
+    s->micro_batches = 1 + (uint32_t)rng_below(&w->rng, 3);
+    s->synchronize = rng_below(&w->rng, 2) ? SYNCHRONIZE_last
+                     : s->shard_ranks      ? SYNCHRONIZE_each_all_reduce_last
+                                           : SYNCHRONIZE_each;
+}
+
 /* Whole modules in groups for the most part; no group has two element types. */
 static void shard_at_random(struct world *w, struct strategy *s) {
     const uint32_t n = 1 + (uint32_t)rng_below(&w->rng, 4), apart = (uint32_t)rng_below(&w->rng, 2);
@@ -750,6 +770,7 @@ static void shard_at_random(struct world *w, struct strategy *s) {
     seal(w, s);
     s->forward_prefetch = (uint32_t)rng_below(&w->rng, s->n_groups + 1);
     s->backward_prefetch = (uint32_t)rng_below(&w->rng, s->n_groups + 1);
+    divide_at_random(w, s);
     seal(w, s);
 }
 
@@ -778,17 +799,32 @@ static enum carried read_type(const cJSON *group, const char *name) {
                                          : CARRIED_bf16;
 }
 
+static void read_schedule(const cJSON *json, struct strategy *s) {
+    const cJSON *ranks = cJSON_GetObjectItem(json, "shard_ranks"),
+                *accumulation = cJSON_GetObjectItem(json, "accumulation");
+    const char *when = cJSON_GetStringValue(cJSON_GetObjectItem(accumulation, "synchronize"));
+    s->forward_prefetch = (uint32_t)cJSON_GetObjectItem(json, "forward_prefetch")->valueint;
+    s->backward_prefetch = (uint32_t)cJSON_GetObjectItem(json, "backward_prefetch")->valueint;
+    s->shard_ranks = ranks ? (uint32_t)ranks->valueint : 0;
+    if (accumulation)
+        s->micro_batches = (uint32_t)cJSON_GetObjectItem(accumulation, "micro_batches")->valueint;
+    for (int k = 0; k < SYNCHRONIZE_COUNT; k++)
+        if (when && !strcmp(when, synchronize_name((enum synchronize)k)))
+            s->synchronize = (enum synchronize)k;
+}
+
 /* Read the file; its groups are in the order of the forward pass. */
 static void read_fsdp2(const struct world *w, const struct export *export, struct strategy *s) {
     cJSON *json = json_of(file_of(export, "fsdp2.json"));
     uint32_t g = 0, named = 0, before = 0;
     strategy_open(w, w->model.n_variables, s);
-    s->forward_prefetch = (uint32_t)cJSON_GetObjectItem(json, "forward_prefetch")->valueint;
-    s->backward_prefetch = (uint32_t)cJSON_GetObjectItem(json, "backward_prefetch")->valueint;
+    read_schedule(json, s);
     for (const cJSON *group = cJSON_GetObjectItem(json, "groups")->child; group; group = group->next, g++) {
         uint32_t first = UINT32_MAX;
         s->groups[g].sharded = SHARDED_parameters;
-        s->groups[g].keeps_gathered = cJSON_IsFalse(cJSON_GetObjectItem(group, "reshard_after_forward"));
+        const cJSON *reshard = cJSON_GetObjectItem(group, "reshard_after_forward");
+        s->groups[g].keeps_gathered = cJSON_IsFalse(reshard);
+        s->groups[g].reshard_ranks = cJSON_IsNumber(reshard) ? (uint32_t)reshard->valueint : 0;
         s->groups[g].gathered_as = read_type(group, "param_dtype");
         s->groups[g].summed_as = read_type(group, "reduce_dtype");
         assert_true(!s->groups[g].gathered_as || cJSON_HasObjectItem(group, "reduce_dtype"));
@@ -806,9 +842,31 @@ static void read_fsdp2(const struct world *w, const struct export *export, struc
     cJSON_Delete(json);
 }
 
+/* The importer's strategy is what the file says, once sealed. A loss makes it note another id; whole modules of two
+ * element types are no group. */
+static void check_fsdp2_import(const struct world *w, const struct export *export, struct strategy *says,
+                               const struct strategy *made_of) {
+    struct error err = {0};
+    struct arena arena = {0};
+    struct notes notes = {.arena = &arena};
+    struct strategy imported;
+    const struct export_file *file = file_of(export, "fsdp2.json");
+    const struct source source = {.name = file->name, .text = file->text, .n = file->n};
+    const enum status st = strategy_seal(says, &w->model, &w->cluster, &err);
+    assert_int_equal(import_strategy(&source, NULL, &w->model, &w->cluster, &notes, &imported, &err), st);
+    if (st) {
+        assert_contains(ERROR_TEXT(&err), "fsdp2.json: ");
+    } else {
+        assert_string_equal(imported.id.hex, says->id.hex);
+        assert_int_equal(notes.first != NULL, strcmp(imported.id.hex, made_of->id.hex) != 0);
+        strategy_release(&imported);
+    }
+    arena_release(&arena);
+}
+
 static void fsdp2_groups_come_back_where_they_part_no_module(void **state) {
     (void)state;
-    uint32_t whole = 0;
+    uint32_t whole = 0, replicas = 0, fewer = 0;
     for (uint64_t i = 0; i < INSTANCES; i++) {
         struct world w;
         struct strategy s, again;
@@ -821,17 +879,22 @@ static void fsdp2_groups_come_back_where_they_part_no_module(void **state) {
         assert_int_equal(has_note(&export, EXPORT_LOSS_GROUPS), parted);
         assert_int_equal(export.n_notes, parted);
         assert_false(parts_a_module(&w, &again));
-        if (!parted) {
-            seal(&w, &again);
+        check_fsdp2_import(&w, &export, &again, &s);
+        if (!parted)
             assert_string_equal(s.id.hex, again.id.hex);
-        }
         whole += !parted;
+        replicas += !parted && s.shard_ranks;
+        for (uint32_t g = 0; g < s.n_groups; g++)
+            fewer += !parted && s.groups[g].reshard_ranks;
         export_release(&export);
         strategy_release(&s);
         strategy_release(&again);
         world_close(&w);
     }
+    print_message("# %u part no module; %u of these have replicas, and %u groups parts that fewer keep\n", whole,
+                  replicas, fewer);
     assert_true(whole > INSTANCES / 5 && whole < INSTANCES * 4 / 5);
+    assert_true(replicas > INSTANCES / 50 && fewer > INSTANCES / 50);
 }
 
 /* ---- BytePS and ByteScheduler ---- */

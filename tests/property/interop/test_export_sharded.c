@@ -113,8 +113,11 @@ static void assert_same(const struct world *w, const struct strategy *a, const s
         for (uint32_t k = 0; k < x->n_pieces; k++)
             assert_int_equal(p.pieces[x->first_piece + k].variable, q.pieces[y->first_piece + k].variable);
     }
-    for (uint32_t v = 0; v < a->n_variables; v++)
-        assert_int_equal(a->groups[a->variables[v].group].sharded, b->groups[b->variables[v].group].sharded);
+    for (uint32_t v = 0; v < a->n_variables; v++) {
+        const struct group *x = &a->groups[a->variables[v].group], *y = &b->groups[b->variables[v].group];
+        assert_int_equal(x->sharded, y->sharded);
+        assert_int_equal(x->reshard_ranks, y->reshard_ranks);
+    }
     plan_release(&p);
     plan_release(&q);
 }
@@ -151,12 +154,13 @@ static struct zero_settings read_zero(const struct export *export) {
     s.persistence_threshold = number_of(zero, "stage3_param_persistence_threshold", s.persistence_threshold);
     s.max_live_parameters = number_of(zero, "stage3_max_live_parameters", s.max_live_parameters);
     s.max_reuse_distance = number_of(zero, "stage3_max_reuse_distance", s.max_reuse_distance);
+    s.kept_ranks = (uint32_t)number_of(zero, "zero_hpz_partition_size", 0);
     cJSON_Delete(json);
     return s;
 }
 
 /* At least 1024 elements where a message is cut: a strategy has none smaller than 1024 bytes. */
-static struct zero_settings random_zero(struct rng *rng, uint64_t elements) {
+static struct zero_settings random_zero(struct rng *rng, uint64_t elements, uint32_t devices) {
     struct zero_settings s = zero_defaults(1 + (uint32_t)rng_below(rng, 3));
     const double most = (double)elements + 2;
     s.overlap_comm = s.stage > 1 || rng_below(rng, 2);
@@ -165,24 +169,27 @@ static struct zero_settings random_zero(struct rng *rng, uint64_t elements) {
     s.persistence_threshold = rng_below(rng, 2) ? rng_below(rng, 3000) : 0;
     s.max_live_parameters = (uint64_t)rng_log_between(rng, 1, 2 * most);
     s.max_reuse_distance = rng_below(rng, 2) ? (uint64_t)rng_log_between(rng, 1, 4 * most) : 0;
+    const uint32_t kept = 2 + (uint32_t)rng_below(rng, devices);
+    s.kept_ranks = s.stage == 3 && devices % kept == 0 ? kept : 0;
     return s;
 }
 
 static void deepspeed_settings_come_back(void **state) {
     (void)state;
-    uint32_t stages[4] = {0};
+    uint32_t stages[4] = {0}, fewer = 0;
     for (uint64_t i = 0; i < 2 * INSTANCES; i++) {
         struct error err = {0};
         struct world w;
         struct strategy s, again, imported;
         struct export export;
         world_open(&w, i);
-        const struct zero_settings settings = random_zero(&w.rng, w.model.bytes / 4);
+        const struct zero_settings settings = random_zero(&w.rng, w.model.bytes / 4, w.cluster.n_devices);
         assert_ok(zero_build(&w.model, &w.cluster, &settings, "s", &s, &err));
         export_to(&w, "deepspeed", &s, &export);
         assert_no_notes(&export);
         const struct zero_settings back = read_zero(&export);
         stages[back.stage]++;
+        fewer += back.kept_ranks > 0;
         assert_ok(zero_build(&w.model, &w.cluster, &back, "s", &again, &err));
         assert_same(&w, &s, &again);
         import_again(&w, &export, &imported);
@@ -195,6 +202,8 @@ static void deepspeed_settings_come_back(void **state) {
     }
     for (int stage = 1; stage <= 3; stage++)
         assert_true(stages[stage] > INSTANCES / 3);
+    print_message("# of %d at stage 3, %u keep parts on fewer devices\n", stages[3], fewer);
+    assert_true(fewer > INSTANCES / 50);
 }
 
 /* ---- Megatron ---- */

@@ -198,7 +198,7 @@ static const struct {
     {"horovod", FIFO, PARAMETERS, TOGETHER, "sharded"},
     {"fsdp2", FIFO ",'shard_ranks':2", PARAMETERS, TOGETHER, ""},
     {"fsdp2", FIFO, FEWER, TOGETHER, ""},
-    {"deepspeed", FIFO ",'shard_ranks':2", PARAMETERS, TOGETHER, ""},
+    {"deepspeed", FIFO ",'shard_ranks':2", PARAMETERS, TOGETHER, "replicas"},
     {"deepspeed", FIFO, FEWER, TOGETHER, ""},
     {"torchtitan", FIFO ",'shard_ranks':2", PARAMETERS, TOGETHER, ""},
     {"torchtitan", FIFO, FEWER, TOGETHER, "reshard"},
@@ -229,6 +229,41 @@ static void what_a_form_cannot_say_is_in_the_words_of_its_notes(void **state) {
         world_open(&w, losses[i].form, losses[i].schedule, losses[i].groups, losses[i].variables);
         if (strcmp(words_of(&w.export), losses[i].words) != 0)
             fail_msg("case %zu, %s: \"%s\" instead of \"%s\"", i, losses[i].form, words_of(&w.export), losses[i].words);
+        world_close(&w);
+    }
+}
+
+/* What a form without parts does with what is sharded: the sentence of the loss "sharded". */
+static void what_is_sharded_goes_as_the_form_sends_the_rest(void **state) {
+    (void)state;
+#define ZERO_1    "{'id':0,'sharded':'optimizer'}"
+#define ZERO_1_3  "{'id':0,'sharded':'parameters'},{'id':1,'sharded':'optimizer'}"
+#define B_APART   A(IN("0")) B(IN("1")) C(IN("0"))
+#define B_IN_PART A(ON("'n1'")) B(IN("0")) C(ON("'n1'"))
+    static const struct {
+        const char *form, *groups, *variables, *says;
+    } cases[] = {
+        {"horovod", ZERO_1, TOGETHER, "3 of 3 variables are updated in parts and gathered, and would be all-reduced"},
+        {"byteps", ZERO_1, TOGETHER, "3 of 3 variables are updated in parts and gathered, and would be served"},
+        {"bytescheduler", ZERO_1, TOGETHER,
+         "3 of 3 variables are updated in parts and gathered, and would be all-reduced"},
+        {"bytescheduler", ZERO_1, B_IN_PART, "1 of 3 variables are updated in parts and gathered, and would be served"},
+        {"tensorflow", PARAMETERS, TOGETHER,
+         "3 of 3 variables are kept in parts and gathered before use, and would be whole and all-reduced"},
+        {"byteps", PARAMETERS, TOGETHER,
+         "3 of 3 variables are kept in parts and gathered before use, and would be whole and served"},
+        {"byteps", ZERO_1_3, B_APART,
+         "3 of 3 variables are updated in parts, and 2 of these are kept in parts; all would be whole and served"},
+        {"autodist", PARAMETERS, TOGETHER, "would be whole and all-reduced"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        struct world w;
+        const char *said = "nothing";
+        world_open(&w, cases[i].form, FIFO, cases[i].groups, cases[i].variables);
+        for (uint32_t k = 0; k < w.export.n_notes; k++)
+            if (w.export.notes[k].loss == EXPORT_LOSS_SHARDED)
+                said = w.export.notes[k].text;
+        assert_contains(said, cases[i].says);
         world_close(&w);
     }
 }
@@ -618,6 +653,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_a_form_cannot_say_is_in_the_words_of_its_notes),
         cmocka_unit_test(sharded_forms_say_what_is_sharded),
+        cmocka_unit_test(what_is_sharded_goes_as_the_form_sends_the_rest),
         cmocka_unit_test(xla_has_a_threshold_for_each_collective_of_the_program),
         cmocka_unit_test(micro_batches_are_said_in_the_words_of_each_form),
         cmocka_unit_test(encodings_are_said_where_the_framework_has_them),

@@ -63,6 +63,11 @@ static void deepspeeds_settings_are_zeros(void **state) {
     settings.reduce_bucket_size = 600;
     assert_ok(zero_build(&w.model, &w.cluster, &settings, "w", &want, &err));
     check_import(&w, "{\"zero_optimization\":{\"stage\":2,\"reduce_bucket_size\":6e2}}", "backward pass waits", &want);
+    settings = zero_defaults(2);
+    settings.overlap_comm = true;
+    assert_ok(zero_build(&w.model, &w.cluster, &settings, "w", &want, &err));
+    check_import(&w, "{\"zero_optimization\":{\"stage\":2,\"overlap_comm\":true,\"zero_hpz_partition_size\":2}}",
+                 "\"zero_hpz_partition_size\" is passed over", &want);
     settings = (struct zero_settings){.stage = 3,
                                       .prefetch_bucket_size = 700,
                                       .persistence_threshold = 50,
@@ -74,6 +79,74 @@ static void deepspeeds_settings_are_zeros(void **state) {
         "{\"zero_optimization\":{\"stage\":3,\"stage3_prefetch_bucket_size\":700,\"stage3_max_reuse_distance\":10,"
         "\"stage3_param_persistence_threshold\":50,\"stage3_max_live_parameters\":1500,\"sub_group_size\":1}}",
         "\"sub_group_size\" is passed over", &want);
+    world_close(&w);
+}
+
+/* On four devices: which share the shards, and which keep them between the passes. */
+static void deepspeeds_partitions_are_replicas_and_fewer_ranks(void **state) {
+    (void)state;
+    static const struct {
+        const char *members, *note;
+        uint32_t shard_ranks, kept_ranks;
+    } cases[] = {
+        {"\"zero_hpz_partition_size\":2", NULL, 0, 2},
+        {"\"zero_hpz_partition_size\":1", NULL, 0, 0},
+        {"\"zero_hpz_partition_size\":8", NULL, 0, 0},
+        {"\"mics_shard_size\":2", NULL, 2, 0},
+        {"\"mics_shard_size\":-1,\"zero_hpz_partition_size\":2", NULL, 0, 2},
+        {"\"mics_shard_size\":4", NULL, 0, 0},
+        {"\"mics_shard_size\":2,\"mics_hierarchical_params_gather\":true",
+         "\"mics_hierarchical_params_gather\" is passed over", 2, 0},
+    };
+    struct world w;
+    world_open(&w);
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        struct error err = {0};
+        struct strategy want;
+        char text[300];
+        struct zero_settings settings = zero_defaults(3);
+        settings.persistence_threshold = 0;
+        settings.max_reuse_distance = 0;
+        assert_ok(zero_build(&w.model, &w.cluster, &settings, "w", &want, &err));
+        assert_int_equal(want.n_groups, 1);
+        want.shard_ranks = cases[i].shard_ranks;
+        want.groups[0].reshard_ranks = cases[i].kept_ranks;
+        assert_ok(strategy_seal(&want, &w.model, &w.cluster, &err));
+        snprintf(text, sizeof text,
+                 "{\"zero_optimization\":{\"stage\":3,\"stage3_param_persistence_threshold\":0,"
+                 "\"stage3_max_reuse_distance\":0,%s}}",
+                 cases[i].members);
+        check_import(&w, text, cases[i].note, &want);
+    }
+    world_close(&w);
+}
+
+/* There are no whole variables beside replicas: what persists is in a group that stays gathered. */
+static void what_persists_beside_replicas_stays_gathered(void **state) {
+    (void)state;
+    struct error err = {0};
+    struct arena arena = {0};
+    struct notes notes = {.arena = &arena};
+    struct strategy s;
+    struct world w;
+    world_open(&w);
+    const struct source source = source_of("f", "{\"gradient_accumulation_steps\":3,\"zero_optimization\":{\"stage\":3,"
+                                                "\"stage3_param_persistence_threshold\":550,\"mics_shard_size\":2,"
+                                                "\"stage3_max_reuse_distance\":0}}");
+    assert_ok(import_strategy(&source, NULL, &w.model, &w.cluster, &notes, &s, &err));
+    assert_null(notes.first);
+    assert_int_equal(s.shard_ranks, 2);
+    assert_int_equal(s.n_groups, 2);
+    const bool stays[] = {false, true, false, true}; /* 900, 500, 600 and 40 elements */
+    for (uint32_t v = 0; v < s.n_variables; v++) {
+        const struct group *group = &s.groups[s.variables[v].group];
+        assert_int_equal(group->sharded, SHARDED_parameters);
+        assert_int_equal(group->keeps_gathered, stays[v]);
+    }
+    assert_int_equal(s.micro_batches, 3);
+    assert_int_equal(s.synchronize, SYNCHRONIZE_each_all_reduce_last);
+    strategy_release(&s);
+    arena_release(&arena);
     world_close(&w);
 }
 
@@ -168,6 +241,64 @@ static void fsdp2_is_wrapped_as_the_files_say(void **state) {
     world_close(&w);
 }
 
+/* The model's variables are e, h.0.w, h.1.w and n; without words a group of one without a point stays gathered. */
+static void our_file_says_groups_of_fully_shard(void **state) {
+    (void)state;
+#define REST "{\"variables\":[\"h.0.w\",\"h.1.w\"]},{\"variables\":[\"n\"],\"reshard_after_forward\":true}]"
+    static const struct {
+        const char *members, *first, *note;
+        struct group group; /* of e */
+        uint32_t shard_ranks, forward, micro_batches;
+    } cases[] = {
+        {"\"forward_prefetch\":1", "", NULL, {.keeps_gathered = true}, 0, 1, 1},
+        {"\"forward_prefetch\":3,\"shard_ranks\":2", ",\"reshard_after_forward\":true", NULL, {0}, 2, 3, 1},
+        {"\"forward_prefetch\":0,\"shard_ranks\":4",
+         ",\"reshard_after_forward\":2,\"param_dtype\":\"f32\",\"reduce_dtype\":\"bf16\"",
+         NULL,
+         {.reshard_ranks = 2, .summed_as = CARRIED_bf16},
+         0,
+         0,
+         1},
+        {"\"forward_prefetch\":2,\"accumulation\":{\"micro_batches\":3}",
+         ",\"reshard_after_forward\":1,\"param_dtype\":\"f16\"",
+         NULL,
+         {.keeps_gathered = true, .gathered_as = CARRIED_f16, .summed_as = CARRIED_f16},
+         0,
+         2,
+         3},
+        {"\"forward_prefetch\":1,\"strategy\":\"0123456789abcdef\"",
+         ",\"reshard_after_forward\":4",
+         "the file was made of strategy 0123456789ab, and says ",
+         {0},
+         0,
+         1,
+         1},
+    };
+    struct world w;
+    world_open(&w);
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        struct error err = {0};
+        struct strategy want;
+        char text[500];
+        assert_ok(strategy_init(&want, "w", &w.model, 3, &err));
+        for (uint32_t g = 0; g < 3; g++)
+            want.groups[g] = (struct group){.id = g, .sharded = SHARDED_parameters};
+        want.groups[0] = cases[i].group;
+        want.groups[0].sharded = SHARDED_parameters;
+        want.variables[1].group = want.variables[2].group = 1;
+        want.variables[3].group = 2;
+        want.credit_bytes = 0;
+        want.shard_ranks = cases[i].shard_ranks;
+        want.forward_prefetch = cases[i].forward;
+        want.micro_batches = cases[i].micro_batches;
+        assert_ok(strategy_seal(&want, &w.model, &w.cluster, &err));
+        snprintf(text, sizeof text, "{%s,\"groups\":[{\"variables\":[\"e\"]%s}," REST "}", cases[i].members,
+                 cases[i].first);
+        check_import(&w, text, cases[i].note, &want);
+    }
+    world_close(&w);
+}
+
 /* On four devices, with times of one sample. */
 static void micro_batches_are_counted_from_what_the_files_say(void **state) {
     (void)state;
@@ -218,6 +349,14 @@ static void what_cannot_be_read_is_refused_at_its_place(void **state) {
         {"{\"zero_optimization\":7}", "f: /zero_optimization: an object is needed"},
         {"{\"zero_optimization\":{\"stage\":3,\"stage3_prefetch_bucket_size\":\"auto\"}}",
          "f: /zero_optimization/stage3_prefetch_bucket_size: a number is needed"},
+        {"{\"zero_optimization\":{\"stage\":3,\"zero_hpz_partition_size\":3}}",
+         "f: /zero_optimization/zero_hpz_partition_size: is 3, which does not divide the 4 devices of c"},
+        {"{\"zero_optimization\":{\"stage\":3,\"mics_shard_size\":3}}",
+         "f: /zero_optimization/mics_shard_size: is 3, which does not divide"},
+        {"{\"zero_optimization\":{\"stage\":3,\"mics_shard_size\":1}}", "f: /zero_optimization/mics_shard_size: is 1"},
+        {"{\"zero_optimization\":{\"stage\":3,\"mics_shard_size\":2.5}}", "f: /zero_optimization/mics_shard_size: "},
+        {"{\"zero_optimization\":{\"stage\":3,\"mics_shard_size\":2,\"zero_hpz_partition_size\":2}}",
+         "DeepSpeed has one or the other"},
         {"{\"zero_optimization\":", "f:"},
         {"--overlap-grad-reduce\n--ddp-bucket-size many", "f:2: --ddp-bucket-size"},
         {"--overlap-grad-reduce --ddp-bucket-size", "f:1: --ddp-bucket-size without a number"},
@@ -244,7 +383,28 @@ static void what_cannot_be_read_is_refused_at_its_place(void **state) {
         {"distributed_type: FSDP\nfsdp_config:\n  fsdp_version: 1", "FSDP1 is not known here"},
         {"distributed_type: FSDP\nfsdp_auto_wrap_policy: NO_WRAP", "f:2: fsdp_auto_wrap_policy is \"NO_WRAP\""},
         {"distributed_type: FSDP\nfsdp_reshard_after_forward: maybe", "f:2: fsdp_reshard_after_forward is \"maybe\""},
-        {"anything", "of no known kind; say which of deepspeed, torchtitan, accelerate, megatron and xla it is"},
+#define OURS(members, groups) "{\"forward_prefetch\":1" members ",\"groups\":[" groups "]}"
+#define ALL                   "{\"variables\":[\"e\",\"h.0.w\",\"h.1.w\",\"n\"]}"
+#define MOST                  "{\"variables\":[\"e\",\"h.0.w\",\"h.1.w\"]}"
+        {OURS("", MOST), "f: /groups: no group has \"n\", a variable of model \"m\""},
+        {OURS("", MOST ",{\"variables\":[\"n\",\"e\"]}"), "f: /groups/1/variables/1: \"e\" is in two groups"},
+        {OURS("", "{\"variables\":[\"x\"]}"), "f: /groups/0/variables/0: model \"m\" has no variable \"x\""},
+        {OURS("", ALL ",{\"variables\":[]}"), "f: /groups/1/variables: a group needs a variable"},
+        {OURS("", "{\"variables\":[{\"name\":\"e\"}]}"), "f: /groups/0/variables/0: "},
+        {OURS(",\"forward_prefech\":1", ALL), "f: /forward_prefech: "},
+        {OURS(",\"backward_prefetch\":2", ALL), "f: /backward_prefetch: is 2"},
+        {OURS(",\"shard_ranks\":3", ALL), "f: \"shard_ranks\" is 3, and cluster \"c\" has 4 devices"},
+        {OURS(",\"shard_ranks\":1", ALL), "f: \"shard_ranks\" is 1"},
+        {OURS(",\"accumulation\":{\"micro_batches\":0}", ALL), "f: /accumulation/micro_batches: is 0"},
+        {OURS(",\"accumulation\":{\"synchronize\":\"never\"}", ALL), "f: /accumulation/synchronize: "},
+        {OURS("", MOST ",{\"variables\":[\"n\"],\"reshard_after_forward\":3}"),
+         "\"reshard_after_forward\" 3, and 4 devices share the shards"},
+        {OURS("", MOST ",{\"variables\":[\"n\"],\"reshard_after_forward\":0}"),
+         "f: /groups/1/reshard_after_forward: is 0"},
+        {OURS("", MOST ",{\"variables\":[\"n\"],\"param_dtype\":\"f8\"}"), "f: /groups/1/param_dtype: "},
+        {OURS("", MOST ",{\"variables\":[\"n\"],\"param_dtype\":\"f64\"}"),
+         "f: /groups/1/param_dtype: is f64, which no strategy says of variables that are f32"},
+        {"anything", "of no known kind; say which of deepspeed, torchtitan, accelerate, megatron, xla and fsdp2 it is"},
     };
     struct world w;
     world_open(&w);
@@ -264,9 +424,12 @@ static void what_cannot_be_read_is_refused_at_its_place(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(deepspeeds_settings_are_zeros),
+        cmocka_unit_test(deepspeeds_partitions_are_replicas_and_fewer_ranks),
+        cmocka_unit_test(what_persists_beside_replicas_stays_gathered),
         cmocka_unit_test(megatrons_arguments_are_buckets),
         cmocka_unit_test(xlas_thresholds_are_its_combiners),
         cmocka_unit_test(fsdp2_is_wrapped_as_the_files_say),
+        cmocka_unit_test(our_file_says_groups_of_fully_shard),
         cmocka_unit_test(micro_batches_are_counted_from_what_the_files_say),
         cmocka_unit_test(what_cannot_be_read_is_refused_at_its_place),
     };

@@ -141,6 +141,8 @@ static void strategies_survive_every_failing_allocation(void **state) {
         "--use-distributed-optimizer --ddp-bucket-size 3",
         "[parallelism]\nfsdp_reshard_after_forward = \"default\"\n",
         "distributed_type: FSDP\nnum_processes: 3\nfsdp_version: 2\n",
+        "{\"strategy\":\"0\",\"forward_prefetch\":1,\"accumulation\":{\"micro_batches\":2},"
+        "\"groups\":[{\"variables\":[\"e\"],\"reduce_dtype\":\"bf16\"},{\"variables\":[\"h.0.w\"]}]}",
     };
     struct settings settings = {0};
     struct error err = {0};
