@@ -21,6 +21,8 @@
 #include "cli/runner_options.h"
 #include "cli/table.h"
 #include "cli/updates_output.h"
+#include "simulator/tuned.h"
+#include "strategy/memory.h"
 #include "tuner/predict/comparison.h"
 
 enum { MAX_WORDS = 64, COLUMNS = 7, MAX_THREADS = 63, MOST_TRIALS = 1000 };
@@ -228,7 +230,7 @@ static void print_memory(const struct column *columns, size_t n) {
     table_release(&table);
     text_print(stdout,
                "\n\"over\" needs more than the %s that a device may have, at its peak (syncopate simulate tells "
-               "of what), or more for a\nserver than its node has. LEAST: what some strategy can do with.\n\n",
+               "of what), or more for a\nserver than its node has. LEAST: of these, what the smallest needs.\n\n",
                units_format_bytes(columns[0].comparison.memory_bytes, have, sizeof have));
 }
 
@@ -379,14 +381,24 @@ static bool is_in_every_comparison(const char *word) {
     return row && row >= rows && row < rows + n;
 }
 
+/* What needs more than the memory is built too, and is "over". */
+static enum status named_build_one(const char *word, const struct inputs *inputs, uint64_t memory_bytes,
+                                   struct strategy *out, struct error *err) {
+    const struct baseline *row = baselines_find(word);
+    return row ? tuned_build_for(row, &inputs->model, &inputs->cluster, memory_bytes, out, err)
+               : inputs_strategy_word(inputs, word, 0, out, err);
+}
+
 /* `all`: also those that have a row anyway. */
-static enum status named_build(const struct words *words, const struct inputs *inputs, bool all, struct named *out,
+static enum status named_build(const struct request *request, const struct inputs *inputs, bool all, struct named *out,
                                struct error *err) {
+    const struct words *words = &request->with;
+    const uint64_t bytes = request->memory_bytes > 0 ? request->memory_bytes : memory_of_devices(&inputs->cluster);
     enum status st = ST_OK;
     out->n = 0;
     for (size_t i = 0; i < words->n && !st; i++)
         if (all || !is_in_every_comparison(words->items[i])) {
-            st = inputs_strategy_word(inputs, words->items[i], &out->strategies[out->n], err);
+            st = named_build_one(words->items[i], inputs, bytes, &out->strategies[out->n], err);
             out->n += !st;
         }
     return st;
@@ -397,7 +409,7 @@ static enum status compare_here(const struct request *request, const struct inpu
     struct named *more = malloc(sizeof *more);
     if (!more)
         return error_no_memory(err);
-    enum status st = named_build(&request->with, inputs, false, more, err);
+    enum status st = named_build(request, inputs, false, more, err);
     if (!st)
         st = comparison_run(&inputs->model, &inputs->cluster, more->n, more->strategies, request->memory_bytes, out,
                             err);
@@ -459,7 +471,7 @@ static enum status measure(const struct request *request, struct column *column,
     all->n = 0;
     enum status st = inputs_read(request->models.items[0], request->clusters.items[0], &inputs, err);
     if (!st) {
-        st = named_build(&request->with, &inputs, true, all, err);
+        st = named_build(request, &inputs, true, all, err);
         column->measured = calloc(all->n + 1, sizeof *column->measured);
         if (!st && !column->measured)
             st = error_no_memory(err);
@@ -476,17 +488,22 @@ static enum status measure(const struct request *request, struct column *column,
 
 /* Where every row of all columns is over. */
 static enum status check_any_fits(const struct column *columns, size_t n, struct error *err) {
-    uint64_t least = 0;
-    char text[32];
+    const struct column *column = NULL;
+    const struct comparison_row *least = NULL;
+    char name[160];
     for (size_t i = 0; i < n; i++) {
         const struct comparison *c = &columns[i].comparison;
         const size_t row = least_memory(c);
         if (c->fastest != SIZE_MAX || row == c->n)
             return ST_OK;
-        least = least == 0 || c->rows[row].peak_bytes < least ? c->rows[row].peak_bytes : least;
+        if (least && c->rows[row].peak_bytes >= least->peak_bytes)
+            continue;
+        least = &c->rows[row];
+        column = &columns[i];
     }
-    return error_set(err, ST_INFEASIBLE, "nothing fits: the least that any strategy needs is %s on a device",
-                     units_format_bytes(least, text, sizeof text));
+    snprintf(name, sizeof name, "%s%s%s", least->name, n > 1 ? " of " : "", n > 1 ? column->inputs.model.name : "");
+    return memory_output_nothing_fits(&column->inputs.model, &column->inputs.cluster, column->comparison.memory_bytes,
+                                      name, least->peak_bytes, err);
 }
 
 static enum status compare(const struct request *request, struct error *err) {
@@ -555,8 +572,8 @@ enum status cmd_compare(int argc, char **argv, struct error *err) {
             "--with\n"
             "names them: their time is that of a round of updates, with delays and what is dropped below.\n\n"
             "Under --memory, or where a cluster says what memory its devices have, strategies that need more are "
-            "\"over\";\n"
-            "if all are the exit status is 3.\n\n"
+            "\"over\",\n"
+            "and fsdp-optimal (--with) is wrapped for it. If all are over the exit status is 3.\n\n"
             "Of one model on one cluster the front of time against memory follows: each strategy that is faster than "
             "all\n"
             "that need no more memory of a device (docs/memory.md). Of several, --json alone has each one's front.\n\n"

@@ -90,7 +90,7 @@ static enum status add_candidate(struct ranking *r, const struct strategy *strat
 
 static enum status add_word(struct ranking *r, const char *word, struct error *err) {
     struct strategy strategy;
-    enum status st = inputs_strategy_word(r->inputs, word, &strategy, err);
+    enum status st = inputs_strategy_word(r->inputs, word, 0, &strategy, err);
     if (st)
         return st;
     st = add_candidate(r, &strategy, err);

@@ -452,7 +452,7 @@ static enum status add_file(struct field *field, const struct inputs *inputs, co
     if (st)
         return st;
     struct strategy *given = &field->given[field->n];
-    st = inputs_strategy(inputs, path, NULL, given, err);
+    st = inputs_strategy(inputs, path, NULL, 0, given, err);
     if (!st)
         field->contenders[field->n++] = (struct contender){given->name, NULL, given};
     return st;
@@ -615,9 +615,9 @@ enum status cmd_simulate(int argc, char **argv, struct error *err) {
             "Where the cluster's description says how NICs and workers vary (syncopate weather), iterations are\n"
             "simulated in that weather too, the same for all strategies.\n"
             "Where a budget of memory is known, or MODEL says what it keeps (\"optimizer\", \"activation_bytes\"), a\n"
-            "second table tells the most that a device holds at once, of what, and where. What does not fit comes "
-            "last;\n"
-            "if nothing fits the exit status is 3.\n"
+            "second table tells the most that a device holds at once, of what, and where. fsdp-optimal is wrapped "
+            "for the\n"
+            "budget. What does not fit comes last; if nothing fits the exit status is 3.\n"
             "Of a strategy with micro-batches (\"accumulation\") an iteration is all of them, with their samples.\n"
             "A sweep over workers repeats the cluster's nodes; one over batch assumes operator times in\n"
             "proportion to it. In weather a sweep shows the mean to expect there: drawn rates keep their share of\n"

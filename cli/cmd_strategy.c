@@ -28,11 +28,11 @@ static void looked_at_release(struct looked_at *l) {
 }
 
 static enum status look(const struct arguments *arguments, const char *path, const char *baseline,
-                        struct looked_at *out, struct error *err) {
+                        uint64_t memory_bytes, struct looked_at *out, struct error *err) {
     *out = (struct looked_at){0};
     enum status st = inputs_read(arguments->items[0], arguments->items[1], &out->inputs, err);
     if (!st)
-        st = inputs_strategy(&out->inputs, path, baseline, &out->strategy, err);
+        st = inputs_strategy(&out->inputs, path, baseline, memory_bytes, &out->strategy, err);
     if (!st)
         st = plan_lower(&out->inputs.model, &out->inputs.cluster, &out->strategy, &out->plan, err);
     return st;
@@ -230,16 +230,19 @@ static enum status print_json(const struct looked_at *l, struct error *err) {
 
 static enum status strategy_show(int argc, char **argv, struct error *err) {
     const char *path = NULL, *baseline = NULL;
+    uint64_t memory_bytes = 0;
     bool json = false;
     const struct option options[] = {
         {"strategy", OPTION_TEXT, &path, "FILE", "the strategy to show"},
         {"baseline", OPTION_TEXT, &baseline, "BASELINE", "or the baseline"},
+        STRATEGY_MEMORY_OPTION(memory_bytes),
         {"json", OPTION_FLAG, &json, NULL, "print the whole description, as a file that can be edited and given back"},
         {0}};
     const struct command_line line = {
         .usage = "strategy show MODEL CLUSTER (--strategy FILE | --baseline BASELINE)",
         .about = "What a strategy does with this model on this cluster: schedule, merge groups, servers.",
-        .examples = "  syncopate strategy show resnet50 lab-4x1g --baseline pytorch-ddp",
+        .examples = "  syncopate strategy show resnet50 lab-4x1g --baseline pytorch-ddp\n"
+                    "  syncopate strategy show bert-large v100-16x10g --baseline fsdp-optimal --memory 500MB",
         .options = options,
         .min_arguments = 2,
         .max_arguments = 2};
@@ -249,7 +252,7 @@ static enum status strategy_show(int argc, char **argv, struct error *err) {
     enum status st = options_parse(&line, argc, argv, &arguments, err);
     if (st)
         return st;
-    st = look(&arguments, path, baseline, &l, err);
+    st = look(&arguments, path, baseline, memory_bytes, &l, err);
     if (!st && json) {
         st = print_json(&l, err);
     } else if (!st) {
@@ -281,7 +284,7 @@ static enum status strategy_check_command(int argc, char **argv, struct error *e
     enum status st = options_parse(&line, argc, argv, &arguments, err);
     if (st)
         return st;
-    st = look(&arguments, arguments.items[2], NULL, &l, err);
+    st = look(&arguments, arguments.items[2], NULL, 0, &l, err);
     if (!st)
         text_print(stdout, "%s\n", l.strategy.id.hex);
     looked_at_release(&l);
@@ -440,7 +443,7 @@ static enum status strategy_diff(int argc, char **argv, struct error *err) {
     if (!st)
         st = inputs_read(arguments.items[0], arguments.items[1], &inputs, err);
     for (int i = 0; i < 2 && !st; i++)
-        st = inputs_strategy_word(&inputs, arguments.items[2 + i], &pair[i], err);
+        st = inputs_strategy_word(&inputs, arguments.items[2 + i], 0, &pair[i], err);
     bool differ = !st && memcmp(&pair[0].id, &pair[1].id, sizeof pair[0].id);
     if (differ)
         print_differences(&inputs, pair);

@@ -80,6 +80,7 @@ static cJSON *export_json(const struct exporter *exporter, const struct export *
 struct words {
     struct remote_options remote;
     const char *model, *cluster, *to, *out;
+    uint64_t memory_bytes;
     bool strict, json;
 };
 
@@ -199,7 +200,7 @@ static enum status export_local(const struct words *words, const char *strategy,
         return error_set(err, ST_USAGE, "give --model and --cluster: whose variables and nodes the strategy names");
     enum status st = inputs_read(words->model, words->cluster, &s.inputs, err);
     if (!st)
-        st = inputs_strategy_word(&s.inputs, strategy, &s.strategy, err);
+        st = inputs_strategy_word(&s.inputs, strategy, words->memory_bytes, &s.strategy, err);
     if (!st)
         st = export_subject(words, &s, err);
     strategy_release(&s.strategy);
@@ -235,8 +236,9 @@ static enum status export_fetched(struct client *client, const struct words *wor
 static enum status export_best(const struct words *words, const char *session, struct error *err) {
     struct client *client;
     cJSON *json = NULL;
-    if (words->model || words->cluster)
-        return error_set(err, ST_USAGE, "the session knows its model and cluster: drop --model and --cluster");
+    if (words->model || words->cluster || words->memory_bytes)
+        return error_set(err, ST_USAGE,
+                         "the session knows its model, cluster and memory: drop --model, --cluster and --memory");
     enum status st = remote_open(&words->remote, REMOTE_TRIES, NULL, &client, err);
     if (st)
         return st;
@@ -260,6 +262,7 @@ enum status strategy_export(int argc, char **argv, struct error *err) {
         REMOTE_OPTIONS(words.remote),
         {"model", OPTION_TEXT, &words.model, "MODEL", "the model that the strategy is for"},
         {"cluster", OPTION_TEXT, &words.cluster, "CLUSTER", "the cluster that it is for"},
+        STRATEGY_MEMORY_OPTION(words.memory_bytes),
         {"to", OPTION_TEXT, &words.to,
          "all|pytorch-ddp|pytorch-hook|fsdp2|fsdp2-code|horovod|deepspeed|megatron|torchtitan|accelerate|tensorflow|"
          "xla|"
@@ -278,10 +281,13 @@ enum status strategy_export(int argc, char **argv, struct error *err) {
             "strategy so far is written in the form, or without --to as a file that every command takes.\n"
             "What of the strategy a form cannot say is told on standard error. For a session here:\n"
             "syncopate tune --resume SESSION --out FILE.",
-        .examples = "  syncopate strategy export best.json --model resnet50 --cluster lab-4x1g --to pytorch-ddp\n"
-                    "  syncopate strategy export best.json --model resnet50 --cluster lab-4x1g --to all --out exports\n"
-                    "  syncopate --server http://127.0.0.1:8642 strategy export 20261121-084117-3fa2n9kq4xw81d7v \\\n"
-                    "      --out best.json",
+        .examples =
+            "  syncopate strategy export best.json --model resnet50 --cluster lab-4x1g --to pytorch-ddp\n"
+            "  syncopate strategy export best.json --model resnet50 --cluster lab-4x1g --to all --out exports\n"
+            "  syncopate strategy export fsdp-optimal --model bert-large --cluster v100-16x10g --memory 500MB \\\n"
+            "      --to fsdp2 --out wrapped.json\n"
+            "  syncopate --server http://127.0.0.1:8642 strategy export 20261121-084117-3fa2n9kq4xw81d7v \\\n"
+            "      --out best.json",
         .options = options,
         .min_arguments = 1,
         .max_arguments = 1};

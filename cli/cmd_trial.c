@@ -30,7 +30,7 @@ struct trial_command_options {
     const char *strategy, *baseline, *dataset, *trace;
     const char *train;
     double rate, momentum, target; /* NAN: not said */
-    uint64_t iterations, warmup, seed;
+    uint64_t iterations, warmup, seed, memory_bytes;
     bool json;
     struct runner_options launch;
     struct job_options job;
@@ -320,7 +320,7 @@ static enum status read_and_run(const struct arguments *arguments, struct trial_
     if (!st)
         st = choose_weather(&inputs.cluster, words, err);
     if (!st)
-        st = inputs_strategy(&inputs, words->strategy, words->baseline, &strategy, err);
+        st = inputs_strategy(&inputs, words->strategy, words->baseline, words->memory_bytes, &strategy, err);
     if (!st && words->dataset)
         st = store_open(words->dataset, STORE_READ_WRITE, &store, err);
     if (!st)
@@ -336,6 +336,7 @@ enum status cmd_trial(int argc, char **argv, struct error *err) {
     const struct option options[] = {
         {"strategy", OPTION_TEXT, &words.strategy, "FILE", "run this strategy"},
         {"baseline", OPTION_TEXT, &words.baseline, "BASELINE", "or this baseline"},
+        STRATEGY_MEMORY_OPTION(words.memory_bytes),
         {"runner", OPTION_TEXT, &words.launch.runner, RUNNER_NAMES, "where it runs (default lab)"},
         RUNNER_OPTIONS(words.launch),
         JOB_OPTIONS(words.job),

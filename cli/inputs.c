@@ -10,6 +10,8 @@
 
 #include "simulator/tuned.h"
 #include "strategy/baselines/baselines.h"
+#include "strategy/memory.h"
+#include "strategy/plan.h"
 
 static const char *const places[] = {"../share/syncopate", "../../../examples"};
 
@@ -87,8 +89,8 @@ void inputs_release(struct inputs *inputs) {
     cluster_release(&inputs->cluster);
 }
 
-enum status inputs_strategy(const struct inputs *inputs, const char *path, const char *baseline, struct strategy *out,
-                            struct error *err) {
+static enum status build_strategy(const struct inputs *inputs, const char *path, const char *baseline,
+                                  uint64_t memory_bytes, struct strategy *out, struct error *err) {
     if (!path == !baseline)
         return error_set(err, ST_USAGE, "give either --strategy FILE or --baseline NAME");
     if (path)
@@ -96,11 +98,43 @@ enum status inputs_strategy(const struct inputs *inputs, const char *path, const
     const struct baseline *row = baselines_find(baseline);
     if (!row)
         return error_set(err, ST_USAGE, "there is no baseline \"%s\"; \"syncopate baselines\" lists them", baseline);
-    return tuned_build(row, &inputs->model, &inputs->cluster, out, err);
+    return tuned_build_for(row, &inputs->model, &inputs->cluster, memory_bytes, out, err);
 }
 
-enum status inputs_strategy_word(const struct inputs *inputs, const char *word, struct strategy *out,
-                                 struct error *err) {
+static enum status check_memory(const struct inputs *inputs, const struct strategy *strategy, uint64_t memory_bytes,
+                                struct error *err) {
+    struct plan plan;
+    struct memory memory;
+    struct error over;
+    enum status st = plan_lower(&inputs->model, &inputs->cluster, strategy, &plan, err);
+    if (st)
+        return st;
+    st = memory_of_plan(&plan, &memory, err);
+    plan_release(&plan);
+    if (st)
+        return error_prefix(err, st, "%s", strategy->name);
+    if (memory_check(&memory, &inputs->cluster, memory_bytes, &over))
+        st = error_set(err, ST_INFEASIBLE, "%s %s", strategy->name, ERROR_TEXT(&over));
+    return st;
+}
+
+enum status inputs_strategy(const struct inputs *inputs, const char *path, const char *baseline, uint64_t memory_bytes,
+                            struct strategy *out, struct error *err) {
+    struct strategy built;
+    enum status st = build_strategy(inputs, path, baseline, memory_bytes, &built, err);
+    if (st)
+        return st;
+    if (memory_bytes > 0)
+        st = check_memory(inputs, &built, memory_bytes, err);
+    if (st)
+        strategy_release(&built);
+    else
+        *out = built;
+    return st;
+}
+
+enum status inputs_strategy_word(const struct inputs *inputs, const char *word, uint64_t memory_bytes,
+                                 struct strategy *out, struct error *err) {
     bool baseline = baselines_find(word);
-    return inputs_strategy(inputs, baseline ? NULL : word, baseline ? word : NULL, out, err);
+    return inputs_strategy(inputs, baseline ? NULL : word, baseline ? word : NULL, memory_bytes, out, err);
 }

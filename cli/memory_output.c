@@ -4,6 +4,8 @@
 #include "base/text.h"
 #include "base/units.h"
 #include "cli/table.h"
+#include "simulator/tuned.h"
+#include "strategy/plan.h"
 
 /* Parts that no row has are left out, so that the table stays narrow. */
 static bool any_has(const struct row *rows, size_t n, enum memory_part part) {
@@ -108,9 +110,44 @@ void memory_output_print(const struct simulation *s, const struct row *rows, siz
     print_others(rows, n);
 }
 
+/* What a device needs under "fsdp-optimal", wrapped for the budget or, where that is too small, as small as it can be.
+ */
+static enum status sharded_bytes(const struct model *model, const struct cluster *cluster, uint64_t budget_bytes,
+                                 uint64_t *out, struct error *err) {
+    struct strategy strategy;
+    struct plan plan;
+    struct memory memory;
+    enum status st = tuned_build_for(baselines_find("fsdp-optimal"), model, cluster, budget_bytes, &strategy, err);
+    if (st)
+        return st;
+    st = plan_lower(model, cluster, &strategy, &plan, err);
+    strategy_release(&strategy);
+    if (st)
+        return st;
+    st = memory_of_plan(&plan, &memory, err);
+    plan_release(&plan);
+    if (!st)
+        *out = memory.peak_bytes;
+    return st;
+}
+
+enum status memory_output_nothing_fits(const struct model *model, const struct cluster *cluster, uint64_t budget_bytes,
+                                       const char *least, uint64_t least_bytes, struct error *err) {
+    uint64_t sharded;
+    char need[32], other[32];
+    enum status st = sharded_bytes(model, cluster, budget_bytes, &sharded, err);
+    if (st)
+        return st;
+    units_format_bytes(least_bytes, need, sizeof need);
+    if (sharded >= least_bytes)
+        return error_set(err, ST_INFEASIBLE, "nothing fits: of these %s needs least, %s on a device", least, need);
+    return error_set(err, ST_INFEASIBLE, "nothing fits: of these %s needs least, %s on a device; fsdp-optimal %s %s",
+                     least, need, sharded <= budget_bytes ? "would fit, with" : "would need",
+                     units_format_bytes(sharded, other, sizeof other));
+}
+
 enum status memory_output_check(const struct simulation *s, const struct row *rows, size_t n, struct error *err) {
     const struct row *least = NULL;
-    char need[32];
     for (size_t i = 0; i < n; i++) {
         if (!rows[i].over)
             return ST_OK;
@@ -121,6 +158,6 @@ enum status memory_output_check(const struct simulation *s, const struct row *ro
         return ST_OK;
     if (n == 1 || least->memory.peak_bytes <= s->memory_bytes)
         return error_set(err, ST_INFEASIBLE, "%s %s", least->name, least->too_much);
-    return error_set(err, ST_INFEASIBLE, "nothing fits: %s needs least, %s on a device", least->name,
-                     units_format_bytes(least->memory.peak_bytes, need, sizeof need));
+    return memory_output_nothing_fits(s->model, s->cluster, s->memory_bytes, least->name, least->memory.peak_bytes,
+                                      err);
 }

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "simulator/timeline.h"
+#include "strategy/baselines/fsdp_optimal.h"
 #include "strategy/plan.h"
 
 struct search {
@@ -96,5 +97,18 @@ enum status tuned_build(const struct baseline *row, const struct model *model, c
     enum status st = search(row->grid, model, cluster, out, err);
     if (!st)
         out->name = row->name;
+    return st;
+}
+
+enum status tuned_build_for(const struct baseline *row, const struct model *model, const struct cluster *cluster,
+                            uint64_t memory_bytes, struct strategy *out, struct error *err) {
+    struct cost cost;
+    if (row->build != baseline_fsdp_optimal || !memory_bytes)
+        return tuned_build(row, model, cluster, out, err);
+    enum status st = cost_init(&cost, cluster, err);
+    if (st)
+        return st;
+    st = fsdp_optimal_nearest(model, &cost, memory_bytes, out, err);
+    cost_release(&cost);
     return st;
 }

@@ -4,6 +4,8 @@
 #ifndef SIMULATOR_TUNED_H
 #define SIMULATOR_TUNED_H
 
+#include <stdint.h>
+
 #include "base/error.h"
 #include "strategy/baselines/baselines.h"
 #include "strategy/cluster.h"
@@ -16,5 +18,10 @@
  * is. */
 enum status tuned_build(const struct baseline *row, const struct model *model, const struct cluster *cluster,
                         struct strategy *out, struct error *err);
+
+/* The same for devices that may hold memory_bytes (strategy/memory.h; 0: not said): "fsdp-optimal" is the best wrapping
+ * that fits, or where none does the one that needs the least. No other row depends on it. */
+enum status tuned_build_for(const struct baseline *row, const struct model *model, const struct cluster *cluster,
+                            uint64_t memory_bytes, struct strategy *out, struct error *err);
 
 #endif

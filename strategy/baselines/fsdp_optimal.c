@@ -14,6 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/units.h"
 #include "base/work.h"
 #include "strategy/baselines/baselines.h"
 #include "strategy/baselines/builder.h"
@@ -148,16 +149,19 @@ static enum status wrap(struct site *site, uint64_t rule_budget, const struct wr
     return ST_OK;
 }
 
-/* The fastest within the rule's least memory where its plan fits the budget, or layers are joined; else, of it and
- * every layer alone, the one whose plan needs less. */
+/* The fastest within the rule's least memory where its plan fits the budget, or layers are joined; else, of it, every
+ * layer alone and the fastest of all, the one whose plan needs least. */
 static enum status wrap_least(struct site *site, uint64_t budget, const struct wrapped **out, struct error *err) {
-    const struct wrapped *apart;
+    static const uint64_t others[] = {0, UINT64_MAX};
+    const struct wrapped *other;
     enum status st = wrap(site, wrapping_least_peak(&site->layers.chain, &site->costs), out, err);
     if (st || site->joined || (*out)->peak <= budget)
         return st;
-    st = wrap(site, 0, &apart, err);
-    if (!st && apart->peak < (*out)->peak)
-        *out = apart;
+    for (size_t i = 0; i < sizeof others / sizeof *others && !st; i++) {
+        st = wrap(site, others[i], &other, err);
+        if (!st && other->peak < (*out)->peak)
+            *out = other;
+    }
     return st;
 }
 
@@ -275,6 +279,7 @@ enum status fsdp_optimal_within(const struct model *model, const struct cost *co
                                 struct strategy *out, struct error *err) {
     bool fits;
     uint64_t peak;
+    char have[32], need[32];
     enum status st = fsdp_optimal_for_each(model, cost, 1, &budget_bytes, out, &fits, err);
     if (st || fits)
         return st;
@@ -282,8 +287,15 @@ enum status fsdp_optimal_within(const struct model *model, const struct cost *co
     if (st)
         return st;
     strategy_release(out);
-    return error_set(err, ST_INFEASIBLE, "a budget of %llu bytes: with every layer gathered alone a device needs %llu",
-                     (unsigned long long)budget_bytes, (unsigned long long)peak);
+    return error_set(err, ST_INFEASIBLE, "no wrapping fits into %s: the smallest needs %s on a device",
+                     units_format_bytes(budget_bytes, have, sizeof have), units_format_bytes(peak, need, sizeof need));
+}
+
+enum status fsdp_optimal_nearest(const struct model *model, const struct cost *cost, uint64_t budget_bytes,
+                                 struct strategy *out, struct error *err) {
+    bool fits;
+    enum status st = fsdp_optimal_for_each(model, cost, 1, &budget_bytes, out, &fits, err);
+    return st || fits ? st : fsdp_least_memory(model, cost, out, err);
 }
 
 enum status baseline_fsdp_optimal(const struct model *model, const struct cost *cost, struct strategy *out,

@@ -16,12 +16,17 @@
 enum status fsdp_optimal_within(const struct model *model, const struct cost *cost, uint64_t budget_bytes,
                                 struct strategy *out, struct error *err);
 
-/* The same for each of n budgets, what they share computed once. fits[n]: whether out[i] is there, the caller's to
- * release. Fails: ST_NO_MEMORY, as work_check. */
+/* The same, and where nothing fits what needs the least memory (fsdp_least_memory). Fails: ST_NO_MEMORY, as work_check.
+ */
+enum status fsdp_optimal_nearest(const struct model *model, const struct cost *cost, uint64_t budget_bytes,
+                                 struct strategy *out, struct error *err);
+
+/* fsdp_optimal_within for each of n budgets, what they share computed once. fits[n]: whether out[i] is there, the
+ * caller's to release. Fails: ST_NO_MEMORY, as work_check. */
 enum status fsdp_optimal_for_each(const struct model *model, const struct cost *cost, size_t n, const uint64_t *budgets,
                                   struct strategy *out, bool *fits, struct error *err);
 
-/* Every layer in a group of its own: what needs the least memory. Fails: ST_NO_MEMORY, as work_check. */
+/* What needs the least memory: mostly every layer in a group of its own. Fails: ST_NO_MEMORY, as work_check. */
 enum status fsdp_least_memory(const struct model *model, const struct cost *cost, struct strategy *out,
                               struct error *err);
 

@@ -1,10 +1,11 @@
 #!/bin/bash
 # Predictions of memory and budgets, as a person meets them: simulate, compare and tune; and what the workers' processes
 # really take. Needs OUT; prints ok, not ok and skip lines (tests/README.md).
-# Plan: 32
+# Plan: 45
 set -u
 cd "$(dirname "$0")/../.."
 source tests/cli/check.bash
+root=$PWD
 syncopate=$PWD/${OUT:-build/release}/bin/syncopate double=$PWD/${OUT:-build/release}/tests/support/syncopate-worker-nccl
 dir=$(mktemp -d)
 trap 'rm -rf "$dir"' EXIT
@@ -61,7 +62,7 @@ check a_budget_that_is_said_counts_instead 0 "STRATEGY" "$syncopate" simulate mo
 [ $? = 0 ] && [ "$(columns | awk 'NR == 2 { print $1 }')" = halves ] && [ "$(columns | grep -c OVER)" = 2 ]
 verdict what_fits_comes_first $? "$(cat out err)"
 "$syncopate" simulate model.json four.json --strategy two.json,one.json,halves.json --memory 20000 >out 2>err
-[ $? = 3 ] && grep -q 'nothing fits: halves needs least, 25.4 KiB on a device' err
+[ $? = 3 ] && grep -q 'nothing fits: of these halves needs least, 25.4 KiB on a device; fsdp-optimal would fit, with 18.7 KiB' err
 verdict where_nothing_fits_the_least_is_said $? "$(cat err)"
 "$syncopate" simulate model.json server.json --baseline ps >out 2>err
 [ $? = 3 ] && grep -q 'ps needs up to 31.2 KiB for the server on node "n1", which has 9.8 KiB' err
@@ -84,6 +85,62 @@ check a_sweep_has_no_budget 2 '--memory is about one size' "$syncopate" simulate
 check compare_passes_over_what_does_not_fit 0 "31.3 KiB  wfbp" "$syncopate" compare model.json four.json --memory 33000
 grep -q '^single  *over$' out && grep -qE '^wfbp  *\*?[0-9.]+$' out && ! grep -qE '^single.*\*' out
 verdict the_fastest_is_one_that_fits $? "$(cat out)"
+
+# ---- a wrapping for the budget ----
+
+cp "$root/examples/clusters/lab-4x1g.json" lab.json
+sed 's/"nic_gbit_per_s"/"device_memory_gbyte": 0.008, &/' lab.json >tight.json
+sed 's/"nic_gbit_per_s"/"device_memory_gbyte": 0.001, &/' lab.json >tiny.json
+# wrap CLUSTER OPTION...: predict fsdp-optimal into out; peak and id are of the one prediction there
+wrap() {
+    "$syncopate" simulate cnn-small "$1.json" --baseline fsdp-optimal "${@:2}" --json >out 2>err
+}
+peak() {
+    grep -o '"peak_bytes":[0-9]*' out | cut -d: -f2
+}
+id() {
+    grep -o '"id":"[0-9a-f]*"' out | cut -d'"' -f4
+}
+least=$("$syncopate" advise cnn-small lab.json --memory 8MB --json | grep -o '"smallest_memory_bytes":[0-9]*' | cut -d: -f2)
+wrap lab --memory 1GB && [ "$(peak)" -gt 8000000 ] && wrap lab --memory 8MB && [ "$(peak)" -le 8000000 ]
+verdict fsdp_optimal_is_wrapped_for_the_budget $? "$(peak) $(cat err)"
+fitted=$(id)
+"$syncopate" advise cnn-small lab.json --memory 8MB --json >out 2>err && grep -q "\"id\":\"$fitted\"" out
+verdict as_advise_wraps_it $? "$fitted $(cat err)"
+wrap tight && [ "$(id)" = "$fitted" ]
+verdict or_for_the_memory_of_the_devices $? "$(id) $(cat err)"
+for cluster in lab tiny; do
+    wrap $cluster --memory $((least - 1))
+    [ $? = 3 ] && [ "$(peak)" = "$least" ] && grep -q 'fsdp-optimal needs .*, 1 B over the' err && wrap $cluster --memory "$least" &&
+        [ "$(peak)" = "$least" ] || break
+done
+verdict what_it_needs_at_least_is_true_to_the_byte $? "$least $(peak) $(cat err)"
+wrap tiny
+[ $? = 3 ] && [ "$(peak)" = "$least" ] && grep -q '"fits":false' out &&
+    { "$syncopate" compare cnn-small tiny.json --with fsdp-optimal --json >out 2>err; [ $? = 3 ]; } &&
+    grep -q "{\"name\":\"fsdp-optimal\",[^}]*\"peak_bytes\":$least,\"fits\":false" out &&
+    grep -q 'nothing fits: of these fsdp-optimal needs least, 6.7 MiB on a device$' err
+verdict devices_that_are_too_small_are_told_the_least $? "$(peak) $(cat err)"
+"$syncopate" compare cnn-small lab.json --memory 1MB >out 2>err
+[ $? = 3 ] && grep -q 'nothing fits: of these wfbp needs least, 1[0-9.]* MiB on a device; fsdp-optimal would need 6.7 MiB$' err
+verdict compare_says_who_would_need_less $? "$(cat err)"
+"$syncopate" compare cnn-small lab.json --memory 8MB --with fsdp-optimal --json >out 2>err && grep -q "\"front\":\[{\"id\":\"$fitted\"" out
+verdict and_wraps_it_for_the_budget_too $? "$(cat err) $(grep -o '"front".*' out)"
+of_lab=(--model cnn-small --cluster lab.json)
+"$syncopate" strategy export fsdp-optimal "${of_lab[@]}" --memory 8MB --to fsdp2 >out 2>err && grep -q "$fitted" out &&
+    "$syncopate" strategy show cnn-small lab.json --baseline fsdp-optimal --memory 8MB --json >fitted.json 2>err &&
+    [ "$("$syncopate" strategy check cnn-small lab.json fitted.json)" = "$fitted" ]
+verdict the_fitted_strategy_is_had_by_its_name $? "$(cat err) $(head -c 300 out)"
+check and_refused_where_nothing_fits 3 'fsdp-optimal needs 6.7 MiB on a device' \
+    "$syncopate" strategy export fsdp-optimal "${of_lab[@]}" --memory 1MB --to fsdp2
+check as_what_needs_more_is 3 'single needs 39.1 KiB on a device (the update), 19.5 KiB over the 19.5 KiB' \
+    "$syncopate" trial model.json four.json --baseline single --runner local --memory 20000
+check from_a_file_too 3 'two needs 35.3 KiB on a device (backward step 2 of 2, x.grad), 1 B over' \
+    "$syncopate" strategy show model.json four.json --strategy two.json --memory 36099
+check of_updates_nobody_knows 3 'async-ps: the memory of a strategy with "consistency" is not known' \
+    "$syncopate" strategy show model.json four.json --baseline async-ps --memory 1GB
+check a_session_knows_its_memory 2 'drop --model, --cluster and --memory' \
+    "$syncopate" strategy export none --server http://127.0.0.1:1 --memory 1GB
 
 # ---- sessions ----
 

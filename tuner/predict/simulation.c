@@ -144,7 +144,7 @@ enum status simulation_predict(struct simulation *s, const struct contender *con
     struct row row;
     enum status st;
     if (contender->baseline) {
-        st = tuned_build(contender->baseline, s->model, s->cluster, &built, err);
+        st = tuned_build_for(contender->baseline, s->model, s->cluster, s->memory_bytes, &built, err);
         if (st)
             return st;
         st = predict_strategy(s, &built, trace, &row, err);

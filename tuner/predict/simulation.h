@@ -25,7 +25,7 @@ struct simulation {
     struct expectation_options weather;
     double bound_us;       /* of strategies without "sharded", encodings and replicas */
     struct bounds bounds;  /* by what strategies may do */
-    uint64_t memory_bytes; /* that a device may have; 0: no budget */
+    uint64_t memory_bytes; /* that a device may have; 0: no budget. "fsdp-optimal" is wrapped for it */
 };
 
 enum { MAX_CONTENDERS = 48 };

@@ -8,7 +8,6 @@
 
 #include "base/units.h"
 #include "simulator/tuned.h"
-#include "strategy/baselines/fsdp_optimal.h"
 
 static enum sharded most_sharded(const struct strategy *s) {
     enum sharded most = SHARDED_none;
@@ -33,9 +32,7 @@ static int compare(const void *a, const void *b) {
 
 static enum status build(const struct predictor *predictor, const struct baseline *row, struct strategy *out,
                          struct error *err) {
-    if (row->build == baseline_fsdp_optimal && predictor->memory_bytes > 0)
-        return fsdp_optimal_within(predictor->model, &predictor->cost, predictor->memory_bytes, out, err);
-    return tuned_build(row, predictor->model, predictor->cluster, out, err);
+    return tuned_build_for(row, predictor->model, predictor->cluster, predictor->memory_bytes, out, err);
 }
 
 /* Whether who runs the trials has its algorithms, as far as that is known. */
@@ -142,9 +139,7 @@ static enum status look(struct predictor *predictor, const struct baseline *row,
                         struct error *err) {
     struct strategy strategy;
     struct prediction ignored;
-    enum status st = row->build == baseline_fsdp_optimal
-                         ? fsdp_least_memory(predictor->model, &predictor->cost, &strategy, err)
-                         : build(predictor, row, &strategy, err);
+    enum status st = build(predictor, row, &strategy, err);
     if (st)
         return st == ST_INFEASIBLE ? ST_OK : st;
     const enum sharded sharded = most_sharded(&strategy);

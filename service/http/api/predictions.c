@@ -105,7 +105,7 @@ static enum status predict_built(struct batch *batch, struct item *item, struct 
     enum status st = work_check(err);
     if (st)
         return st;
-    st = item->baseline ? tuned_build(item->baseline, d->model, d->cluster, &strategy, err)
+    st = item->baseline ? tuned_build_for(item->baseline, d->model, d->cluster, batch->memory_bytes, &strategy, err)
                         : reference_strategy(batch->rq, d, &item->at, &strategy, err);
     if (st)
         return st;
@@ -256,6 +256,8 @@ static enum status add_items(struct batch *batch, const struct json_at *body, st
     if (!st)
         st = json_get_integer(body, "memory_bytes", JSON_OPTIONAL, 1, MOST_MEMORY, &batch->memory_bytes, err);
     batch->memory |= batch->memory_bytes > 0;
+    if (batch->memory && !batch->memory_bytes)
+        batch->memory_bytes = memory_of_devices(batch->domain->cluster);
     if (!st && json_has(body, "strategies", &unused))
         st = json_array(body, "strategies", MAX_STRATEGIES, strategies, &n, err);
     if (!st && json_has(body, "baselines", &unused))

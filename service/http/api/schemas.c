@@ -269,7 +269,7 @@ static const struct schema schemas[] = {
                                     "'baselines':{'type':'array','maxItems':10000,'items':" TEXT "},'timeline':" FLAG
                                     ",'memory':{'type':'boolean','description':'tell the memory of each'},"
                                     "'memory_bytes':{'type':'integer','minimum':1,'description':'that a device "
-                                    "may have: what needs more comes last'},"
+                                    "may have: what needs more comes last, and fsdp-optimal is wrapped for it'},"
                                     "'what_if':{'type':'object','description':'Other figures than those of the model "
                                     "and the cluster: of every NIC, of "
                                     "nodes with devices (those described are repeated), of what a device takes in an "

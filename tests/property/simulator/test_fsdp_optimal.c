@@ -204,11 +204,23 @@ static void the_least_memory_is_never_more_than_that_of_layers_alone(void **stat
     timeline_free(w.timeline);
 }
 
+/* Where a wrapping fits it is the nearest, and else the one that needs the least memory is. */
+static void assert_nearest(const struct model *model, const struct cost *cost, uint64_t budget, bool fits,
+                           const struct strategy *fitted) {
+    struct strategy nearest, least;
+    struct error err;
+    assert_ok(fsdp_optimal_nearest(model, cost, budget, &nearest, &err));
+    assert_ok(fsdp_least_memory(model, cost, &least, &err));
+    assert_string_equal(nearest.id.hex, fits ? fitted->id.hex : least.id.hex);
+    strategy_release(&nearest);
+    strategy_release(&least);
+}
+
 /* Several budgets at once: each gets what it gets alone, and none where nothing fits. */
 static void budgets_share_their_searches_and_not_their_answers(void **state) {
     enum { BUDGETS = 4 };
     struct rng rng;
-    int fitted = 0, differ = 0;
+    int fitted = 0, differ = 0, over = 0;
     (void)state;
     rng_seed(&rng, test_seed() + 1);
     for (int i = 0; i < INSTANCES / 8; i++) {
@@ -229,6 +241,8 @@ static void budgets_share_their_searches_and_not_their_answers(void **state) {
         for (int k = 0; k < BUDGETS; k++) {
             const enum status st = fsdp_optimal_within(&model, &cost, budgets[k], &alone, &err);
             assert_int_equal(st, fits[k] ? ST_OK : ST_INFEASIBLE);
+            assert_nearest(&model, &cost, budgets[k], fits[k], &together[k]);
+            over += !fits[k];
             if (st)
                 continue;
             assert_string_equal(alone.id.hex, together[k].id.hex);
@@ -243,7 +257,7 @@ static void budgets_share_their_searches_and_not_their_answers(void **state) {
         cluster_release(&cluster);
         model_release(&model);
     }
-    assert_true(fitted > INSTANCES / 8 && differ > 0);
+    assert_true(fitted > INSTANCES / 8 && differ > 0 && over > 0);
 }
 
 int main(void) {

@@ -430,6 +430,56 @@ static void predictions_come_fastest_first_and_agree_with_the_predictor(void **s
     assert_string_equal(site_post(&site, "/api/v1/predictions", asked)->body, first);
 }
 
+/* Small messages mostly wait for their start, so large groups are faster, and take more memory. */
+#define LAYERED                                                                                                        \
+    "{\"schema\":\"syncopate.model/1\",\"name\":\"layered\",\"variables\":["                                           \
+    "{\"name\":\"a\",\"shape\":[1000]},{\"name\":\"b\",\"shape\":[2000]},{\"name\":\"c\",\"shape\":[3000]},"           \
+    "{\"name\":\"d\",\"shape\":[4000]}],\"layers\":["                                                                  \
+    "{\"name\":\"l1\",\"forward_us\":100,\"backward_us\":200,\"variables\":[\"a\"]},"                                  \
+    "{\"name\":\"l2\",\"forward_us\":100,\"backward_us\":200,\"variables\":[\"b\"]},"                                  \
+    "{\"name\":\"l3\",\"forward_us\":100,\"backward_us\":200,\"variables\":[\"c\"]},"                                  \
+    "{\"name\":\"l4\",\"forward_us\":100,\"backward_us\":200,\"variables\":[\"d\"]}]}"
+
+static void predict_wrapping(const char *cluster, const char *memory, double *bytes, bool *fits) {
+    char body[4096];
+    snprintf(body, sizeof body, "{\"model\":" LAYERED ",\"cluster\":%s,\"baselines\":[\"fsdp-optimal\"],%s}", cluster,
+             memory);
+    struct reply *r = site_post(&site, "/api/v1/predictions", body);
+    assert_int_equal(r->status, 200);
+    cJSON *json = parse(r);
+    const cJSON *row = cJSON_GetObjectItemCaseSensitive(json, "predictions")->child;
+    assert_non_null(row);
+    const cJSON *told = cJSON_GetObjectItemCaseSensitive(row, "memory");
+    *bytes = cJSON_GetObjectItemCaseSensitive(told, "peak_bytes")->valuedouble;
+    *fits = cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(told, "fits"));
+    cJSON_Delete(json);
+}
+
+/* The wrapping takes what it may, and where that is too little the least that it can do with. */
+static void a_predicted_wrapping_is_for_the_memory_that_is_said(void **state) {
+    (void)state;
+    static const char tight[] =
+        "{\"schema\":\"syncopate.cluster/1\",\"name\":\"tight\",\"nodes\":[{\"name\":\"n\","
+        "\"count\":4,\"nic_gbit_per_s\":1,\"nic_latency_us\":50,\"device_memory_gbyte\":%.9f}]}";
+    double any, least, got;
+    char text[64], cluster[512];
+    bool fits;
+    predict_wrapping(SITE_CLUSTER, "\"memory\":true", &any, &fits);
+    assert_true(fits);
+    predict_wrapping(SITE_CLUSTER, "\"memory_bytes\":9", &least, &fits);
+    assert_true(!fits && least < any);
+    for (double room = least - 1; room < any; room += (any - least) / 4) {
+        snprintf(text, sizeof text, "\"memory_bytes\":%.0f", floor(room));
+        predict_wrapping(SITE_CLUSTER, text, &got, &fits);
+        assert_true(fits == (room >= least) && got <= fmax(room, least) && got >= least);
+    }
+    for (int spare = -1; spare <= 1; spare += 2) {
+        snprintf(cluster, sizeof cluster, tight, (least + spare) / 1e9);
+        predict_wrapping(cluster, "\"memory\":true", &got, &fits);
+        assert_true(fits == (spare > 0) && got == least);
+    }
+}
+
 /* The toy's 278528 bytes as variables and gradients, and both in a buffer of `single`; wfbp needs no buffer. */
 static void predictions_tell_memory_and_what_fits_comes_first(void **state) {
     (void)state;
@@ -807,6 +857,7 @@ int main(void) {
         OPEN(no_key_is_passed_over),
         OPEN(predictions_come_fastest_first_and_agree_with_the_predictor),
         OPEN(predictions_tell_memory_and_what_fits_comes_first),
+        OPEN(a_predicted_wrapping_is_for_the_memory_that_is_said),
         OPEN(advice_names_the_fastest_that_fits_into_each_memory),
         OPEN(advice_that_makes_no_sense_is_refused),
         OPEN(one_bad_strategy_does_not_spoil_the_others),

@@ -1,8 +1,10 @@
 /* Systems with searched knobs against every setting of their grids, on random models and clusters. */
 #include <math.h>
+#include <string.h>
 
 #include "simulator/timeline.h"
 #include "simulator/tuned.h"
+#include "strategy/memory.h"
 #include "tests/support/check.h"
 #include "tests/support/strategy/random_instances.h"
 
@@ -101,8 +103,54 @@ static void where_nothing_is_to_gain_the_defaults_stay(void **state) {
     close_world(&w);
 }
 
+static uint64_t peak_of(const struct world *w, const struct strategy *strategy) {
+    struct error err;
+    struct plan plan;
+    struct memory memory;
+    assert_ok(plan_lower(&w->model, &w->cluster, strategy, &plan, &err));
+    assert_ok(memory_of_plan(&plan, &memory, &err));
+    plan_release(&plan);
+    return memory.peak_bytes;
+}
+
+/* Built for a memory: what it needs, and the same as without one, as all rows but one are. */
+static uint64_t built_for(const struct world *w, const struct baseline *row, uint64_t memory_bytes, bool *same) {
+    struct error err;
+    struct strategy plain, fitted;
+    assert_ok(tuned_build(row, &w->model, &w->cluster, &plain, &err));
+    assert_ok(tuned_build_for(row, &w->model, &w->cluster, memory_bytes, &fitted, &err));
+    *same = !strcmp(plain.id.hex, fitted.id.hex);
+    const uint64_t bytes = peak_of(w, &fitted);
+    strategy_release(&plain);
+    strategy_release(&fitted);
+    return bytes;
+}
+
+/* A budget that holds the fastest wrapping changes nothing; below it the wrapping takes less, or the least. */
+static void only_the_exact_wrapping_is_built_for_a_memory(void **state) {
+    (void)state;
+    size_t n, fit = 0, over = 0;
+    const struct baseline *rows = baselines_list(&n), *wrapped = baselines_find("fsdp-optimal");
+    for (uint64_t i = 0; i < INSTANCES; i++) {
+        struct world w;
+        bool same;
+        open_world(i, &w);
+        built_for(&w, &rows[i % n], 1, &same);
+        assert_true(same);
+        const uint64_t any = built_for(&w, wrapped, 0, &same), least = built_for(&w, wrapped, 1, &same);
+        assert_true(least <= any && built_for(&w, wrapped, any, &same) == any && same);
+        const uint64_t middle = least + (any - least) / 2, got = built_for(&w, wrapped, middle, &same);
+        assert_true(got <= middle);
+        fit += !same;
+        over += least < any;
+        close_world(&w);
+    }
+    assert_true(fit > 0 && over > 0);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(only_the_exact_wrapping_is_built_for_a_memory),
         cmocka_unit_test(a_tuned_system_is_the_fastest_setting_of_its_grid_and_never_slower_than_untuned),
         cmocka_unit_test(where_nothing_is_to_gain_the_defaults_stay),
     };
