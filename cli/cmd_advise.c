@@ -32,7 +32,7 @@ static void print_candidates(const struct advice *a) {
         table_cell(&table, "%s", c->kind);
         table_cell(&table, "%s", c->strategy.name);
         table_cell(&table, "%s", units_format_time(c->row.prediction.iteration_us, text, sizeof text));
-        table_cell(&table, "%.0f%%", advised_over_bound(c));
+        table_cell(&table, "%.0f%%", advised_over_bound(a, c));
         table_cell(&table, "%s", units_format_bytes(advised_bytes(c), text, sizeof text));
         table_cell(&table, "%u", c->strategy.n_groups);
         table_cell(&table, "%s", advised_limit(c, text, sizeof text));
@@ -125,6 +125,7 @@ static enum status answer(const struct inputs *inputs, const struct budgets *bud
                           struct advice *a, struct error *err) {
     struct change changes[ADVICE_RATES];
     struct front_point points[MOST_CANDIDATES];
+    char bound[32];
     bool whole;
     enum status st = advice_changes(a, budgets, changes, err);
     if (!st && r->out)
@@ -136,7 +137,8 @@ static enum status answer(const struct inputs *inputs, const struct budgets *bud
         st = output_line(json, whole, err);
         return st ? st : check_fit(a, budgets, err);
     }
-    text_print(stdout, "%s on %s: %u devices\n\n", inputs->model.name, inputs->cluster.name, inputs->cluster.n_devices);
+    text_print(stdout, "%s on %s: %u devices, lower bound %s\n\n", inputs->model.name, inputs->cluster.name,
+               inputs->cluster.n_devices, units_format_time(advice_bound_us(a), bound, sizeof bound));
     print_candidates(a);
     print_answers(a, budgets);
     text_print(stdout, "\n");
@@ -178,7 +180,7 @@ enum status cmd_advise(int argc, char **argv, struct error *err) {
         .usage = "advise MODEL CLUSTER [options]",
         .about =
             "Which way of training at which memory: plain data parallel, servers, ZeRO, FSDP or HSDP. Each way is\n"
-            "predicted: its time, how far that is above the bound, the most memory that a device holds at once, and\n"
+            "predicted: its time, how far that is above the bound that none of them beats, the most memory that a device holds at once, and\n"
             "what limits it. FSDP is wrapped for each memory by itself, so that the iteration is shortest. Then the\n"
             "answer for each memory, the smallest memory at which anything fits, the front of time against memory,\n"
             "and what changes where NICs are slower or faster. Measured curves hold for one rate and are left out\n"

@@ -1,6 +1,6 @@
 #!/bin/bash
 # syncopate advise: the answer for each memory, what it leaves out, what is written, and what is refused. Needs OUT.
-# Plan: 19
+# Plan: 20
 set -u
 cd "$(dirname "$0")/../.."
 source tests/cli/check.bash
@@ -43,6 +43,7 @@ for budget in advice["answers"]:
     fit = [c for c in rows.values() if c["memory"]["peak_bytes"] <= budget.get("memory_bytes", 1e99)]
     best = min(fit, key=lambda c: c["iteration_us"])["id"] if fit else None
     assert best == budget["id"], (best, budget)
+assert advice["lower_bound_us"] == min(c["lower_bound_us"] for c in rows.values())
 assert advice["smallest_memory_bytes"] == min(c["memory"]["peak_bytes"] for c in rows.values())
 same = [c for c in advice["at_other_rates"] if c["gbit_per_s"] == 1]
 for budget in advice["answers"]:
@@ -101,4 +102,19 @@ for mb in (14, 10, 8, 7, 6, 5):
 assert len(times) > 2 and times == sorted(times), times
 PY
 verdict less_memory_is_never_faster $? "$(tail -n 1 why)"
+
+"$syncopate" advise bert-large v100-16x10g --memory 16GB >out
+python3 - <<'PY' >why 2>&1
+import re
+units = {"ms": 1, "s": 1000}
+text = open("out").read()
+amount, unit = re.match(r".*: 16 devices, lower bound (\S+) (ms|s)\n", text).groups()
+bound = float(amount) * units[unit]
+rows = re.findall(r"^(?:DDP|FSDP|HSDP|ZeRO|servers).*? ([\d.]+) (ms|s) +(\d+)%", text, re.M)
+assert len(rows) > 9, text
+for time, unit, over in rows:
+    assert abs((float(time) * units[unit] / bound - 1) * 100 - float(over)) < 2, (time, unit, over, bound)
+assert [int(r[2]) for r in rows] == sorted(int(r[2]) for r in rows), rows
+PY
+verdict slower_is_never_nearer_to_the_bound $? "$(tail -n 1 why)"
 check help_teaches 0 "plain data parallel, servers, ZeRO, FSDP or HSDP" "$syncopate" advise --help

@@ -216,8 +216,16 @@ const char *budget_text(uint64_t bytes, char *out, size_t room) {
     return out;
 }
 
-double advised_over_bound(const struct advised *c) {
-    return c->row.bound_us > 0 ? fmax(c->row.prediction.iteration_us / c->row.bound_us - 1, 0) * 100 : 0;
+double advice_bound_us(const struct advice *a) {
+    double least = INFINITY;
+    for (size_t i = 0; i < a->n; i++)
+        least = fmin(least, a->candidates[i].row.bound_us);
+    return least;
+}
+
+double advised_over_bound(const struct advice *a, const struct advised *c) {
+    const double bound_us = advice_bound_us(a);
+    return bound_us > 0 ? fmax(c->row.prediction.iteration_us / bound_us - 1, 0) * 100 : 0;
 }
 
 static void say_best(const struct advised *best, uint64_t bytes, char out[ADVICE_SENTENCE]) {
@@ -405,6 +413,7 @@ cJSON *advice_json(const struct advice *a, const struct budgets *budgets, const 
               cJSON_AddStringToObject(root, "model", a->simulation.model->name) &&
               cJSON_AddStringToObject(root, "cluster", a->simulation.cluster->name) &&
               (!a->simulation.model->activations_estimated || cJSON_AddTrueToObject(root, "activations_estimated")) &&
+              cJSON_AddNumberToObject(root, "lower_bound_us", advice_bound_us(a)) &&
               (list = cJSON_AddArrayToObject(root, "candidates"));
     for (size_t i = 0; i < a->n && ok; i++)
         ok = add_candidate(&a->candidates[i], a->simulation.cluster, list);

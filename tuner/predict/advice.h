@@ -91,8 +91,11 @@ bool advice_sentence(const struct advice *advice, const struct budgets *budgets,
 /* "22.4 GiB", or "any memory". */
 const char *budget_text(uint64_t bytes, char *out, size_t room);
 
-/* How much longer than the bound it takes, in percent. */
-double advised_over_bound(const struct advised *advised);
+/* The least of the candidates' bounds, which no way beats: replicas (HSDP) have a lower one than the others. */
+double advice_bound_us(const struct advice *advice);
+
+/* How much longer than that a candidate takes, in percent. */
+double advised_over_bound(const struct advice *advice, const struct advised *advised);
 
 /* What limits it, for people: computing, or messages that computing does not hide. */
 const char *advised_limit(const struct advised *advised, char *out, size_t room);

@@ -284,9 +284,10 @@ static const struct schema schemas[] = {
          "Cluster") ",'memory_bytes':{'type':'array','maxItems':8,'items':" SIZE ",'description':'what a device may "
                     "hold; without any, what the cluster says of its devices, and any memory'}}}"},
     {"Advice",
-     "{'type':'object','required':['schema','model','cluster','candidates','answers','smallest_memory_bytes',"
-     "'front','at_other_rates'],'additionalProperties':false,'properties':{'schema':{'const':'syncopate.advice/1'},"
+     "{'type':'object','required':['schema','model','cluster','lower_bound_us','candidates','answers',"
+     "'smallest_memory_bytes','front','at_other_rates'],'additionalProperties':false,'properties':{'schema':{'const':'syncopate.advice/1'},"
      "'model':" TEXT ",'cluster':" TEXT ",'activations_estimated':" FLAG ",'smallest_memory_bytes':" COUNT ","
+     "'lower_bound_us':{'type':'number','minimum':0,'description':'the least of those of the candidates'},"
      "'candidates':{'type':'array','description':'the fastest first','items':{'type':'object',"
      "'required':['way','strategy','id','iteration_us','exposed_us','lower_bound_us','groups','memory'],"
      "'additionalProperties':false,'properties':{'way':" TEXT ",'strategy':" TEXT ",'id':" ID ",'iteration_us':" AMOUNT

@@ -73,7 +73,7 @@ static void ways_table(struct markup *m, const struct question *q, const struct 
                       units_format_time(c->row.prediction.iteration_us, text, sizeof text));
         html_cell_end(&t);
         html_cell(&t, units_format_bytes(advised_bytes(c), text, sizeof text));
-        html_cellf(&t, "%.0f%%", advised_over_bound(c));
+        html_cellf(&t, "%.0f%%", advised_over_bound(a, c));
         html_cellf(&t, "%u", c->strategy.n_groups);
         html_cell(&t, advised_limit(c, text, sizeof text));
     }
@@ -111,17 +111,18 @@ static void changes_table(struct request *rq, struct markup *m, const struct que
 }
 
 static void write_answer(struct request *rq, struct markup *m, const struct question *q, const struct answer *a) {
-    char sentence[ADVICE_SENTENCE];
+    char sentence[ADVICE_SENTENCE], bound[32];
     html_section(m, "answer", "The answer");
     for (size_t i = 0; advice_sentence(&a->advice, &q->budgets, i, sentence); i++)
         markup_leaf(m, "p", sentence);
     markup_end(m);
     html_section(m, "ways", "All ways");
     ways_table(m, q, &a->advice);
-    markup_leaf(
-        m, "p",
+    html_leaff(
+        m, "p", NULL,
         "Memory: the most that a device holds at once, however slow the network is. Over bound: how much longer it "
-        "takes than a bound that no strategy can beat.");
+        "takes than %s, the least of the bounds of these ways, which none of them can beat.",
+        units_format_time(advice_bound_us(&a->advice), bound, sizeof bound));
     markup_end(m);
     html_section(m, "rates", "At other rates of the NICs");
     changes_table(rq, m, q, a->changes);
