@@ -49,18 +49,19 @@ static void print_answers(const struct advice *a, const struct budgets *budgets)
 }
 
 static void print_changes(const struct budgets *budgets, const struct change *changes) {
-    const char *heads[MOST_BUDGETS + 2] = {">GBIT/S"};
+    const char *heads[MOST_BUDGETS + 3] = {">NICS", ">GBIT/S"};
     struct table table;
     struct arena arena = {0};
     char text[32];
     for (size_t i = 0; i < budgets->n; i++) {
-        heads[i + 1] = arena_printf(&arena, "WITH %s", budget_text(budgets->bytes[i], text, sizeof text));
-        heads[i + 1] = heads[i + 1] ? heads[i + 1] : "";
+        heads[i + 2] = arena_printf(&arena, "WITH %s", budget_text(budgets->bytes[i], text, sizeof text));
+        heads[i + 2] = heads[i + 2] ? heads[i + 2] : "";
     }
     text_print(stdout, "\nAt other rates of the NICs:\n");
     table_init(&table, heads);
     for (size_t r = 0; r < ADVICE_RATES; r++) {
-        table_cell(&table, "%g", changes[r].gbit_per_s);
+        table_cell(&table, "x%g", changes[r].factor);
+        table_cell(&table, "%s", change_rates(&changes[r], text, sizeof text));
         for (size_t i = 0; i < budgets->n; i++)
             if (isfinite(changes[r].us[i]))
                 table_cell(&table, "%s, %s", changes[r].kind[i],
@@ -180,7 +181,8 @@ enum status cmd_advise(int argc, char **argv, struct error *err) {
         .usage = "advise MODEL CLUSTER [options]",
         .about =
             "Which way of training at which memory: plain data parallel, servers, ZeRO, FSDP or HSDP. Each way is\n"
-            "predicted: its time, how far that is above the bound that none of them beats, the most memory that a device holds at once, and\n"
+            "predicted: its time, how far that is above the bound that none of them beats, the most memory that a "
+            "device holds at once, and\n"
             "what limits it. FSDP is wrapped for each memory by itself, so that the iteration is shortest. Then the\n"
             "answer for each memory, the smallest memory at which anything fits, the front of time against memory,\n"
             "and what changes where NICs are slower or faster. Measured curves hold for one rate and are left out\n"

@@ -1,10 +1,11 @@
 #!/bin/bash
 # syncopate advise: the answer for each memory, what it leaves out, what is written, and what is refused. Needs OUT.
-# Plan: 20
+# Plan: 21
 set -u
 cd "$(dirname "$0")/../.."
 source tests/cli/check.bash
 syncopate=$PWD/${OUT:-build/release}/bin/syncopate
+repository=$PWD
 dir=$(mktemp -d)
 trap 'rm -rf "$dir"' EXIT
 cd "$dir"
@@ -45,7 +46,7 @@ for budget in advice["answers"]:
     assert best == budget["id"], (best, budget)
 assert advice["lower_bound_us"] == min(c["lower_bound_us"] for c in rows.values())
 assert advice["smallest_memory_bytes"] == min(c["memory"]["peak_bytes"] for c in rows.values())
-same = [c for c in advice["at_other_rates"] if c["gbit_per_s"] == 1]
+same = [c for c in advice["at_other_rates"] if c["nic_factor"] == 1]
 for budget in advice["answers"]:
     at = [c for c in same if c.get("memory_bytes") == budget.get("memory_bytes")][0]
     assert budget["id"] is None or abs(at["iteration_us"] - rows[budget["id"]]["iteration_us"]) < 1e-6, (at, budget)
@@ -117,4 +118,24 @@ for time, unit, over in rows:
 assert [int(r[2]) for r in rows] == sorted(int(r[2]) for r in rows), rows
 PY
 verdict slower_is_never_nearer_to_the_bound $? "$(tail -n 1 why)"
+
+"$syncopate" advise mlp-small lab-mixed --memory 10MB,1GB --json >mixed.json
+python3 - "$syncopate" "$repository/examples/clusters/lab-mixed.json" <<'PY' >why 2>&1
+import json, subprocess, sys
+mixed, told = json.load(open(sys.argv[2])), json.load(open("mixed.json"))["at_other_rates"]
+for factor in (0.25, 0.5, 2, 4):
+    scaled = dict(mixed, nodes=[dict(n, nic_gbit_per_s=n["nic_gbit_per_s"] * factor) for n in mixed["nodes"]])
+    json.dump(scaled, open("scaled.json", "w"))
+    said = subprocess.run([sys.argv[1], "advise", "mlp-small", "scaled.json", "--memory", "10MB,1GB", "--json"],
+                          capture_output=True, text=True, check=True).stdout
+    advice = json.loads(said)
+    rows = {c["id"]: c for c in advice["candidates"]}
+    for answer in advice["answers"]:
+        one, = [c for c in told if c["nic_factor"] == factor and c["memory_bytes"] == answer["memory_bytes"]]
+        best = rows[answer["id"]]
+        assert "gbit_per_s" not in one and abs(best["iteration_us"] / one["iteration_us"] - 1) < 1e-9, (one, best)
+times = [c["iteration_us"] for c in told if c["memory_bytes"] == 1e9]
+assert len(times) == 5 and all(a > b for a, b in zip(times, times[1:])), times
+PY
+verdict each_nic_is_slower_or_faster_by_the_factor $? "$(tail -n 1 why)"
 check help_teaches 0 "plain data parallel, servers, ZeRO, FSDP or HSDP" "$syncopate" advise --help

@@ -312,16 +312,22 @@ enum status budgets_read(const char *list, const struct cluster *cluster, struct
 
 /* ---- other rates ---- */
 
-/* The fastest NIC of a node with devices. */
-static double rate_of(const struct cluster *cluster) {
-    double rate = 0;
-    for (uint32_t i = 0; i < cluster->n_nodes; i++)
-        if (cluster->nodes[i].devices > 0)
-            rate = fmax(rate, cluster->nodes[i].nic_gbit_per_s);
-    return rate;
+const char *change_rates(const struct change *change, char *out, size_t room) {
+    if (change->slowest < change->fastest)
+        snprintf(out, room, "%g to %g", change->slowest, change->fastest);
+    else
+        snprintf(out, room, "%g", change->fastest);
+    return out;
 }
 
-static void note_change(const struct advice *a, const struct budgets *budgets, struct change *out) {
+static void note_change(const struct advice *a, const struct budgets *budgets, double factor, struct change *out) {
+    const struct cluster *cluster = a->simulation.cluster;
+    *out = (struct change){.factor = factor, .slowest = INFINITY};
+    for (uint32_t i = 0; i < cluster->n_nodes; i++)
+        if (cluster->nodes[i].devices > 0) {
+            out->slowest = fmin(out->slowest, cluster->nodes[i].nic_gbit_per_s);
+            out->fastest = fmax(out->fastest, cluster->nodes[i].nic_gbit_per_s);
+        }
     for (size_t i = 0; i < budgets->n; i++) {
         const struct advised *best = advice_best_within(a, budgets->bytes[i]);
         out->us[i] = best ? best->row.prediction.iteration_us : INFINITY;
@@ -332,17 +338,16 @@ static void note_change(const struct advice *a, const struct budgets *budgets, s
 }
 
 static enum status change_at(const struct model *model, const struct cluster *cluster, const struct budgets *budgets,
-                             double gbit_per_s, struct change *out, struct error *err) {
-    const struct sweep sweep = {.axis = SWEEP_BANDWIDTH, .n = 1, .values = {gbit_per_s}};
+                             double factor, struct change *out, struct error *err) {
+    const struct sweep sweep = {.axis = SWEEP_BANDWIDTH, .relative = true, .n = 1, .values = {factor}};
     struct sweep_point point;
     struct advice a;
-    enum status st = sweep_apply(&sweep, gbit_per_s, ALGORITHM_auto, model, cluster, &point, err);
+    enum status st = sweep_apply(&sweep, factor, ALGORITHM_auto, model, cluster, &point, err);
     if (st)
         return st;
     st = advice_init(&a, &point.model, &point.cluster, budgets, err);
     if (!st) {
-        *out = (struct change){.gbit_per_s = gbit_per_s};
-        note_change(&a, budgets, out);
+        note_change(&a, budgets, factor, out);
         advice_release(&a);
     }
     sweep_point_release(&point);
@@ -351,15 +356,12 @@ static enum status change_at(const struct model *model, const struct cluster *cl
 
 enum status advice_changes(const struct advice *a, const struct budgets *budgets, struct change out[ADVICE_RATES],
                            struct error *err) {
-    const struct cluster *cluster = a->simulation.cluster;
-    const double rate = rate_of(cluster);
     enum status st = ST_OK;
     for (size_t i = 0; i < ADVICE_RATES && !st; i++) {
-        if (rate_factors[i] == 1) {
-            out[i] = (struct change){.gbit_per_s = rate, .as_is = true};
-            note_change(a, budgets, &out[i]);
-        } else
-            st = change_at(a->simulation.model, cluster, budgets, rate * rate_factors[i], &out[i], err);
+        if (rate_factors[i] == 1)
+            note_change(a, budgets, 1, &out[i]);
+        else
+            st = change_at(a->simulation.model, a->simulation.cluster, budgets, rate_factors[i], &out[i], err);
     }
     return st;
 }
@@ -397,7 +399,8 @@ static bool add_change(const struct change *change, const struct budgets *budget
     for (size_t i = 0; i < budgets->n && ok; i++) {
         cJSON *object = cJSON_CreateObject();
         ok = object && cJSON_AddItemToArray(array, object) &&
-             cJSON_AddNumberToObject(object, "gbit_per_s", change->gbit_per_s) &&
+             cJSON_AddNumberToObject(object, "nic_factor", change->factor) &&
+             (change->slowest < change->fastest || cJSON_AddNumberToObject(object, "gbit_per_s", change->fastest)) &&
              (budgets->bytes[i] == UINT64_MAX ||
               cJSON_AddNumberToObject(object, "memory_bytes", (double)budgets->bytes[i])) &&
              (isfinite(change->us[i]) ? cJSON_AddStringToObject(object, "way", change->kind[i]) &&

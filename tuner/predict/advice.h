@@ -40,10 +40,10 @@ struct advice {
     size_t n;
 };
 
-/* The fastest that fits into each memory, at another rate. */
+/* The fastest that fits into each memory, where the rate of each NIC is another. */
 struct change {
-    double gbit_per_s;
-    bool as_is; /* the cluster's own rate: nothing is changed */
+    double factor;           /* of each rate; 1: nothing is changed */
+    double slowest, fastest; /* NIC of a node with devices, in Gbit/s */
     const char *kind[MOST_BUDGETS];
     char name[MOST_BUDGETS][64]; /* of its strategy, for advice_strategy, as the next */
     uint64_t wrapped_for[MOST_BUDGETS];
@@ -100,7 +100,10 @@ double advised_over_bound(const struct advice *advice, const struct advised *adv
 /* What limits it, for people: computing, or messages that computing does not hide. */
 const char *advised_limit(const struct advised *advised, char *out, size_t room);
 
-/* The answers where NICs are slower and faster, by rising rate; at the cluster's own rate those of the advice. Fails:
+/* "0.5", or "0.5 to 5" where NICs differ. */
+const char *change_rates(const struct change *change, char *out, size_t room);
+
+/* The answers where NICs are slower and faster, by rising rate; at the cluster's own rates those of the advice. Fails:
  * as sweep_apply and advice_init. */
 enum status advice_changes(const struct advice *advice, const struct budgets *budgets, struct change out[ADVICE_RATES],
                            struct error *err);

@@ -285,7 +285,8 @@ static const struct schema schemas[] = {
                     "hold; without any, what the cluster says of its devices, and any memory'}}}"},
     {"Advice",
      "{'type':'object','required':['schema','model','cluster','lower_bound_us','candidates','answers',"
-     "'smallest_memory_bytes','front','at_other_rates'],'additionalProperties':false,'properties':{'schema':{'const':'syncopate.advice/1'},"
+     "'smallest_memory_bytes','front','at_other_rates'],'additionalProperties':false,'properties':{'schema':{'const':'"
+     "syncopate.advice/1'},"
      "'model':" TEXT ",'cluster':" TEXT ",'activations_estimated':" FLAG ",'smallest_memory_bytes':" COUNT ","
      "'lower_bound_us':{'type':'number','minimum':0,'description':'the least of those of the candidates'},"
      "'candidates':{'type':'array','description':'the fastest first','items':{'type':'object',"
@@ -299,8 +300,10 @@ static const struct schema schemas[] = {
      "'front':{'type':'array','description':'by rising memory those that all with no more are slower than',"
      "'items':{'type':'object','required':['id','peak_bytes','iteration_us'],'additionalProperties':false,"
      "'properties':{'id':" ID ",'peak_bytes':" COUNT ",'iteration_us':" AMOUNT "}}},"
-     "'at_other_rates':{'type':'array','items':{'type':'object','required':['gbit_per_s','way'],"
-     "'additionalProperties':false,'properties':{'gbit_per_s':" RATE ",'memory_bytes':" COUNT ",'way':{'oneOf':[" TEXT
+     "'at_other_rates':{'type':'array','items':{'type':'object','required':['nic_factor','way'],"
+     "'additionalProperties':false,'properties':{'nic_factor':{'type':'number','exclusiveMinimum':0,"
+     "'description':'the rate of each NIC is multiplied by it'},'gbit_per_s':{'type':'number','exclusiveMinimum':0,"
+     "'description':'where all NICs have the same'},'memory_bytes':" COUNT ",'way':{'oneOf':[" TEXT
      ",{'type':'null'}]},'iteration_us':" AMOUNT "}}}}}"},
     {"PredictionResponse",
      "{'type':'object','required':['schema','model','cluster','lower_bound_us','predictions','failures'],"
@@ -549,6 +552,7 @@ static const struct parameter parameters[] = {
     {"way", TEXT, "A baseline's name"},
     {"memory", TEXT, "What a device may hold: 24GB,80GB; of one way in bytes, 0 for as little as possible"},
     {"gbit_per_s", RATE, "Another rate of every NIC"},
+    {"nic_factor", RATE, "What the rate of each NIC is multiplied by"},
     {"nodes", SIZE, "Another number of nodes with devices"},
     {"batch", RATE, "Another batch of a device"},
 };

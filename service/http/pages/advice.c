@@ -47,14 +47,14 @@ static enum status form(struct request *rq, struct markup *m, const struct quest
 
 /* ---- the answer ---- */
 
-/* A link to the iteration of a strategy; gbit_per_s is 0 for the cluster as it is. */
+/* A link to the iteration of a strategy; `factor` is that of its NICs' rates. */
 static void link_timeline(struct markup *m, const struct question *q, const char *name, uint64_t wrapped_for,
-                          double gbit_per_s, const char *text) {
+                          double factor, const char *text) {
     char memory[40] = "", rate[40] = "";
     if (wrapped_for != UINT64_MAX)
         snprintf(memory, sizeof memory, "&memory=%llu", (unsigned long long)wrapped_for);
-    if (gbit_per_s > 0)
-        snprintf(rate, sizeof rate, "&gbit_per_s=%.17g", gbit_per_s);
+    if (factor < 1 || factor > 1)
+        snprintf(rate, sizeof rate, "&nic_factor=%g", factor);
     page_link(m, text, "/advice/%s?model=%s&cluster=%s%s%s", name, q->model_id.hex, q->cluster_id.hex, memory, rate);
 }
 
@@ -69,7 +69,7 @@ static void ways_table(struct markup *m, const struct question *q, const struct 
         html_cell(&t, c->kind);
         html_cell(&t, c->strategy.name);
         html_cell_begin(&t);
-        link_timeline(m, q, c->strategy.name, c->wrapped_for, 0,
+        link_timeline(m, q, c->strategy.name, c->wrapped_for, 1,
                       units_format_time(c->row.prediction.iteration_us, text, sizeof text));
         html_cell_end(&t);
         html_cell(&t, units_format_bytes(advised_bytes(c), text, sizeof text));
@@ -85,7 +85,7 @@ static void change_cell(struct html_table *t, const struct question *q, const st
     html_cell_begin(t);
     if (isfinite(change->us[i])) {
         snprintf(text, sizeof text, "%s, %s", change->kind[i], units_format_time(change->us[i], time, sizeof time));
-        link_timeline(t->m, q, change->name[i], change->wrapped_for[i], change->as_is ? 0 : change->gbit_per_s, text);
+        link_timeline(t->m, q, change->name[i], change->wrapped_for[i], change->factor, text);
     } else {
         markup_text(t->m, "nothing fits");
     }
@@ -94,16 +94,17 @@ static void change_cell(struct html_table *t, const struct question *q, const st
 
 static void changes_table(struct request *rq, struct markup *m, const struct question *q,
                           const struct change *changes) {
-    const char *heads[MOST_BUDGETS + 2] = {">Gbit/s"};
+    const char *heads[MOST_BUDGETS + 3] = {">NICs", ">Gbit/s"};
     struct html_table t;
     char text[32];
     for (size_t i = 0; i < q->budgets.n; i++) {
-        heads[i + 1] = arena_printf(&rq->arena, "With %s", budget_text(q->budgets.bytes[i], text, sizeof text));
-        heads[i + 1] = heads[i + 1] ? heads[i + 1] : "";
+        heads[i + 2] = arena_printf(&rq->arena, "With %s", budget_text(q->budgets.bytes[i], text, sizeof text));
+        heads[i + 2] = heads[i + 2] ? heads[i + 2] : "";
     }
     html_table_begin(&t, m, "The fastest that fits", heads);
     for (size_t r = 0; r < ADVICE_RATES; r++) {
-        html_cellf(&t, "%g", changes[r].gbit_per_s);
+        html_cellf(&t, "×%g", changes[r].factor);
+        html_cell(&t, change_rates(&changes[r], text, sizeof text));
         for (size_t i = 0; i < q->budgets.n; i++)
             change_cell(&t, q, &changes[r], i);
     }

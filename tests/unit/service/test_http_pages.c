@@ -390,7 +390,7 @@ static void advice_leads_to_timelines(void **state) {
     r = get_page(way, 200);
     assert_contains(r->body, "chart timeline");
     assert_contains(r->body, "a device holds at most");
-    assert_contains(get_page(fast, 200)->body, "with NICs of 4 Gbit/s");
+    assert_contains(get_page(fast, 200)->body, "with 4 times the rate of each NIC");
 }
 
 static void what_is_wrong_with_memories_is_told_beside_the_form(void **state) {
