@@ -20,32 +20,40 @@
 
 /* ---- for people ---- */
 
-static void print_candidates(const struct advice *a) {
+/* In weather the time to expect comes first; the other figures are those without it. */
+static void print_candidates(const struct advice *a, const struct budgets *budgets) {
+    static const char *const quiet[] = {"WAY",     "STRATEGY", "WRAPPED FOR", ">ITERATION", ">OVER BOUND",
+                                        ">MEMORY", ">GROUPS",  "LIMITED BY",  "ID",         NULL};
+    static const char *const weather[] = {"WAY",     "STRATEGY", "WRAPPED FOR", ">IN WEATHER", ">QUIET", ">OVER BOUND",
+                                          ">MEMORY", ">GROUPS",  "LIMITED BY",  "ID",          NULL};
     struct table table;
     char text[64];
-    table_init(&table, (const char *const[]){"WAY", "STRATEGY", ">ITERATION", ">OVER BOUND", ">MEMORY", ">GROUPS",
-                                             "LIMITED BY", NULL});
+    table_init(&table, advice_in_weather(a) ? weather : quiet);
     for (size_t i = 0; i < a->n; i++) {
         const struct advised *c = &a->candidates[i];
         if (c->between)
             continue;
         table_cell(&table, "%s", c->kind);
         table_cell(&table, "%s", c->strategy.name);
+        table_cell(&table, "%s", advised_wrapped_for(c, budgets, text, sizeof text));
+        if (advice_in_weather(a))
+            table_cell(&table, "%s", units_format_time(advised_us(c), text, sizeof text));
         table_cell(&table, "%s", units_format_time(c->row.prediction.iteration_us, text, sizeof text));
         table_cell(&table, "%.0f%%", advised_over_bound(a, c));
-        table_cell(&table, "%s", units_format_bytes(advised_bytes(c), text, sizeof text));
-        table_cell(&table, "%u", c->strategy.n_groups);
+        table_cell(&table, "%s", units_format_bytes_finely(advised_bytes(c), text, sizeof text));
+        table_cell(&table, "%s", front_groups(c->strategy.n_groups, text, sizeof text));
         table_cell(&table, "%s", advised_limit(c, text, sizeof text));
+        table_cell(&table, "%.12s", c->strategy.id.hex);
     }
     table_print(&table, stdout);
     table_release(&table);
 }
 
 static void print_answers(const struct advice *a, const struct budgets *budgets) {
-    char sentence[ADVICE_SENTENCE];
+    struct advice_sentence s;
     text_print(stdout, "\n");
-    for (size_t i = 0; advice_sentence(a, budgets, i, sentence); i++)
-        text_print(stdout, "%s\n", sentence);
+    for (size_t i = 0; advice_sentence(a, budgets, i, &s); i++)
+        text_print(stdout, "%s%s%s\n", s.before, s.figures, s.after);
 }
 
 static void print_changes(const struct budgets *budgets, const struct change *changes) {
@@ -54,7 +62,7 @@ static void print_changes(const struct budgets *budgets, const struct change *ch
     struct arena arena = {0};
     char text[32];
     for (size_t i = 0; i < budgets->n; i++) {
-        heads[i + 2] = arena_printf(&arena, "WITH %s", budget_text(budgets->bytes[i], text, sizeof text));
+        heads[i + 2] = arena_printf(&arena, "WITH %s", budgets->of[i].words);
         heads[i + 2] = heads[i + 2] ? heads[i + 2] : "";
     }
     text_print(stdout, "\nAt other rates of the NICs:\n");
@@ -111,10 +119,11 @@ static enum status write_all(struct advice *a, const char *folder, struct error 
 static enum status check_fit(const struct advice *a, const struct budgets *budgets, struct error *err) {
     char least[32];
     for (size_t i = 0; i < budgets->n; i++)
-        if (advice_best_within(a, budgets->bytes[i]))
+        if (advice_best_within(a, budgets->of[i].bytes))
             return ST_OK;
-    return error_set(err, ST_INFEASIBLE, "nothing fits: the least that any way needs is %s on a device",
-                     units_format_bytes(advised_bytes(advice_smallest(a)), least, sizeof least));
+    return error_set(err, ST_INFEASIBLE, "nothing fits into %s: the least that any way needs is %s on a device",
+                     budgets->of[budgets->n - 1].words,
+                     units_format_bytes_finely(advised_bytes(advice_smallest(a)), least, sizeof least));
 }
 
 struct request {
@@ -140,7 +149,7 @@ static enum status answer(const struct inputs *inputs, const struct budgets *bud
     }
     text_print(stdout, "%s on %s: %u devices, lower bound %s\n\n", inputs->model.name, inputs->cluster.name,
                inputs->cluster.n_devices, units_format_time(advice_bound_us(a), bound, sizeof bound));
-    print_candidates(a);
+    print_candidates(a, budgets);
     print_answers(a, budgets);
     text_print(stdout, "\n");
     front_print(advice_points(a, points), points);
@@ -156,6 +165,8 @@ static enum status advise(const char *model, const char *cluster, const struct r
     if (st)
         return st;
     st = budgets_read(r->memory, &inputs.cluster, &budgets, err);
+    if (st)
+        st = error_prefix(err, st, "--memory");
     if (!st)
         st = advice_init(&a, &inputs.model, &inputs.cluster, &budgets, err);
     if (!st) {
@@ -183,7 +194,8 @@ enum status cmd_advise(int argc, char **argv, struct error *err) {
             "Which way of training at which memory: plain data parallel, servers, ZeRO, FSDP or HSDP. Each way is\n"
             "predicted: its time, how far that is above the bound that none of them beats, the most memory that a "
             "device holds at once, and\n"
-            "what limits it. FSDP is wrapped for each memory by itself, so that the iteration is shortest. Then the\n"
+            "what limits it. In weather (syncopate weather) times are means there. FSDP is wrapped for each memory by "
+            "itself, so that the iteration is shortest. Then the\n"
             "answer for each memory, the smallest memory at which anything fits, the front of time against memory,\n"
             "and what changes where NICs are slower or faster. Measured curves hold for one rate and are left out\n"
             "there. If nothing fits into any of the memories the exit status is 3.",

@@ -20,9 +20,14 @@
 
 enum { MOST_BUDGETS = 8, MOST_CANDIDATES = 32, ADVICE_RATES = 5 };
 
+struct budget {
+    uint64_t bytes; /* UINT64_MAX: no limit */
+    char words[32]; /* as somebody named it: "24GB" */
+};
+
 struct budgets {
     size_t n;
-    uint64_t bytes[MOST_BUDGETS]; /* rising; UINT64_MAX: no limit */
+    struct budget of[MOST_BUDGETS]; /* rising */
 };
 
 struct advised {
@@ -50,8 +55,11 @@ struct change {
     double us[MOST_BUDGETS]; /* INFINITY: nothing fits */
 };
 
-/* The memories of a list, "24GB,80GB"; NULL: as budgets_complete. Fails: ST_USAGE, ST_INVALID (no size). */
+/* The memories of a list, "24GB,80GB"; NULL: as budgets_complete. Fails: ST_USAGE. */
 enum status budgets_read(const char *list, const struct cluster *cluster, struct budgets *out, struct error *err);
+
+/* Add one; words may be NULL. There is room. */
+void budgets_add(struct budgets *budgets, uint64_t bytes, const char *words);
 
 /* Where none is named: what the cluster's description says, and any. Then in order. */
 void budgets_complete(struct budgets *budgets, const struct cluster *cluster);
@@ -84,12 +92,24 @@ size_t advice_points(const struct advice *advice, struct front_point out[MOST_CA
 /* The most that a device holds at once. */
 uint64_t advised_bytes(const struct advised *advised);
 
-/* The answer in sentences, for people: write the i-th, from 0; false after the last. */
-enum { ADVICE_SENTENCE = 256 };
-bool advice_sentence(const struct advice *advice, const struct budgets *budgets, size_t i, char out[ADVICE_SENTENCE]);
+/* What an iteration takes: in weather the mean that is expected. */
+double advised_us(const struct advised *advised);
+bool advice_in_weather(const struct advice *advice);
 
-/* "22.4 GiB", or "any memory". */
-const char *budget_text(uint64_t bytes, char *out, size_t room);
+/* The candidate with this id; NULL: there is none. */
+const struct advised *advice_find(const struct advice *advice, const char *id);
+
+/* The answer in sentences, for people: before, figures and after, one behind the other. The figures are those of `of`;
+ * without it they are empty. Write the i-th, from 0; false after the last. */
+struct advice_sentence {
+    char before[192], figures[192];
+    const char *after;
+    const struct advised *of;
+};
+bool advice_sentence(const struct advice *advice, const struct budgets *budgets, size_t i, struct advice_sentence *out);
+
+/* Of "fsdp-optimal" what it was wrapped for: "24GB", "any memory", "the least"; "" of others. */
+const char *advised_wrapped_for(const struct advised *advised, const struct budgets *budgets, char *out, size_t room);
 
 /* The least of the candidates' bounds, which no way beats: replicas (HSDP) have a lower one than the others. */
 double advice_bound_us(const struct advice *advice);

@@ -289,15 +289,17 @@ static const struct schema schemas[] = {
      "syncopate.advice/1'},"
      "'model':" TEXT ",'cluster':" TEXT ",'activations_estimated':" FLAG ",'smallest_memory_bytes':" COUNT ","
      "'lower_bound_us':{'type':'number','minimum':0,'description':'the least of those of the candidates'},"
-     "'candidates':{'type':'array','description':'the fastest first','items':{'type':'object',"
+     "'candidates':{'type':'array','description':'the fastest first, by the mean in weather where there is "
+     "any','items':{'type':'object',"
      "'required':['way','strategy','id','iteration_us','exposed_us','lower_bound_us','groups','memory'],"
      "'additionalProperties':false,'properties':{'way':" TEXT ",'strategy':" TEXT ",'id':" ID ",'iteration_us':" AMOUNT
-     ",'exposed_us':" NUMBER ",'lower_bound_us':" AMOUNT ",'groups':" COUNT
+     ",'exposed_us':" NUMBER ",'lower_bound_us':" AMOUNT ",'groups':" COUNT ",'in_weather':" EXPECTED
      ",'memory':{'type':'object','description':'as in a prediction','required':['peak_bytes','at']}}}},"
      "'answers':{'type':'array','description':'for each memory the fastest that fits; null: nothing does',"
      "'items':{'type':'object','required':['id'],'additionalProperties':false,'properties':{'memory_bytes':" COUNT
      ",'id':{'oneOf':[" ID ",{'type':'null'}]}}}},"
-     "'front':{'type':'array','description':'by rising memory those that all with no more are slower than',"
+     "'front':{'type':'array','description':'by rising memory those that all with no more are slower than; in weather "
+     "by the mean',"
      "'items':{'type':'object','required':['id','peak_bytes','iteration_us'],'additionalProperties':false,"
      "'properties':{'id':" ID ",'peak_bytes':" COUNT ",'iteration_us':" AMOUNT "}}},"
      "'at_other_rates':{'type':'array','items':{'type':'object','required':['nic_factor','way'],"
