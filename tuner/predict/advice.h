@@ -1,4 +1,4 @@
-/* Which way of data-parallel training at which memory: plain data parallel, servers, ZeRO or FSDP. Each way is
+/* Which way of data-parallel training at which memory: plain data parallel, servers, ZeRO, HSDP or FSDP. Each way is
  * predicted once on the cluster as it is, and FSDP wrapped for each memory; then, for the front of time against memory,
  * wrapped for some between the smallest and the largest that any way can use. At other rates of the NICs only what was
  * asked for is predicted again.
