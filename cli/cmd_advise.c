@@ -15,6 +15,7 @@
 #include "cli/options.h"
 #include "cli/output.h"
 #include "cli/paths.h"
+#include "cli/remote.h"
 #include "cli/table.h"
 #include "tuner/predict/advice.h"
 
@@ -129,24 +130,13 @@ static enum status check_fit(const struct advice *a, const struct budgets *budge
 struct request {
     const char *memory, *out;
     bool json;
+    struct remote_options remote;
 };
 
-static enum status answer(const struct inputs *inputs, const struct budgets *budgets, const struct request *r,
-                          struct advice *a, struct error *err) {
-    struct change changes[ADVICE_RATES];
+static void show(const struct inputs *inputs, const struct budgets *budgets, const struct advice *a,
+                 const struct change *changes) {
     struct front_point points[MOST_CANDIDATES];
     char bound[32];
-    bool whole;
-    enum status st = advice_changes(a, budgets, changes, err);
-    if (!st && r->out)
-        st = write_all(a, r->out, err);
-    if (st)
-        return st;
-    if (r->json) {
-        cJSON *json = advice_json(a, budgets, changes, &whole);
-        st = output_line(json, whole, err);
-        return st ? st : check_fit(a, budgets, err);
-    }
     text_print(stdout, "%s on %s: %u devices, lower bound %s\n\n", inputs->model.name, inputs->cluster.name,
                inputs->cluster.n_devices, units_format_time(advice_bound_us(a), bound, sizeof bound));
     print_candidates(a, budgets);
@@ -154,7 +144,28 @@ static enum status answer(const struct inputs *inputs, const struct budgets *bud
     text_print(stdout, "\n");
     front_print(advice_points(a, points), points);
     print_changes(budgets, changes);
-    return check_fit(a, budgets, err);
+}
+
+static enum status answer(const struct inputs *inputs, const struct budgets *budgets, const struct request *r,
+                          struct advice *a, struct error *err) {
+    struct change changes[ADVICE_RATES];
+    bool whole;
+    enum status st = advice_changes(a, budgets, changes, err);
+    if (!st && r->out)
+        st = write_all(a, r->out, err);
+    if (!st && r->json) {
+        cJSON *json = advice_json(a, budgets, changes, &whole);
+        st = output_line(json, whole, err);
+    } else if (!st) {
+        show(inputs, budgets, a, changes);
+    }
+    return st ? st : check_fit(a, budgets, err);
+}
+
+static enum status read_budgets(const struct request *r, const struct inputs *inputs, struct budgets *out,
+                                struct error *err) {
+    enum status st = budgets_read(r->memory, &inputs->cluster, out, err);
+    return st ? error_prefix(err, st, "--memory") : ST_OK;
 }
 
 static enum status advise(const char *model, const char *cluster, const struct request *r, struct error *err) {
@@ -164,9 +175,7 @@ static enum status advise(const char *model, const char *cluster, const struct r
     enum status st = inputs_read(model, cluster, &inputs, err);
     if (st)
         return st;
-    st = budgets_read(r->memory, &inputs.cluster, &budgets, err);
-    if (st)
-        st = error_prefix(err, st, "--memory");
+    st = read_budgets(r, &inputs, &budgets, err);
     if (!st)
         st = advice_init(&a, &inputs.model, &inputs.cluster, &budgets, err);
     if (!st) {
@@ -179,6 +188,67 @@ static enum status advise(const char *model, const char *cluster, const struct r
     return st;
 }
 
+/* ---- on a service ---- */
+
+/* Without memories that somebody named it takes those of the cluster, as here. */
+static cJSON *new_body(const struct inputs *inputs, const struct budgets *budgets, bool named, bool *whole) {
+    cJSON *root = cJSON_CreateObject(), *list = NULL;
+    *whole = root && cJSON_AddStringToObject(root, "model", inputs->model.id.hex) &&
+             cJSON_AddStringToObject(root, "cluster", inputs->cluster.id.hex) &&
+             (!named || (list = cJSON_AddArrayToObject(root, "memory_bytes")));
+    for (size_t i = 0; named && i < budgets->n && *whole; i++) {
+        cJSON *bytes = cJSON_CreateNumber((double)budgets->of[i].bytes);
+        *whole = bytes && cJSON_AddItemToArray(list, bytes);
+    }
+    return root;
+}
+
+static enum status ask(struct client *client, const struct inputs *inputs, const struct request *r, struct error *err) {
+    struct budgets budgets;
+    struct advice a;
+    struct change changes[ADVICE_RATES];
+    cJSON *json = NULL;
+    bool whole;
+    enum status st = read_budgets(r, inputs, &budgets, err);
+    if (st)
+        return st;
+    cJSON *body = new_body(inputs, &budgets, r->memory != NULL, &whole);
+    const struct client_request request = {.method = "POST", .path = "/api/v1/advice", .body = body, .keyless = true};
+    st = whole ? client_call(client, &request, &json, err) : error_no_memory(err);
+    cJSON_Delete(body);
+    if (st)
+        return st;
+    const struct json_at root = json_root(json, "the service's answer");
+    st = advice_read(&root, &inputs->model, &inputs->cluster, &budgets, &a, changes, err);
+    if (!st && !r->json)
+        show(inputs, &budgets, &a, changes);
+    if (!st && r->json) {
+        cJSON *copy = cJSON_Duplicate(json, true);
+        st = output_line(copy, copy != NULL, err);
+    }
+    if (!st)
+        st = check_fit(&a, &budgets, err);
+    cJSON_Delete(json);
+    return st;
+}
+
+static enum status advise_remotely(const char *model, const char *cluster, const struct request *r, struct error *err) {
+    struct client *client;
+    struct inputs inputs;
+    if (r->out)
+        return error_set(err, ST_USAGE, "a service writes no files: drop --out, or --server");
+    enum status st = remote_open(&r->remote, REMOTE_TRIES, NULL, &client, err);
+    if (st)
+        return st;
+    st = remote_inputs(client, model, cluster, &inputs, err);
+    if (!st) {
+        st = ask(client, &inputs, r, err);
+        inputs_release(&inputs);
+    }
+    client_close(client);
+    return st;
+}
+
 enum status cmd_advise(int argc, char **argv, struct error *err) {
     struct request r = {0};
     const struct option options[] = {
@@ -187,6 +257,7 @@ enum status cmd_advise(int argc, char **argv, struct error *err) {
         {"out", OPTION_TEXT, &r.out, "FOLDER",
          "write each strategy and a Chrome trace of its iteration there, and front.svg: time against memory"},
         {"json", OPTION_FLAG, &r.json, NULL, "print one JSON object"},
+        REMOTE_OPTIONS(r.remote),
         {0}};
     const struct command_line line = {
         .usage = "advise MODEL CLUSTER [options]",
@@ -206,5 +277,5 @@ enum status cmd_advise(int argc, char **argv, struct error *err) {
         .max_arguments = 2};
     struct arguments arguments;
     enum status st = options_parse(&line, argc, argv, &arguments, err);
-    return st ? st : advise(arguments.items[0], arguments.items[1], &r, err);
+    return st ? st : (r.remote.server ? advise_remotely : advise)(arguments.items[0], arguments.items[1], &r, err);
 }

@@ -7,7 +7,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/json.h"
 #include "base/units.h"
 #include "base/work.h"
 #include "strategy/baselines/fsdp_optimal.h"
@@ -380,14 +379,17 @@ const char *change_rates(const struct change *change, char *out, size_t room) {
     return out;
 }
 
-static void note_change(const struct advice *a, const struct budgets *budgets, double factor, struct change *out) {
-    const struct cluster *cluster = a->simulation.cluster;
-    *out = (struct change){.factor = factor, .slowest = INFINITY};
+struct change change_begin(const struct cluster *cluster, double factor) {
+    struct change change = {.factor = factor, .slowest = INFINITY};
     for (uint32_t i = 0; i < cluster->n_nodes; i++)
         if (cluster->nodes[i].devices > 0) {
-            out->slowest = fmin(out->slowest, cluster->nodes[i].nic_gbit_per_s);
-            out->fastest = fmax(out->fastest, cluster->nodes[i].nic_gbit_per_s);
+            change.slowest = fmin(change.slowest, factor * cluster->nodes[i].nic_gbit_per_s);
+            change.fastest = fmax(change.fastest, factor * cluster->nodes[i].nic_gbit_per_s);
         }
+    return change;
+}
+
+static void note_change(const struct advice *a, const struct budgets *budgets, struct change *out) {
     for (size_t i = 0; i < budgets->n; i++) {
         const struct advised *best = advice_best_within(a, budgets->of[i].bytes);
         out->us[i] = best ? advised_us(best) : INFINITY;
@@ -407,7 +409,8 @@ static enum status change_at(const struct model *model, const struct cluster *cl
         return st;
     st = advice_init(&a, &point.model, &point.cluster, budgets, err);
     if (!st) {
-        note_change(&a, budgets, factor, out);
+        *out = change_begin(cluster, factor);
+        note_change(&a, budgets, out);
         advice_release(&a);
     }
     sweep_point_release(&point);
@@ -418,76 +421,11 @@ enum status advice_changes(const struct advice *a, const struct budgets *budgets
                            struct error *err) {
     enum status st = ST_OK;
     for (size_t i = 0; i < ADVICE_RATES && !st; i++) {
-        if (rate_factors[i] == 1)
-            note_change(a, budgets, 1, &out[i]);
-        else
+        if (rate_factors[i] == 1) {
+            out[i] = change_begin(a->simulation.cluster, 1);
+            note_change(a, budgets, &out[i]);
+        } else
             st = change_at(a->simulation.model, a->simulation.cluster, budgets, rate_factors[i], &out[i], err);
     }
     return st;
-}
-
-/* ---- for programs ---- */
-
-static bool add_candidate(const struct advised *c, const struct cluster *cluster, cJSON *array) {
-    cJSON *object = cJSON_CreateObject();
-    return object && cJSON_AddItemToArray(array, object) && cJSON_AddStringToObject(object, "way", c->kind) &&
-           cJSON_AddStringToObject(object, "strategy", c->strategy.name) &&
-           cJSON_AddStringToObject(object, "id", c->strategy.id.hex) &&
-           cJSON_AddNumberToObject(object, "iteration_us", c->row.prediction.iteration_us) &&
-           cJSON_AddNumberToObject(object, "exposed_us", c->row.prediction.exposed_us) &&
-           cJSON_AddNumberToObject(object, "lower_bound_us", c->row.bound_us) &&
-           cJSON_AddNumberToObject(object, "groups", c->strategy.n_groups) &&
-           (c->row.expected.seeds == 0 || expectation_write(&c->row.expected, object)) &&
-           memory_write(&c->row.memory, cluster, object);
-}
-
-static bool add_front(const struct advice *a, cJSON *to) {
-    struct front_point points[MOST_CANDIDATES];
-    const size_t n = advice_points(a, points);
-    return front_write(front_keep(n, points), points, to);
-}
-
-static bool add_answer(const struct advised *best, uint64_t bytes, cJSON *array) {
-    cJSON *object = cJSON_CreateObject();
-    return object && cJSON_AddItemToArray(array, object) &&
-           (bytes == UINT64_MAX || cJSON_AddNumberToObject(object, "memory_bytes", (double)bytes)) &&
-           (!best || cJSON_AddStringToObject(object, "id", best->strategy.id.hex)) &&
-           (best || cJSON_AddNullToObject(object, "id"));
-}
-
-static bool add_change(const struct change *change, const struct budgets *budgets, cJSON *array) {
-    bool ok = true;
-    for (size_t i = 0; i < budgets->n && ok; i++) {
-        cJSON *object = cJSON_CreateObject();
-        ok = object && cJSON_AddItemToArray(array, object) &&
-             cJSON_AddNumberToObject(object, "nic_factor", change->factor) &&
-             (change->slowest < change->fastest || cJSON_AddNumberToObject(object, "gbit_per_s", change->fastest)) &&
-             (budgets->of[i].bytes == UINT64_MAX ||
-              cJSON_AddNumberToObject(object, "memory_bytes", (double)budgets->of[i].bytes)) &&
-             (isfinite(change->us[i]) ? cJSON_AddStringToObject(object, "way", change->kind[i]) &&
-                                            cJSON_AddNumberToObject(object, "iteration_us", change->us[i])
-                                      : cJSON_AddNullToObject(object, "way") != NULL);
-    }
-    return ok;
-}
-
-cJSON *advice_json(const struct advice *a, const struct budgets *budgets, const struct change *changes, bool *whole) {
-    cJSON *root = cJSON_CreateObject(), *list;
-    bool ok = root && cJSON_AddStringToObject(root, "schema", "syncopate.advice/1") &&
-              cJSON_AddStringToObject(root, "model", a->simulation.model->name) &&
-              cJSON_AddStringToObject(root, "cluster", a->simulation.cluster->name) &&
-              (!a->simulation.model->activations_estimated || cJSON_AddTrueToObject(root, "activations_estimated")) &&
-              cJSON_AddNumberToObject(root, "lower_bound_us", advice_bound_us(a)) &&
-              (list = cJSON_AddArrayToObject(root, "candidates"));
-    for (size_t i = 0; i < a->n && ok; i++)
-        ok = add_candidate(&a->candidates[i], a->simulation.cluster, list);
-    ok = ok && (list = cJSON_AddArrayToObject(root, "answers"));
-    for (size_t i = 0; i < budgets->n && ok; i++)
-        ok = add_answer(advice_best_within(a, budgets->of[i].bytes), budgets->of[i].bytes, list);
-    ok = ok && cJSON_AddNumberToObject(root, "smallest_memory_bytes", (double)advised_bytes(advice_smallest(a))) &&
-         add_front(a, root) && (list = cJSON_AddArrayToObject(root, "at_other_rates"));
-    for (size_t r = 0; r < ADVICE_RATES && ok; r++)
-        ok = add_change(&changes[r], budgets, list);
-    *whole = ok;
-    return root;
 }

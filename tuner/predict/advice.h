@@ -12,6 +12,7 @@
 #include <stdint.h>
 
 #include "base/error.h"
+#include "base/json.h"
 #include "strategy/cluster.h"
 #include "strategy/model.h"
 #include "strategy/strategy.h"
@@ -128,8 +129,18 @@ const char *change_rates(const struct change *change, char *out, size_t room);
 enum status advice_changes(const struct advice *advice, const struct budgets *budgets, struct change out[ADVICE_RATES],
                            struct error *err);
 
+/* A change of which nothing but the rates is known yet. */
+struct change change_begin(const struct cluster *cluster, double factor);
+
 /* syncopate.advice/1; *whole says that nothing is missing for want of memory. */
 cJSON *advice_json(const struct advice *advice, const struct budgets *budgets, const struct change *changes,
                    bool *whole);
+
+/* Read what advice_json wrote of the same model, cluster and budgets: all but the strategies themselves, of which there
+ * are name, id and number of groups, and of changes the names. Model, cluster and the JSON's texts are borrowed; there
+ * is nothing to release. Fails: ST_INVALID. */
+enum status advice_read(const struct json_at *root, const struct model *model, const struct cluster *cluster,
+                        const struct budgets *budgets, struct advice *out, struct change changes[ADVICE_RATES],
+                        struct error *err);
 
 #endif

@@ -294,6 +294,8 @@ static const struct schema schemas[] = {
      "'required':['way','strategy','id','iteration_us','exposed_us','lower_bound_us','groups','memory'],"
      "'additionalProperties':false,'properties':{'way':" TEXT ",'strategy':" TEXT ",'id':" ID ",'iteration_us':" AMOUNT
      ",'exposed_us':" NUMBER ",'lower_bound_us':" AMOUNT ",'groups':" COUNT ",'in_weather':" EXPECTED
+     ",'wrapped_for_bytes':{'type':'integer','minimum':0,'description':'of fsdp-optimal: the memory; 0: as little as "
+     "possible; absent: any'},'between':{'const':true,'description':'wrapped for a memory that nobody asked about'}"
      ",'memory':{'type':'object','description':'as in a prediction','required':['peak_bytes','at']}}}},"
      "'answers':{'type':'array','description':'for each memory the fastest that fits; null: nothing does',"
      "'items':{'type':'object','required':['id'],'additionalProperties':false,'properties':{'memory_bytes':" COUNT
