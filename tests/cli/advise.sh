@@ -1,6 +1,6 @@
 #!/bin/bash
 # syncopate advise: the answer for each memory, what it leaves out, what is written, and what is refused. Needs OUT.
-# Plan: 26
+# Plan: 27
 set -u
 cd "$(dirname "$0")/../.."
 source tests/cli/check.bash
@@ -189,4 +189,17 @@ assert same["iteration_us"] == means[0], same
 assert "IN WEATHER" in text and "QUIET" in text and "Times are means in the cluster's weather" in text, text
 PY
 verdict in_weather_times_are_those_of_simulate $? "$(tail -n 1 why)"
+
+# Each block of sh with a block of text behind it prints that text.
+PATH=$(dirname "$syncopate"):$PATH python3 - "$repository" <<'PY' >why 2>&1
+import re, subprocess, sys
+blocks = [(page, *pair) for page in ("sharding", "memory")
+          for pair in re.findall(r"^```sh\n(.*?)^```\n```text\n(.*?)^```$", open("%s/docs/%s.md" % (sys.argv[1], page)).read(),
+                                 re.M | re.S)]
+assert len(blocks) == 3, len(blocks)
+for page, command, wanted in blocks:
+    said = subprocess.run(["bash", "-c", command], capture_output=True, text=True, check=True).stdout
+    assert said.rstrip() == wanted.rstrip(), "docs/%s.md is not what this prints: %s" % (page, command)
+PY
+verdict docs_show_what_commands_print $? "$(tail -n 1 why)"
 check help_teaches 0 "plain data parallel, servers, ZeRO, FSDP or HSDP" "$syncopate" advise --help
