@@ -492,6 +492,8 @@ static void the_front_is_a_step_line_through_its_dots(void **state) {
              dots[2][0], dots[2][1]);
     assert_contains(text, want);
     assert_contains(text, "c: 40.0 ms, 3 MiB");
+    assert_contains(text, ">2</text>"); /* MiB */
+    assert_contains(text, ">3</text>");
     assert_int_equal(count_of(text, "class=\"dot\""), 3); /* one is the legend's */
     free(text);
     for (size_t n = 0; n < 2; n++) {
