@@ -9,7 +9,7 @@
 
 #define LAYER(l)                                                                                                       \
     "{\"name\":\"" l "\",\"forward_us\":2000,\"backward_us\":4000,\"variables\":[\"" l "\"],\"activation_bytes\":"     \
-                                                                                       "9000}"
+    "9000}"
 #define VARIABLE(v) "{\"name\":\"" v "\",\"shape\":[256,256],\"dtype\":\"f32\"}"
 
 static const char MODEL[] =
