@@ -78,18 +78,27 @@ enum status units_parse_time(const char *text, double *us, struct error *err) {
     return ST_OK;
 }
 
-const char *units_format_bytes(uint64_t bytes, char *out, size_t n) {
+static const char *format_bytes(uint64_t bytes, bool finely, char *out, size_t n) {
     static const char *const words[] = {"B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"};
     size_t k = 0;
     /* 1023.95 and more would read "1024.0". */
     while (k < 6 && (double)bytes / (double)(UINT64_C(1) << (10 * k)) >= (k ? 1023.95 : 1024))
         k++;
     const uint64_t unit = UINT64_C(1) << (10 * k);
+    const double amount = (double)bytes / (double)unit;
     if (bytes % unit == 0)
         snprintf(out, n, "%llu %s", (unsigned long long)(bytes / unit), words[k]);
     else
-        snprintf(out, n, "%.1f %s", (double)bytes / (double)unit, words[k]);
+        snprintf(out, n, "%.*f %s", !finely || amount >= 99.995 ? 1 : amount >= 9.9995 ? 2 : 3, amount, words[k]);
     return out;
+}
+
+const char *units_format_bytes(uint64_t bytes, char *out, size_t n) {
+    return format_bytes(bytes, false, out, n);
+}
+
+const char *units_format_bytes_finely(uint64_t bytes, char *out, size_t n) {
+    return format_bytes(bytes, true, out, n);
 }
 
 /* Three significant digits. */

@@ -22,6 +22,9 @@ enum status units_parse_time(const char *text, double *us, struct error *err);
 const char *units_format_bytes(uint64_t bytes, char *out, size_t n);
 const char *units_format_time(double us, char *out, size_t n);
 
+/* With at least four digits, so that what differs by 0.1% looks different: "11.04 GiB". */
+const char *units_format_bytes_finely(uint64_t bytes, char *out, size_t n);
+
 /* The same, or `unknown` where a measured or predicted time is not known: NAN, infinite, or 0 and less. */
 const char *units_format_known_time(double us, const char *unknown, char *out, size_t n);
 

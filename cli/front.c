@@ -28,20 +28,20 @@ void front_print(size_t n, struct front_point *points) {
     struct table table;
     char text[64], bar[BAR_CELLS * PICTURE_BYTES + 1];
     double most_us = 0;
-    n = front_keep(n, points);
+    n = front_thin(front_keep(n, points), points);
     for (size_t i = 0; i < n; i++)
         most_us = fmax(most_us, points[i].iteration_us);
     text_print(stdout, "Time against memory; all that need no more are slower:\n");
     begin_table(&table, n > 0 && points[0].way);
     for (size_t i = 0; i < n; i++) {
         const struct front_point *p = &points[i];
-        table_cell(&table, "%s", units_format_bytes(p->bytes, text, sizeof text));
+        table_cell(&table, "%s", units_format_bytes_finely(p->bytes, text, sizeof text));
         table_cell(&table, "%s", units_format_time(p->iteration_us, text, sizeof text));
         table_cell(&table, "%s", picture_bar(p->iteration_us / most_us, BAR_CELLS, bar));
         if (p->way)
             table_cell(&table, "%s", p->way);
         table_cell(&table, "%s", p->strategy);
-        table_cell(&table, "%u", p->n_groups);
+        table_cell(&table, "%s", front_groups(p->n_groups, text, sizeof text));
         table_cell(&table, "%.12s", p->id);
     }
     table_print(&table, stdout);

@@ -6,7 +6,7 @@
 #include "base/error.h"
 #include "tuner/predict/front.h"
 
-/* Print those of n sorted points that are on the front; they become the first of the points. */
+/* Print those of n sorted points that are on the front, thinned; they become the first of the points. */
 void front_print(size_t n, struct front_point *points);
 
 /* Draw n sorted points with the front behind them. Points of one way share a line. Points without a way have a line for

@@ -59,6 +59,14 @@ struct chart_delays {
 };
 void chart_delays(struct markup *m, const char *id, const struct chart_delays *chart);
 
+/* Time against memory: a dot for each strategy, and the front, those of which all that need no more are slower, as
+ * steps. */
+struct chart_point {
+    const char *words; /* what it is */
+    double bytes, us;
+};
+void chart_front(struct markup *m, const char *id, size_t n, const struct chart_point *points); /* by rising bytes */
+
 /* One iteration, or a few: what each node computes and what travels. CHART_UPDATING is a step of updates alone,
  * CHART_WHOLE all of an iteration's computation, CHART_SLOW that of a worker that the weather slows down. */
 enum chart_span_kind {

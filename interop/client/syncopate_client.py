@@ -99,12 +99,21 @@ class Client:
                                                               baseline=baseline))
 
     def predict(self, model: Described, cluster: Described, *, strategies: Sequence[Described] = (),
-                baselines: Sequence[str] = (), **options: Any) -> Json:
-        """Predictions of up to 10,000 strategies, the fastest first. `options` are other members of a
-        PredictionRequest: memory, memory_bytes, timeline."""
+                baselines: Sequence[str] = (), memory: Optional[bool] = None, memory_bytes: Optional[int] = None,
+                **options: Any) -> Json:
+        """Predictions of up to 10,000 strategies, the fastest first. `memory`: tell the memory of each; `memory_bytes`:
+        what a device may hold, and what needs more comes last. `options` are other members of a PredictionRequest:
+        timeline, what_if."""
         lists = {name: list(given) for name, given in (("strategies", strategies), ("baselines", baselines)) if given}
-        body: Json = {"model": model, "cluster": cluster, **lists, **options}
+        body: Json = {"model": model, "cluster": cluster, **lists, **options,
+                      **_without_none(memory=memory, memory_bytes=memory_bytes)}
         return self._post("/api/v1/predictions", body, changes=False)
+
+    def advise(self, model: Described, cluster: Described, *, memory_bytes: Sequence[int] = ()) -> Json:
+        """Which way of training, at each of up to 8 memories of a device: data parallel, servers, ZeRO, HSDP or FSDP.
+        Without any: at what the cluster says of its devices, and at any."""
+        body = _without_none(model=model, cluster=cluster, memory_bytes=list(memory_bytes) or None)
+        return self._post("/api/v1/advice", body, changes=False)
 
     def predicted_us(self, model: Described, cluster: Described, *, strategy: Optional[Described] = None,
                      baseline: Optional[str] = None) -> float:

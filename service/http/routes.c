@@ -173,7 +173,7 @@ static const struct route routes[] = {
      "", "not-found invalid infeasible", page_what_if, "What each baseline would take with other figures"},
     {"GET", "/advice", ROLE_READ, PAGE | ROUTE_HEAVY, "model cluster memory", NULL, NULL, HTML, "200", "",
      "not-found invalid infeasible", page_advice, "Which way of training at which memory"},
-    {"GET", "/advice/{way}", ROLE_READ, PAGE | ROUTE_HEAVY, "model cluster memory gbit_per_s", NULL, NULL, HTML, "200",
+    {"GET", "/advice/{way}", ROLE_READ, PAGE | ROUTE_HEAVY, "model cluster memory nic_factor", NULL, NULL, HTML, "200",
      "", "not-found invalid infeasible", page_way, "One of these ways: what it does, and when"},
     {"GET", "/dataset", ROLE_READ, PAGE, "filter order page_token", NULL, NULL, HTML, "200", "", "timeout",
      page_dataset, "Everybody's trials"},

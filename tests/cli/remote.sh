@@ -3,7 +3,7 @@
 # a service that is killed and comes back costs. Needs OUT; prints ok, not ok and skip lines (tests/README.md).
 # Waits: agents and leases; its trials are compared with nothing.
 # Once: client and handlers have unit tests, which sanitizers see; agent.sh runs an agent under them.
-# Plan: 96
+# Plan: 103
 set -u
 cd "$(dirname "$0")/../.."
 source tests/cli/check.bash
@@ -50,6 +50,7 @@ words_of() {
     case $1 in
     tune | "models add" | "models show") echo mlp-small lab-4x1g | cut -d ' ' -f "1-$([ "$1" = tune ] && echo 2 || echo 1)" ;;
     simulate) echo mlp-small lab-4x1g --baseline wfbp ;;
+    advise) echo mlp-small lab-4x1g ;;
     "clusters add" | "clusters show") echo lab-4x1g ;;
     agent) echo --session x --runner local --patience 1ms ;;
     report) echo x --out - ;;
@@ -108,6 +109,15 @@ for form in --json "--baseline wfbp,p3,async-ps,mlfabric-a"; do
     cmp -s here there && [ -s here ]
     verdict "a_prediction_in_weather_is_the_same_there_as_here_${form// /_}" $? "$(diff here there | head -n 3)"
 done
+for form in "lab-4x1g" "lab-4x1g --memory 40MB,1GB" "lab-4x1g --memory 40MB,1GB --json" "lab-4x1g --memory 1KB" "lab-4x1g-weather --memory 1KB,1GB"; do
+    # shellcheck disable=SC2086
+    "$syncopate" advise resnet18 $form >there 2>there.err
+    # shellcheck disable=SC2086
+    env -u SYNCOPATE_SERVER "$syncopate" advise resnet18 $form >here 2>here.err
+    cmp -s here there && cmp -s here.err there.err && [ -s here ]
+    verdict "an_advice_is_the_same_there_as_here_${form// /_}" $? "$(diff here there | head -n 3)"
+done
+check a_service_writes_no_files 2 'drop --out' "$syncopate" advise resnet18 lab-4x1g --out folder
 check a_service_chooses_the_seeds 2 'a service chooses seeds' "$syncopate" simulate resnet18 lab-4x1g-weather --seeds 3
 check a_sweep_is_not_for_a_service 2 'knows no --sweep' "$syncopate" simulate resnet18 lab-4x1g --sweep workers=2,4
 check a_dataset_here_is_not_there 2 'drop one of the two' "$syncopate" dataset query --dataset d.db --server "$url"

@@ -279,7 +279,7 @@ def advice_leads_to_a_timeline():
         f.elements.memory.value = '1KiB,1GB'; f.querySelector('button').click(); })()""")
     browser.wait("document.querySelector('section[aria-labelledby=ways] tbody a')")
     browser.settle()
-    assert "With 1 KiB: nothing fits." in browser.run("document.body.innerText")
+    assert "With 1KiB: nothing fits." in browser.run("document.body.innerText")
     assert browser.run("document.documentElement.scrollWidth") <= 390
     browser.picture(f"{PICTURES}/advice-390.png")
     time = browser.run("document.querySelector('section[aria-labelledby=ways] tbody a').innerText")

@@ -99,6 +99,23 @@ def a_session_is_run_though_answers_are_lost():
     assert session.trials()[0].keys() >= {"uid", "model", "strategy"}
 
 
+def advice_and_predictions_know_memory():
+    service = client()
+    service.put_model(MODEL)
+    service.put_cluster(CLUSTER)
+    advice = service.advise("toy", "four", memory_bytes=[1, 2**40])
+    rows = {c["id"]: c for c in advice["candidates"]}
+    assert [a["id"] for a in advice["answers"]] == [None, advice["candidates"][0]["id"]], advice["answers"]
+    assert "memory_bytes" not in service.advise("toy", "four")["answers"][-1]
+    assert refusal(lambda: service.advise("toy", "four", memory_bytes=range(1, 10))).code == "invalid"
+    one, = [c for c in rows.values() if c["strategy"] == "pytorch-ddp"]
+    peak = one["memory"]["peak_bytes"]
+    for asked, fits in (({"memory": True}, True), ({"memory_bytes": peak}, True), ({"memory_bytes": peak - 1}, False)):
+        row, = service.predict("toy", "four", baselines=["pytorch-ddp"], **asked)["predictions"]
+        assert row["memory"]["peak_bytes"] == peak and row["memory"]["fits"] == fits, (asked, row)
+        assert row["iteration_us"] == one["iteration_us"], (row, one)
+
+
 def a_trial_told_twice_counts_once():
     session = opened(client(), trials=3)
     trial = session.ask()
@@ -425,7 +442,7 @@ def every_empty_table_says_why():
     site.stop()
 
 
-report([a_session_is_run_though_answers_are_lost, a_trial_told_twice_counts_once,
+report([a_session_is_run_though_answers_are_lost, advice_and_predictions_know_memory, a_trial_told_twice_counts_once,
         a_refusal_is_an_error_with_the_services_line, a_busy_service_is_asked_again_when_it_says,
         pages_are_followed_and_batches_made, sessions_take_all_that_the_service_does,
         tokens_are_sent_and_their_loss_is_told, its_page_runs_as_it_stands, its_types_are_right,

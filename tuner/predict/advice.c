@@ -7,7 +7,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/json.h"
 #include "base/units.h"
 #include "base/work.h"
 #include "strategy/baselines/fsdp_optimal.h"
@@ -103,7 +102,7 @@ static enum status add_least(struct advice *a, struct error *err) {
 
 static int compare_candidates(const void *a, const void *b) {
     const struct advised *x = a, *y = b;
-    const double left = x->row.prediction.iteration_us, right = y->row.prediction.iteration_us;
+    const double left = advised_us(x), right = advised_us(y);
     return (left > right) - (left < right);
 }
 
@@ -115,13 +114,16 @@ void advice_release(struct advice *a) {
 
 enum status advice_init(struct advice *a, const struct model *model, const struct cluster *cluster,
                         const struct budgets *budgets, struct error *err) {
+    uint64_t bytes[MOST_BUDGETS];
+    for (size_t i = 0; i < budgets->n; i++)
+        bytes[i] = budgets->of[i].bytes;
     a->n = 0;
     enum status st = simulation_init(&a->simulation, model, cluster, false, err);
     if (st)
         return st;
     st = add_ways(a, err);
     if (!st)
-        st = add_wrappings(a, budgets->n, budgets->bytes, false, err);
+        st = add_wrappings(a, budgets->n, bytes, false, err);
     if (!st)
         st = add_least(a, err);
     if (st)
@@ -168,11 +170,26 @@ uint64_t advised_bytes(const struct advised *c) {
     return c->row.memory.peak_bytes;
 }
 
+double advised_us(const struct advised *c) {
+    return c->row.expected.seeds > 0 ? c->row.expected.mean_us : c->row.prediction.iteration_us;
+}
+
+bool advice_in_weather(const struct advice *a) {
+    return simulation_expects(&a->simulation);
+}
+
+const struct advised *advice_find(const struct advice *a, const char *id) {
+    for (size_t i = 0; i < a->n; i++)
+        if (!strcmp(a->candidates[i].strategy.id.hex, id))
+            return &a->candidates[i];
+    return NULL;
+}
+
 const struct advised *advice_best_within(const struct advice *a, uint64_t bytes) {
     const struct advised *best = NULL;
     for (size_t i = 0; i < a->n; i++) {
         const struct advised *c = &a->candidates[i];
-        if (advised_bytes(c) <= bytes && (!best || c->row.prediction.iteration_us < best->row.prediction.iteration_us))
+        if (advised_bytes(c) <= bytes && (!best || advised_us(c) < advised_us(best)))
             best = c;
     }
     return best;
@@ -194,7 +211,7 @@ size_t advice_points(const struct advice *a, struct front_point out[MOST_CANDIDA
                                       .id = c->strategy.id.hex,
                                       .n_groups = c->strategy.n_groups,
                                       .bytes = advised_bytes(c),
-                                      .iteration_us = c->row.prediction.iteration_us};
+                                      .iteration_us = advised_us(c)};
     }
     front_sort(a->n, out);
     return a->n;
@@ -209,39 +226,76 @@ const char *advised_limit(const struct advised *c, char *out, size_t room) {
 
 /* ---- in words ---- */
 
-const char *budget_text(uint64_t bytes, char *out, size_t room) {
-    if (bytes != UINT64_MAX)
-        return units_format_bytes(bytes, out, room);
-    snprintf(out, room, "any memory");
+static void format_budget(uint64_t bytes, char *out, size_t room) {
+    if (bytes == UINT64_MAX)
+        snprintf(out, room, "any memory");
+    else
+        units_format_bytes_finely(bytes, out, room);
+}
+
+const char *advised_wrapped_for(const struct advised *c, const struct budgets *budgets, char *out, size_t room) {
+    snprintf(out, room, "%s", "");
+    if (strcmp(c->strategy.name, wrapping) != 0)
+        return out;
+    if (c->wrapped_for == 0)
+        snprintf(out, room, "the least");
+    else
+        format_budget(c->wrapped_for, out, room);
+    for (size_t i = 0; i < budgets->n; i++)
+        if (budgets->of[i].bytes == c->wrapped_for)
+            snprintf(out, room, "%s", budgets->of[i].words);
     return out;
 }
 
-double advised_over_bound(const struct advised *c) {
-    return c->row.bound_us > 0 ? fmax(c->row.prediction.iteration_us / c->row.bound_us - 1, 0) * 100 : 0;
+double advice_bound_us(const struct advice *a) {
+    double least = INFINITY;
+    for (size_t i = 0; i < a->n; i++)
+        least = fmin(least, a->candidates[i].row.bound_us);
+    return least;
 }
 
-static void say_best(const struct advised *best, uint64_t bytes, char out[ADVICE_SENTENCE]) {
-    char room[32], us[32], memory[32];
-    const char *budget = budget_text(bytes, room, sizeof room);
-    if (best)
-        snprintf(out, ADVICE_SENTENCE, "With %s: %s (%s), %s, and %s of memory.", budget, best->kind,
-                 best->strategy.name, units_format_time(best->row.prediction.iteration_us, us, sizeof us),
-                 units_format_bytes(advised_bytes(best), memory, sizeof memory));
-    else
-        snprintf(out, ADVICE_SENTENCE, "With %s: nothing fits.", budget);
+double advised_over_bound(const struct advice *a, const struct advised *c) {
+    const double bound_us = advice_bound_us(a);
+    return bound_us > 0 ? fmax(c->row.prediction.iteration_us / bound_us - 1, 0) * 100 : 0;
 }
 
-static void say_smallest(const struct advised *least, char out[ADVICE_SENTENCE]) {
+static void say_best(const struct advice *a, const struct budget *budget, struct advice_sentence *out) {
     char us[32], memory[32];
-    snprintf(out, ADVICE_SENTENCE, "The smallest memory at which anything fits: %s (%s, %u groups, %s).",
-             units_format_bytes(advised_bytes(least), memory, sizeof memory), least->kind, least->strategy.n_groups,
-             units_format_time(least->row.prediction.iteration_us, us, sizeof us));
+    const struct advised *best = out->of = advice_best_within(a, budget->bytes);
+    if (!best) {
+        snprintf(out->before, sizeof out->before, "With %s: nothing fits.", budget->words);
+        return;
+    }
+    snprintf(out->before, sizeof out->before, "With %s: %s (%s, %.12s), ", budget->words, best->kind,
+             best->strategy.name, best->strategy.id.hex);
+    snprintf(out->figures, sizeof out->figures, "%s, and %s of memory",
+             units_format_time(advised_us(best), us, sizeof us),
+             units_format_bytes_finely(advised_bytes(best), memory, sizeof memory));
+    out->after = ".";
 }
 
-/* Of what memory is predicted without; NULL: nothing. */
+/* The first of the thinned front, which may need a thousandth more than the smallest. */
+static void say_smallest(const struct advice *a, struct advice_sentence *out) {
+    char us[32], memory[32], groups[32] = "";
+    struct front_point points[MOST_CANDIDATES];
+    front_thin(front_keep(advice_points(a, points), points), points);
+    if (points[0].n_groups)
+        snprintf(groups, sizeof groups, "%u groups, ", points[0].n_groups);
+    snprintf(out->before, sizeof out->before, "The smallest memory at which anything fits: ");
+    snprintf(out->figures, sizeof out->figures, "%s (%s, %.12s, %s%s)",
+             units_format_bytes_finely(points[0].bytes, memory, sizeof memory), points[0].way, points[0].id, groups,
+             units_format_time(points[0].iteration_us, us, sizeof us));
+    out->after = ".";
+    out->of = advice_find(a, points[0].id);
+}
+
+/* What the answer leaves out or assumes; NULL: nothing more. */
 static const char *caveat(const struct advice *a, size_t i) {
     const struct memory *m = &advice_smallest(a)->row.memory;
     const char *const all[] = {
+        advice_in_weather(a)
+            ? "Times are means in the cluster's weather; bounds, what limits, and how FSDP is wrapped are without it."
+            : NULL,
         m->knows_optimizer ? NULL : "Memory is without the optimizer's states: the model has no \"optimizer\".",
         m->knows_activations ? NULL
                              : "Memory is without activations: the model's operators have no \"activation_bytes\".",
@@ -254,13 +308,14 @@ static const char *caveat(const struct advice *a, size_t i) {
     return NULL;
 }
 
-bool advice_sentence(const struct advice *a, const struct budgets *budgets, size_t i, char out[ADVICE_SENTENCE]) {
+bool advice_sentence(const struct advice *a, const struct budgets *budgets, size_t i, struct advice_sentence *out) {
+    *out = (struct advice_sentence){.after = ""};
     if (i < budgets->n)
-        say_best(advice_best_within(a, budgets->bytes[i]), budgets->bytes[i], out);
+        say_best(a, &budgets->of[i], out);
     else if (i == budgets->n)
-        say_smallest(advice_smallest(a), out);
+        say_smallest(a, out);
     else if (caveat(a, i - budgets->n - 1))
-        snprintf(out, ADVICE_SENTENCE, "%s", caveat(a, i - budgets->n - 1));
+        snprintf(out->before, sizeof out->before, "%s", caveat(a, i - budgets->n - 1));
     else
         return false;
     return true;
@@ -268,55 +323,76 @@ bool advice_sentence(const struct advice *a, const struct budgets *budgets, size
 
 /* ---- memories ---- */
 
-static int compare_bytes(const void *a, const void *b) {
-    const uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
-    return (x > y) - (x < y);
+static int compare_budgets(const void *a, const void *b) {
+    const struct budget *x = a, *y = b;
+    return (x->bytes > y->bytes) - (x->bytes < y->bytes);
+}
+
+void budgets_add(struct budgets *budgets, uint64_t bytes, const char *words) {
+    struct budget *b = &budgets->of[budgets->n++];
+    b->bytes = bytes;
+    if (words && strlen(words) < sizeof b->words)
+        snprintf(b->words, sizeof b->words, "%s", words);
+    else
+        format_budget(bytes, b->words, sizeof b->words);
 }
 
 void budgets_complete(struct budgets *budgets, const struct cluster *cluster) {
+    const uint64_t described = memory_of_devices(cluster);
     if (budgets->n == 0) {
-        if (memory_of_devices(cluster) > 0)
-            budgets->bytes[budgets->n++] = memory_of_devices(cluster);
-        budgets->bytes[budgets->n++] = UINT64_MAX;
+        char words[32];
+        snprintf(words, sizeof words, "%.10gGB", (double)described / 1e9);
+        if (described > 0)
+            budgets_add(budgets, described, words);
+        budgets_add(budgets, UINT64_MAX, NULL);
     }
-    qsort(budgets->bytes, budgets->n, sizeof *budgets->bytes, compare_bytes);
+    qsort(budgets->of, budgets->n, sizeof *budgets->of, compare_budgets);
 }
 
 enum status budgets_read(const char *list, const struct cluster *cluster, struct budgets *out, struct error *err) {
     *out = (struct budgets){.n = 0};
-    enum status st = ST_OK;
-    for (const char *at = list; at && !st; at = strchr(at, ',')) {
+    for (const char *at = list; at; at = strchr(at, ',')) {
         char word[64];
+        uint64_t bytes;
         at += *at == ',';
         snprintf(word, sizeof word, "%.*s", (int)strcspn(at, ","), at);
         if (out->n == MOST_BUDGETS)
-            return error_set(err, ST_USAGE, "--memory: at most %d sizes", MOST_BUDGETS);
-        st = units_parse_bytes(word, &out->bytes[out->n], err);
-        if (!st && out->bytes[out->n++] == 0)
-            st = error_set(err, ST_USAGE, "nothing fits into 0 bytes");
+            return error_set(err, ST_USAGE, "at most %d sizes", MOST_BUDGETS);
+        enum status st = units_parse_bytes(word, &bytes, err);
         if (st)
-            return error_prefix(err, st, "--memory");
+            return st;
+        if (bytes == 0)
+            return error_set(err, ST_USAGE, "nothing fits into 0 bytes");
+        budgets_add(out, bytes, word);
     }
-    if (!st)
-        budgets_complete(out, cluster);
-    return st;
+    budgets_complete(out, cluster);
+    return ST_OK;
 }
 
 /* ---- other rates ---- */
 
-/* The fastest NIC of a node with devices. */
-static double rate_of(const struct cluster *cluster) {
-    double rate = 0;
+const char *change_rates(const struct change *change, char *out, size_t room) {
+    if (change->slowest < change->fastest)
+        snprintf(out, room, "%g to %g", change->slowest, change->fastest);
+    else
+        snprintf(out, room, "%g", change->fastest);
+    return out;
+}
+
+struct change change_begin(const struct cluster *cluster, double factor) {
+    struct change change = {.factor = factor, .slowest = INFINITY};
     for (uint32_t i = 0; i < cluster->n_nodes; i++)
-        if (cluster->nodes[i].devices > 0)
-            rate = fmax(rate, cluster->nodes[i].nic_gbit_per_s);
-    return rate;
+        if (cluster->nodes[i].devices > 0) {
+            change.slowest = fmin(change.slowest, factor * cluster->nodes[i].nic_gbit_per_s);
+            change.fastest = fmax(change.fastest, factor * cluster->nodes[i].nic_gbit_per_s);
+        }
+    return change;
 }
 
 static void note_change(const struct advice *a, const struct budgets *budgets, struct change *out) {
     for (size_t i = 0; i < budgets->n; i++) {
-        const struct advised *best = advice_best_within(a, budgets->bytes[i]);
-        out->us[i] = best ? best->row.prediction.iteration_us : INFINITY;
+        const struct advised *best = advice_best_within(a, budgets->of[i].bytes);
+        out->us[i] = best ? advised_us(best) : INFINITY;
         out->kind[i] = best ? best->kind : "nothing fits";
         out->wrapped_for[i] = best ? best->wrapped_for : 0;
         snprintf(out->name[i], sizeof out->name[i], "%s", best ? best->strategy.name : "");
@@ -324,16 +400,16 @@ static void note_change(const struct advice *a, const struct budgets *budgets, s
 }
 
 static enum status change_at(const struct model *model, const struct cluster *cluster, const struct budgets *budgets,
-                             double gbit_per_s, struct change *out, struct error *err) {
-    const struct sweep sweep = {.axis = SWEEP_BANDWIDTH, .n = 1, .values = {gbit_per_s}};
+                             double factor, struct change *out, struct error *err) {
+    const struct sweep sweep = {.axis = SWEEP_BANDWIDTH, .relative = true, .n = 1, .values = {factor}};
     struct sweep_point point;
     struct advice a;
-    enum status st = sweep_apply(&sweep, gbit_per_s, ALGORITHM_auto, model, cluster, &point, err);
+    enum status st = sweep_apply(&sweep, factor, ALGORITHM_auto, model, cluster, &point, err);
     if (st)
         return st;
     st = advice_init(&a, &point.model, &point.cluster, budgets, err);
     if (!st) {
-        *out = (struct change){.gbit_per_s = gbit_per_s};
+        *out = change_begin(cluster, factor);
         note_change(&a, budgets, out);
         advice_release(&a);
     }
@@ -343,78 +419,13 @@ static enum status change_at(const struct model *model, const struct cluster *cl
 
 enum status advice_changes(const struct advice *a, const struct budgets *budgets, struct change out[ADVICE_RATES],
                            struct error *err) {
-    const struct cluster *cluster = a->simulation.cluster;
-    const double rate = rate_of(cluster);
     enum status st = ST_OK;
     for (size_t i = 0; i < ADVICE_RATES && !st; i++) {
         if (rate_factors[i] == 1) {
-            out[i] = (struct change){.gbit_per_s = rate, .as_is = true};
+            out[i] = change_begin(a->simulation.cluster, 1);
             note_change(a, budgets, &out[i]);
         } else
-            st = change_at(a->simulation.model, cluster, budgets, rate * rate_factors[i], &out[i], err);
+            st = change_at(a->simulation.model, a->simulation.cluster, budgets, rate_factors[i], &out[i], err);
     }
     return st;
-}
-
-/* ---- for programs ---- */
-
-static bool add_candidate(const struct advised *c, const struct cluster *cluster, cJSON *array) {
-    cJSON *object = cJSON_CreateObject();
-    return object && cJSON_AddItemToArray(array, object) && cJSON_AddStringToObject(object, "way", c->kind) &&
-           cJSON_AddStringToObject(object, "strategy", c->strategy.name) &&
-           cJSON_AddStringToObject(object, "id", c->strategy.id.hex) &&
-           cJSON_AddNumberToObject(object, "iteration_us", c->row.prediction.iteration_us) &&
-           cJSON_AddNumberToObject(object, "exposed_us", c->row.prediction.exposed_us) &&
-           cJSON_AddNumberToObject(object, "lower_bound_us", c->row.bound_us) &&
-           cJSON_AddNumberToObject(object, "groups", c->strategy.n_groups) &&
-           memory_write(&c->row.memory, cluster, object);
-}
-
-static bool add_front(const struct advice *a, cJSON *to) {
-    struct front_point points[MOST_CANDIDATES];
-    const size_t n = advice_points(a, points);
-    return front_write(front_keep(n, points), points, to);
-}
-
-static bool add_answer(const struct advised *best, uint64_t bytes, cJSON *array) {
-    cJSON *object = cJSON_CreateObject();
-    return object && cJSON_AddItemToArray(array, object) &&
-           (bytes == UINT64_MAX || cJSON_AddNumberToObject(object, "memory_bytes", (double)bytes)) &&
-           (!best || cJSON_AddStringToObject(object, "id", best->strategy.id.hex)) &&
-           (best || cJSON_AddNullToObject(object, "id"));
-}
-
-static bool add_change(const struct change *change, const struct budgets *budgets, cJSON *array) {
-    bool ok = true;
-    for (size_t i = 0; i < budgets->n && ok; i++) {
-        cJSON *object = cJSON_CreateObject();
-        ok = object && cJSON_AddItemToArray(array, object) &&
-             cJSON_AddNumberToObject(object, "gbit_per_s", change->gbit_per_s) &&
-             (budgets->bytes[i] == UINT64_MAX ||
-              cJSON_AddNumberToObject(object, "memory_bytes", (double)budgets->bytes[i])) &&
-             (isfinite(change->us[i]) ? cJSON_AddStringToObject(object, "way", change->kind[i]) &&
-                                            cJSON_AddNumberToObject(object, "iteration_us", change->us[i])
-                                      : cJSON_AddNullToObject(object, "way") != NULL);
-    }
-    return ok;
-}
-
-cJSON *advice_json(const struct advice *a, const struct budgets *budgets, const struct change *changes, bool *whole) {
-    cJSON *root = cJSON_CreateObject(), *list;
-    bool ok = root && cJSON_AddStringToObject(root, "schema", "syncopate.advice/1") &&
-              cJSON_AddStringToObject(root, "model", a->simulation.model->name) &&
-              cJSON_AddStringToObject(root, "cluster", a->simulation.cluster->name) &&
-              (!a->simulation.model->activations_estimated || cJSON_AddTrueToObject(root, "activations_estimated")) &&
-              (list = cJSON_AddArrayToObject(root, "candidates"));
-    for (size_t i = 0; i < a->n && ok; i++)
-        ok = add_candidate(&a->candidates[i], a->simulation.cluster, list);
-    ok = ok && (list = cJSON_AddArrayToObject(root, "answers"));
-    for (size_t i = 0; i < budgets->n && ok; i++)
-        ok = add_answer(advice_best_within(a, budgets->bytes[i]), budgets->bytes[i], list);
-    ok = ok && cJSON_AddNumberToObject(root, "smallest_memory_bytes", (double)advised_bytes(advice_smallest(a))) &&
-         add_front(a, root) && (list = cJSON_AddArrayToObject(root, "at_other_rates"));
-    for (size_t r = 0; r < ADVICE_RATES && ok; r++)
-        ok = add_change(&changes[r], budgets, list);
-    *whole = ok;
-    return root;
 }

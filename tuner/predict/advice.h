@@ -1,4 +1,4 @@
-/* Which way of data-parallel training at which memory: plain data parallel, servers, ZeRO or FSDP. Each way is
+/* Which way of data-parallel training at which memory: plain data parallel, servers, ZeRO, HSDP or FSDP. Each way is
  * predicted once on the cluster as it is, and FSDP wrapped for each memory; then, for the front of time against memory,
  * wrapped for some between the smallest and the largest that any way can use. At other rates of the NICs only what was
  * asked for is predicted again.
@@ -12,6 +12,7 @@
 #include <stdint.h>
 
 #include "base/error.h"
+#include "base/json.h"
 #include "strategy/cluster.h"
 #include "strategy/model.h"
 #include "strategy/strategy.h"
@@ -20,9 +21,14 @@
 
 enum { MOST_BUDGETS = 8, MOST_CANDIDATES = 32, ADVICE_RATES = 5 };
 
+struct budget {
+    uint64_t bytes; /* UINT64_MAX: no limit */
+    char words[32]; /* as somebody named it: "24GB" */
+};
+
 struct budgets {
     size_t n;
-    uint64_t bytes[MOST_BUDGETS]; /* rising; UINT64_MAX: no limit */
+    struct budget of[MOST_BUDGETS]; /* rising */
 };
 
 struct advised {
@@ -40,18 +46,21 @@ struct advice {
     size_t n;
 };
 
-/* The fastest that fits into each memory, at another rate. */
+/* The fastest that fits into each memory, where the rate of each NIC is another. */
 struct change {
-    double gbit_per_s;
-    bool as_is; /* the cluster's own rate: nothing is changed */
+    double factor;           /* of each rate; 1: nothing is changed */
+    double slowest, fastest; /* NIC of a node with devices, in Gbit/s */
     const char *kind[MOST_BUDGETS];
     char name[MOST_BUDGETS][64]; /* of its strategy, for advice_strategy, as the next */
     uint64_t wrapped_for[MOST_BUDGETS];
     double us[MOST_BUDGETS]; /* INFINITY: nothing fits */
 };
 
-/* The memories of a list, "24GB,80GB"; NULL: as budgets_complete. Fails: ST_USAGE, ST_INVALID (no size). */
+/* The memories of a list, "24GB,80GB"; NULL: as budgets_complete. Fails: ST_USAGE. */
 enum status budgets_read(const char *list, const struct cluster *cluster, struct budgets *out, struct error *err);
+
+/* Add one; words may be NULL. There is room. */
+void budgets_add(struct budgets *budgets, uint64_t bytes, const char *words);
 
 /* Where none is named: what the cluster's description says, and any. Then in order. */
 void budgets_complete(struct budgets *budgets, const struct cluster *cluster);
@@ -84,26 +93,54 @@ size_t advice_points(const struct advice *advice, struct front_point out[MOST_CA
 /* The most that a device holds at once. */
 uint64_t advised_bytes(const struct advised *advised);
 
-/* The answer in sentences, for people: write the i-th, from 0; false after the last. */
-enum { ADVICE_SENTENCE = 256 };
-bool advice_sentence(const struct advice *advice, const struct budgets *budgets, size_t i, char out[ADVICE_SENTENCE]);
+/* What an iteration takes: in weather the mean that is expected. */
+double advised_us(const struct advised *advised);
+bool advice_in_weather(const struct advice *advice);
 
-/* "22.4 GiB", or "any memory". */
-const char *budget_text(uint64_t bytes, char *out, size_t room);
+/* The candidate with this id; NULL: there is none. */
+const struct advised *advice_find(const struct advice *advice, const char *id);
 
-/* How much longer than the bound it takes, in percent. */
-double advised_over_bound(const struct advised *advised);
+/* The answer in sentences, for people: before, figures and after, one behind the other. The figures are those of `of`;
+ * without it they are empty. Write the i-th, from 0; false after the last. */
+struct advice_sentence {
+    char before[192], figures[192];
+    const char *after;
+    const struct advised *of;
+};
+bool advice_sentence(const struct advice *advice, const struct budgets *budgets, size_t i, struct advice_sentence *out);
+
+/* Of "fsdp-optimal" what it was wrapped for: "24GB", "any memory", "the least"; "" of others. */
+const char *advised_wrapped_for(const struct advised *advised, const struct budgets *budgets, char *out, size_t room);
+
+/* The least of the candidates' bounds, which no way beats: replicas (HSDP) have a lower one than the others. */
+double advice_bound_us(const struct advice *advice);
+
+/* How much longer than that a candidate takes, in percent. */
+double advised_over_bound(const struct advice *advice, const struct advised *advised);
 
 /* What limits it, for people: computing, or messages that computing does not hide. */
 const char *advised_limit(const struct advised *advised, char *out, size_t room);
 
-/* The answers where NICs are slower and faster, by rising rate; at the cluster's own rate those of the advice. Fails:
+/* "0.5", or "0.5 to 5" where NICs differ. */
+const char *change_rates(const struct change *change, char *out, size_t room);
+
+/* The answers where NICs are slower and faster, by rising rate; at the cluster's own rates those of the advice. Fails:
  * as sweep_apply and advice_init. */
 enum status advice_changes(const struct advice *advice, const struct budgets *budgets, struct change out[ADVICE_RATES],
                            struct error *err);
 
+/* A change of which nothing but the rates is known yet. */
+struct change change_begin(const struct cluster *cluster, double factor);
+
 /* syncopate.advice/1; *whole says that nothing is missing for want of memory. */
 cJSON *advice_json(const struct advice *advice, const struct budgets *budgets, const struct change *changes,
                    bool *whole);
+
+/* Read what advice_json wrote of the same model, cluster and budgets: all but the strategies themselves, of which there
+ * are name, id and number of groups, and of changes the names. Model, cluster and the JSON's texts are borrowed; there
+ * is nothing to release. Fails: ST_INVALID. */
+enum status advice_read(const struct json_at *root, const struct model *model, const struct cluster *cluster,
+                        const struct budgets *budgets, struct advice *out, struct change changes[ADVICE_RATES],
+                        struct error *err);
 
 #endif

@@ -1,6 +1,7 @@
 /* See front.h. Sorted by memory, a point is on the front if it is faster than the last one that was kept. */
 #include "tuner/predict/front.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -23,6 +24,22 @@ size_t front_keep(size_t n, struct front_point *points) {
         if (kept == 0 || points[i].iteration_us < points[kept - 1].iteration_us)
             points[kept++] = points[i];
     return kept;
+}
+
+size_t front_thin(size_t n, struct front_point *points) {
+    size_t kept = 0;
+    for (size_t i = 0; i < n; i++)
+        if (i + 1 == n || (double)points[i + 1].bytes > (double)points[i].bytes * (1 + FRONT_NEAR))
+            points[kept++] = points[i];
+    return kept;
+}
+
+const char *front_groups(uint32_t n_groups, char *out, size_t room) {
+    if (n_groups > 0)
+        snprintf(out, room, "%u", n_groups);
+    else
+        snprintf(out, room, "-");
+    return out;
 }
 
 static bool add_point(const struct front_point *point, cJSON *array) {

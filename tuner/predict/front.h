@@ -24,6 +24,14 @@ void front_sort(size_t n, struct front_point *points);
  * and time one is kept. O(n). */
 size_t front_keep(size_t n, struct front_point *points);
 
+/* For people: of those that front_keep kept, leave out whose memory is within FRONT_NEAR of a faster one's; returns how
+ * many are left. O(n). */
+#define FRONT_NEAR 0.001
+size_t front_thin(size_t n, struct front_point *points);
+
+/* How many groups, for a table: "-" where servers have all. */
+const char *front_groups(uint32_t n_groups, char *out, size_t room);
+
 /* Add the member "front": of each point {"id", "peak_bytes", "iteration_us"}. False when memory is out. */
 bool front_write(size_t n, const struct front_point *points, cJSON *to);
 

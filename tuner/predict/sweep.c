@@ -206,16 +206,17 @@ static double narrowest_gbit_per_s(const struct cluster *cluster) {
     return least;
 }
 
-static enum status set_bandwidth(struct cluster *view, const struct cluster *from, double gbit_per_s,
+/* `value` is the rate in Gbit/s of every NIC, or what each rate is multiplied by. */
+static enum status set_bandwidth(struct cluster *view, const struct cluster *from, double value, bool relative,
                                  struct arena *arena, struct error *err) {
     struct node *nodes = arena_alloc(arena, from->n_nodes, sizeof *nodes);
     if (!nodes)
         return error_no_memory(err);
     memcpy(nodes, from->nodes, from->n_nodes * sizeof *nodes);
     for (uint32_t i = 0; i < from->n_nodes; i++)
-        nodes[i].nic_gbit_per_s = gbit_per_s;
+        nodes[i].nic_gbit_per_s = relative ? from->nodes[i].nic_gbit_per_s * value : value;
     view->nodes = nodes;
-    view->all_reduce_per_byte_ns *= narrowest_gbit_per_s(from) / gbit_per_s;
+    view->all_reduce_per_byte_ns *= relative ? 1 / value : narrowest_gbit_per_s(from) / value;
     return ST_OK;
 }
 
@@ -235,8 +236,8 @@ static enum status vary_flows(struct cluster *view, const struct cluster *from, 
 }
 
 /* Rates keep their share of the NIC's; flows of other jobs stay as they are. */
-static enum status vary_rates(struct cluster *view, const struct cluster *from, double gbit_per_s, struct arena *arena,
-                              struct error *err) {
+static enum status vary_rates(struct cluster *view, const struct cluster *from, double value, bool relative,
+                              struct arena *arena, struct error *err) {
     struct variability *v = &view->variability;
     struct weather_rate *rates = arena_alloc(arena, v->n_rates, sizeof *rates);
     struct rate_change *changes = arena_alloc(arena, v->n_changes, sizeof *changes);
@@ -247,12 +248,12 @@ static enum status vary_rates(struct cluster *view, const struct cluster *from, 
         slowest = fmin(slowest, from->nodes[i].nic_gbit_per_s);
     for (uint32_t i = 0; i < v->n_rates; i++) {
         rates[i] = v->rates[i];
-        rates[i].gbit_per_s = fmin(rates[i].gbit_per_s / slowest, 1) * gbit_per_s;
+        rates[i].gbit_per_s = relative ? rates[i].gbit_per_s * value : fmin(rates[i].gbit_per_s / slowest, 1) * value;
     }
     for (uint32_t i = 0; i < v->n_changes; i++) {
         changes[i] = v->changes[i];
-        changes[i].gbit_per_s =
-            fmin(changes[i].gbit_per_s / from->nodes[changes[i].node].nic_gbit_per_s, 1) * gbit_per_s;
+        const double own = from->nodes[changes[i].node].nic_gbit_per_s;
+        changes[i].gbit_per_s = fmin(changes[i].gbit_per_s / own, 1) * (relative ? own * value : value);
     }
     v->rates = rates;
     v->changes = changes;
@@ -271,6 +272,32 @@ static enum status set_line(struct cluster *view, uint32_t measured_on, enum alg
     view->all_reduce_startup_us = line.startup_us;
     view->all_reduce_per_byte_ns = line.per_byte_us * 1000;
     return st;
+}
+
+/* Cut a flow to the rate of a NIC that is slower; it takes as long as before. */
+static void cut_flow(double most, double *gbit_per_s, double *mbytes) {
+    if (*gbit_per_s > most) {
+        *mbytes *= most / *gbit_per_s;
+        *gbit_per_s = most;
+    }
+}
+
+static enum status cut_flows(struct cluster *view, struct arena *arena, struct error *err) {
+    struct background *b = &view->variability.background;
+    struct background_flow *flows = arena_alloc(arena, b->n_flows, sizeof *flows);
+    double slowest = INFINITY;
+    if (!flows)
+        return error_no_memory(err);
+    for (uint32_t i = 0; i < view->n_nodes; i++)
+        slowest = fmin(slowest, view->nodes[i].nic_gbit_per_s);
+    cut_flow(slowest, &b->gbit_per_s, &b->mbytes);
+    for (uint32_t i = 0; i < b->n_flows; i++) {
+        flows[i] = b->flows[i];
+        cut_flow(fmin(view->nodes[flows[i].from].nic_gbit_per_s, view->nodes[flows[i].to].nic_gbit_per_s),
+                 &flows[i].gbit_per_s, &flows[i].mbytes);
+    }
+    b->flows = flows;
+    return ST_OK;
 }
 
 static bool keeps(const struct sweep *sweep, enum algorithm all_reduce, const struct measurement *m) {
@@ -317,9 +344,11 @@ static enum status vary_cluster(const struct sweep *sweep, double value, enum al
     if (!st && sweep->axis == SWEEP_WORKERS)
         st = vary_flows(&view, from, err);
     if (!st && sweep->axis == SWEEP_BANDWIDTH)
-        st = set_bandwidth(&view, from, value, &arena, err);
+        st = set_bandwidth(&view, from, value, sweep->relative, &arena, err);
     if (!st && sweep->axis == SWEEP_BANDWIDTH)
-        st = vary_rates(&view, from, value, &arena, err);
+        st = vary_rates(&view, from, value, sweep->relative, &arena, err);
+    if (!st && sweep->relative)
+        st = cut_flows(&view, &arena, err);
     if (view.n_nodes == 1 && from->n_nodes > 1)
         view.fixed_all_reduce = false; /* what was measured between nodes; here no NIC is crossed */
     bool other_size = view.fixed_all_reduce && view.n_devices != from->n_devices;

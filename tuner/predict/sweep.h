@@ -12,6 +12,9 @@
  *   batch      samples that each device takes in an iteration. Operator times and sparse_rows are proportional to it.
  *              "workers" and rates stay.
  *
+ * Where a struct sweep says `relative`, values of bandwidth multiply the rate of each NIC, and flows of other jobs are
+ * cut to the rate of their NICs.
+ *
  * A measured curve holds for one number of devices and one network. So the axis workers drops the curves of all-reduce,
  * and the axis bandwidth drops all curves. Threads: a const struct sweep may be shared. */
 #ifndef TUNER_PREDICT_SWEEP_H
@@ -30,6 +33,7 @@ enum { SWEEP_MAX_POINTS = 256 };
 struct sweep {
     enum sweep_axis axis;
     bool geometric; /* A..BxF */
+    bool relative;  /* no text says this */
     size_t n;
     double values[SWEEP_MAX_POINTS]; /* rising */
 };

@@ -10,12 +10,16 @@
 static enum status read_budgets(const struct json_at *body, const struct cluster *cluster, struct budgets *out,
                                 struct error *err) {
     struct json_at list;
+    uint64_t bytes;
     size_t n;
     *out = (struct budgets){0};
     if (json_has(body, "memory_bytes", &list)) {
         enum status st = json_array(body, "memory_bytes", MOST_BUDGETS, &list, &n, err);
-        for (struct json_at e = json_first(&list); e.node && !st; e = json_next(&e))
-            st = json_integer_at(&e, 1, MOST_MEMORY, &out->bytes[out->n++], err);
+        for (struct json_at e = json_first(&list); e.node && !st; e = json_next(&e)) {
+            st = json_integer_at(&e, 1, MOST_MEMORY, &bytes, err);
+            if (!st)
+                budgets_add(out, bytes, NULL);
+        }
         if (st)
             return st;
     }

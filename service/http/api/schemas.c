@@ -285,22 +285,30 @@ static const struct schema schemas[] = {
          "Cluster") ",'memory_bytes':{'type':'array','maxItems':8,'items':" SIZE ",'description':'what a device may "
                     "hold; without any, what the cluster says of its devices, and any memory'}}}"},
     {"Advice",
-     "{'type':'object','required':['schema','model','cluster','candidates','answers','smallest_memory_bytes',"
-     "'front','at_other_rates'],'additionalProperties':false,'properties':{'schema':{'const':'syncopate.advice/1'},"
+     "{'type':'object','required':['schema','model','cluster','lower_bound_us','candidates','answers',"
+     "'smallest_memory_bytes','front','at_other_rates'],'additionalProperties':false,'properties':{'schema':{'const':'"
+     "syncopate.advice/1'},"
      "'model':" TEXT ",'cluster':" TEXT ",'activations_estimated':" FLAG ",'smallest_memory_bytes':" COUNT ","
-     "'candidates':{'type':'array','description':'the fastest first','items':{'type':'object',"
+     "'lower_bound_us':{'type':'number','minimum':0,'description':'the least of those of the candidates'},"
+     "'candidates':{'type':'array','description':'the fastest first, by the mean in weather where there is "
+     "any','items':{'type':'object',"
      "'required':['way','strategy','id','iteration_us','exposed_us','lower_bound_us','groups','memory'],"
      "'additionalProperties':false,'properties':{'way':" TEXT ",'strategy':" TEXT ",'id':" ID ",'iteration_us':" AMOUNT
-     ",'exposed_us':" NUMBER ",'lower_bound_us':" AMOUNT ",'groups':" COUNT
+     ",'exposed_us':" NUMBER ",'lower_bound_us':" AMOUNT ",'groups':" COUNT ",'in_weather':" EXPECTED
+     ",'wrapped_for_bytes':{'type':'integer','minimum':0,'description':'of fsdp-optimal: the memory; 0: as little as "
+     "possible; absent: any'},'between':{'const':true,'description':'wrapped for a memory that nobody asked about'}"
      ",'memory':{'type':'object','description':'as in a prediction','required':['peak_bytes','at']}}}},"
      "'answers':{'type':'array','description':'for each memory the fastest that fits; null: nothing does',"
      "'items':{'type':'object','required':['id'],'additionalProperties':false,'properties':{'memory_bytes':" COUNT
      ",'id':{'oneOf':[" ID ",{'type':'null'}]}}}},"
-     "'front':{'type':'array','description':'by rising memory those that all with no more are slower than',"
+     "'front':{'type':'array','description':'by rising memory those that all with no more are slower than; in weather "
+     "by the mean',"
      "'items':{'type':'object','required':['id','peak_bytes','iteration_us'],'additionalProperties':false,"
      "'properties':{'id':" ID ",'peak_bytes':" COUNT ",'iteration_us':" AMOUNT "}}},"
-     "'at_other_rates':{'type':'array','items':{'type':'object','required':['gbit_per_s','way'],"
-     "'additionalProperties':false,'properties':{'gbit_per_s':" RATE ",'memory_bytes':" COUNT ",'way':{'oneOf':[" TEXT
+     "'at_other_rates':{'type':'array','items':{'type':'object','required':['nic_factor','way'],"
+     "'additionalProperties':false,'properties':{'nic_factor':{'type':'number','exclusiveMinimum':0,"
+     "'description':'the rate of each NIC is multiplied by it'},'gbit_per_s':{'type':'number','exclusiveMinimum':0,"
+     "'description':'where all NICs have the same'},'memory_bytes':" COUNT ",'way':{'oneOf':[" TEXT
      ",{'type':'null'}]},'iteration_us':" AMOUNT "}}}}}"},
     {"PredictionResponse",
      "{'type':'object','required':['schema','model','cluster','lower_bound_us','predictions','failures'],"
@@ -549,6 +557,7 @@ static const struct parameter parameters[] = {
     {"way", TEXT, "A baseline's name"},
     {"memory", TEXT, "What a device may hold: 24GB,80GB; of one way in bytes, 0 for as little as possible"},
     {"gbit_per_s", RATE, "Another rate of every NIC"},
+    {"nic_factor", RATE, "What the rate of each NIC is multiplied by"},
     {"nodes", SIZE, "Another number of nodes with devices"},
     {"batch", RATE, "Another batch of a device"},
 };

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/units.h"
+#include "report/charts.h"
 #include "report/html.h"
 #include "service/http/api/references.h"
 #include "service/http/pages/page.h"
@@ -47,37 +48,103 @@ static enum status form(struct request *rq, struct markup *m, const struct quest
 
 /* ---- the answer ---- */
 
-/* A link to the iteration of a strategy; gbit_per_s is 0 for the cluster as it is. */
+/* A link to the iteration of a strategy; `factor` is that of its NICs' rates. */
 static void link_timeline(struct markup *m, const struct question *q, const char *name, uint64_t wrapped_for,
-                          double gbit_per_s, const char *text) {
+                          double factor, const char *text) {
     char memory[40] = "", rate[40] = "";
     if (wrapped_for != UINT64_MAX)
         snprintf(memory, sizeof memory, "&memory=%llu", (unsigned long long)wrapped_for);
-    if (gbit_per_s > 0)
-        snprintf(rate, sizeof rate, "&gbit_per_s=%.17g", gbit_per_s);
+    if (factor < 1 || factor > 1)
+        snprintf(rate, sizeof rate, "&nic_factor=%g", factor);
     page_link(m, text, "/advice/%s?model=%s&cluster=%s%s%s", name, q->model_id.hex, q->cluster_id.hex, memory, rate);
 }
 
+static void link_candidate(struct markup *m, const struct question *q, const struct advised *c, const char *text) {
+    link_timeline(m, q, c->strategy.name, c->wrapped_for, 1, text);
+}
+
+static void time_cell(struct html_table *t, const struct question *q, const struct advised *c) {
+    char text[32];
+    html_cell_begin(t);
+    link_candidate(t->m, q, c, units_format_time(advised_us(c), text, sizeof text));
+    html_cell_end(t);
+}
+
+static void answers(struct markup *m, const struct question *q, const struct advice *a) {
+    struct advice_sentence s;
+    for (size_t i = 0; advice_sentence(a, &q->budgets, i, &s); i++) {
+        markup_begin(m, "p");
+        markup_text(m, s.before);
+        if (s.of)
+            link_candidate(m, q, s.of, s.figures);
+        markup_text(m, s.after);
+        markup_end(m);
+    }
+}
+
 static void ways_table(struct markup *m, const struct question *q, const struct advice *a) {
-    static const char *const heads[] = {"Way",         "Strategy", ">Iteration", ">Memory",
-                                        ">Over bound", ">Groups",  "Limited by", NULL};
+    static const char *const heads[] = {"Way",         "Strategy", "Wrapped for", ">Iteration", ">Memory",
+                                        ">Over bound", ">Groups",  "Limited by",  "Id",         NULL};
     struct html_table t;
     char text[64];
     html_table_begin(&t, m, "The fastest first; each time leads to its timeline", heads);
     for (size_t i = 0; i < a->n; i++) {
         const struct advised *c = &a->candidates[i];
+        if (c->between)
+            continue;
         html_cell(&t, c->kind);
         html_cell(&t, c->strategy.name);
-        html_cell_begin(&t);
-        link_timeline(m, q, c->strategy.name, c->wrapped_for, 0,
-                      units_format_time(c->row.prediction.iteration_us, text, sizeof text));
-        html_cell_end(&t);
-        html_cell(&t, units_format_bytes(advised_bytes(c), text, sizeof text));
-        html_cellf(&t, "%.0f%%", advised_over_bound(c));
-        html_cellf(&t, "%u", c->strategy.n_groups);
+        html_cell(&t, advised_wrapped_for(c, &q->budgets, text, sizeof text));
+        time_cell(&t, q, c);
+        html_cell(&t, units_format_bytes_finely(advised_bytes(c), text, sizeof text));
+        html_cellf(&t, "%.0f%%", advised_over_bound(a, c));
+        html_cell(&t, front_groups(c->strategy.n_groups, text, sizeof text));
         html_cell(&t, advised_limit(c, text, sizeof text));
+        html_cellf(&t, "%.12s", c->strategy.id.hex);
     }
     html_table_end(&t);
+}
+
+/* All candidates as a picture. */
+static void front_picture(struct request *rq, struct markup *m, size_t n, const struct front_point *points) {
+    struct chart_point drawn[MOST_CANDIDATES];
+    for (size_t i = 0; i < n; i++) {
+        const char *words = arena_printf(&rq->arena, "%s (%s)", points[i].way, points[i].strategy);
+        drawn[i] = (struct chart_point){words ? words : "", (double)points[i].bytes, points[i].iteration_us};
+    }
+    markup_begin(m, "figure");
+    html_begin(m, "div", "scroll");
+    markup_attribute(m, "role", "region");
+    markup_attribute(m, "tabindex", "0");
+    markup_attribute(m, "aria-label", "time against memory");
+    chart_front(m, "chart-front", n, drawn);
+    markup_end(m);
+    markup_leaf(m, "figcaption", "All ways, and FSDP wrapped for some memories between the smallest and the largest.");
+    markup_end(m);
+}
+
+static void front_table(struct markup *m, const struct question *q, const struct advice *a, size_t n,
+                        const struct front_point *points) {
+    static const char *const heads[] = {">Memory", ">Iteration", "Way", "Strategy", ">Groups", "Id", NULL};
+    struct html_table t;
+    char text[64];
+    html_table_begin(&t, m, "All that need no more are slower", heads);
+    for (size_t i = 0; i < n; i++) {
+        html_cell(&t, units_format_bytes_finely(points[i].bytes, text, sizeof text));
+        time_cell(&t, q, advice_find(a, points[i].id));
+        html_cell(&t, points[i].way);
+        html_cell(&t, points[i].strategy);
+        html_cell(&t, front_groups(points[i].n_groups, text, sizeof text));
+        html_cellf(&t, "%.12s", points[i].id);
+    }
+    html_table_end(&t);
+}
+
+static void front(struct request *rq, struct markup *m, const struct question *q, const struct advice *a) {
+    struct front_point points[MOST_CANDIDATES];
+    const size_t n = advice_points(a, points);
+    front_picture(rq, m, n, points);
+    front_table(m, q, a, front_thin(front_keep(n, points), points), points);
 }
 
 static void change_cell(struct html_table *t, const struct question *q, const struct change *change, size_t i) {
@@ -85,7 +152,7 @@ static void change_cell(struct html_table *t, const struct question *q, const st
     html_cell_begin(t);
     if (isfinite(change->us[i])) {
         snprintf(text, sizeof text, "%s, %s", change->kind[i], units_format_time(change->us[i], time, sizeof time));
-        link_timeline(t->m, q, change->name[i], change->wrapped_for[i], change->as_is ? 0 : change->gbit_per_s, text);
+        link_timeline(t->m, q, change->name[i], change->wrapped_for[i], change->factor, text);
     } else {
         markup_text(t->m, "nothing fits");
     }
@@ -94,16 +161,17 @@ static void change_cell(struct html_table *t, const struct question *q, const st
 
 static void changes_table(struct request *rq, struct markup *m, const struct question *q,
                           const struct change *changes) {
-    const char *heads[MOST_BUDGETS + 2] = {">Gbit/s"};
+    const char *heads[MOST_BUDGETS + 3] = {">NICs", ">Gbit/s"};
     struct html_table t;
     char text[32];
     for (size_t i = 0; i < q->budgets.n; i++) {
-        heads[i + 1] = arena_printf(&rq->arena, "With %s", budget_text(q->budgets.bytes[i], text, sizeof text));
-        heads[i + 1] = heads[i + 1] ? heads[i + 1] : "";
+        heads[i + 2] = arena_printf(&rq->arena, "With %s", q->budgets.of[i].words);
+        heads[i + 2] = heads[i + 2] ? heads[i + 2] : "";
     }
     html_table_begin(&t, m, "The fastest that fits", heads);
     for (size_t r = 0; r < ADVICE_RATES; r++) {
-        html_cellf(&t, "%g", changes[r].gbit_per_s);
+        html_cellf(&t, "×%g", changes[r].factor);
+        html_cell(&t, change_rates(&changes[r], text, sizeof text));
         for (size_t i = 0; i < q->budgets.n; i++)
             change_cell(&t, q, &changes[r], i);
     }
@@ -111,17 +179,21 @@ static void changes_table(struct request *rq, struct markup *m, const struct que
 }
 
 static void write_answer(struct request *rq, struct markup *m, const struct question *q, const struct answer *a) {
-    char sentence[ADVICE_SENTENCE];
+    char bound[32];
     html_section(m, "answer", "The answer");
-    for (size_t i = 0; advice_sentence(&a->advice, &q->budgets, i, sentence); i++)
-        markup_leaf(m, "p", sentence);
+    answers(m, q, &a->advice);
     markup_end(m);
     html_section(m, "ways", "All ways");
     ways_table(m, q, &a->advice);
-    markup_leaf(
-        m, "p",
+    html_leaff(
+        m, "p", NULL,
         "Memory: the most that a device holds at once, however slow the network is. Over bound: how much longer it "
-        "takes than a bound that no strategy can beat.");
+        "takes%s than %s, the least of the bounds of these ways, which none of them can beat.",
+        advice_in_weather(&a->advice) ? " without weather" : "",
+        units_format_time(advice_bound_us(&a->advice), bound, sizeof bound));
+    markup_end(m);
+    html_section(m, "front", "Time against memory");
+    front(rq, m, q, &a->advice);
     markup_end(m);
     html_section(m, "rates", "At other rates of the NICs");
     changes_table(rq, m, q, a->changes);
@@ -151,7 +223,9 @@ static enum status find_answer(struct question *q, struct answer *a, struct erro
         st = advice_init(&a->advice, q->domain->model, cluster, &q->budgets, err);
     if (st)
         return st;
-    st = advice_changes(&a->advice, &q->budgets, a->changes, err);
+    st = advice_add_between(&a->advice, err);
+    if (!st)
+        st = advice_changes(&a->advice, &q->budgets, a->changes, err);
     if (st)
         advice_release(&a->advice);
     return st;
@@ -176,7 +250,7 @@ static enum status write_page(struct request *rq, const struct question *q, cons
             "that a device holds at once, and what limits it.");
     markup_end(&m);
     if (why)
-        html_leaff(&m, "p", "trouble", "%s", problem_detail(why, detail));
+        html_leaff(&m, "p", "trouble", "Memory: %s", problem_detail(why, detail));
     enum status st = form(rq, &m, q, err);
     if (!st && answer)
         write_answer(rq, &m, q, answer);

@@ -30,7 +30,7 @@ struct view {
     struct id model, cluster, ids[2];
     struct prepared_domain *domain;
     const char *names[2];
-    double gbit_per_s; /* of every NIC; 0: as the cluster says */
+    double nic_factor; /* each NIC's rate is multiplied by it */
     const char *way;   /* of advice.c, which is built again; NULL: a stored one */
     uint64_t wrapped_for;
     struct memory memory; /* of it */
@@ -132,12 +132,16 @@ static enum status simulate(struct request *rq, struct view *v, struct predictor
     return st;
 }
 
+static bool other_rates(const struct view *v) {
+    return v->nic_factor > 0 && (v->nic_factor < 1 || v->nic_factor > 1);
+}
+
 /* In place of the domain one of this request alone. */
-static enum status at_other_rate(struct view *v, struct error *err) {
-    const struct sweep sweep = {.axis = SWEEP_BANDWIDTH, .n = 1, .values = {v->gbit_per_s}};
+static enum status at_other_rates(struct view *v, struct error *err) {
+    const struct sweep sweep = {.axis = SWEEP_BANDWIDTH, .relative = true, .n = 1, .values = {v->nic_factor}};
     struct sweep_point point;
     enum status st =
-        sweep_apply(&sweep, v->gbit_per_s, ALGORITHM_auto, v->domain->model, v->domain->cluster, &point, err);
+        sweep_apply(&sweep, v->nic_factor, ALGORITHM_auto, v->domain->model, v->domain->cluster, &point, err);
     if (st)
         return st;
     prepared_domain_drop(v->domain);
@@ -152,8 +156,8 @@ static enum status look(struct request *rq, struct view *v, const char *const wo
         st = reference_name(rq, STORE_STRATEGY, words[k], &v->ids[k], &v->names[k], err);
     if (!st)
         st = find_domain(rq, v, err);
-    if (!st && v->gbit_per_s > 0)
-        st = at_other_rate(v, err);
+    if (!st && other_rates(v))
+        st = at_other_rates(v, err);
     if (!st)
         st = prepared_domain_take_predictor(v->domain, &p, err);
     if (p && v->domain->cluster->variability.given)
@@ -323,8 +327,8 @@ static void figures(struct markup *m, const struct view *v) {
                      units_format_known_time(v->timelines[0].iteration_us, "", time, sizeof time),
                      v->timelines[0].weather.seed ? " of those shown" : "",
                      100 * v->timelines[0].waiting_us / v->timelines[0].iteration_us);
-    if (v->gbit_per_s > 0)
-        markup_textf(m, "; with NICs of %g Gbit/s", v->gbit_per_s);
+    if (other_rates(v))
+        markup_textf(m, "; with %g times the rate of each NIC", v->nic_factor);
     if (v->way)
         markup_textf(m, "; a device holds at most %s (%s)", units_format_bytes(v->memory.peak_bytes, time, sizeof time),
                      v->memory.place);
@@ -413,7 +417,7 @@ enum status page_way(struct request *rq, struct response *rs, struct error *err)
     double memory;
     enum status st = page_query_number(rq, "memory", -1, 0, &memory, err);
     if (!st)
-        st = page_query_number(rq, "gbit_per_s", 0, 1e-6, &v.gbit_per_s, err);
+        st = page_query_number(rq, "nic_factor", 1, 1e-6, &v.nic_factor, err);
     if (!st && (!request_query(rq, "model") || !request_query(rq, "cluster")))
         st = error_set(err, ST_USAGE, "say for what: ?model=NAME&cluster=NAME");
     if (st)

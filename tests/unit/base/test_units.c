@@ -74,6 +74,18 @@ static void shown_time_is(double us, const char *want) {
     assert_string_equal(units_format_time(us, out, sizeof out), want);
 }
 
+static void a_thousandth_more_looks_different(void **state) {
+    (void)state;
+    char one[32], more[32];
+    for (double bytes = 5000; bytes < 1e18; bytes *= 1.37) {
+        units_format_bytes_finely((uint64_t)bytes, one, sizeof one);
+        units_format_bytes_finely((uint64_t)(bytes * 1.0011), more, sizeof more);
+        assert_string_not_equal(one, more);
+    }
+    assert_string_equal(units_format_bytes_finely(7589888, one, sizeof one), "7.238 MiB");
+    assert_string_equal(units_format_bytes_finely(UINT64_C(4) << 20, one, sizeof one), "4 MiB");
+}
+
 static void sizes_are_shown_short(void **state) {
     (void)state;
     shown_bytes_are(0, "0 B");
@@ -126,6 +138,7 @@ int main(void) {
         cmocka_unit_test(times_are_read_in_their_units),
         cmocka_unit_test(what_is_no_size_or_time_is_refused),
         cmocka_unit_test(sizes_are_shown_short),
+        cmocka_unit_test(a_thousandth_more_looks_different),
         cmocka_unit_test(times_are_shown_with_three_digits_or_in_clock_form),
         cmocka_unit_test(rates_turn_into_bytes_per_microsecond),
     };

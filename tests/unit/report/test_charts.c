@@ -472,6 +472,39 @@ static void no_updates_at_all_can_be_drawn(void **state) {
     free(text);
 }
 
+/* More memory is further right, a slower one higher, and the step line goes through those that are faster than all
+ * before them. */
+static void the_front_is_a_step_line_through_its_dots(void **state) {
+    (void)state;
+    static const struct chart_point points[] = {
+        {HOSTILE, 1 << 20, 90e3}, {"b", 2 << 20, 95e3}, {"c", 3 << 20, 40e3}, {"d", 3.5 * (1 << 20), 60e3}};
+    struct markup m = {0};
+    double dots[4][2];
+    char want[128];
+    chart_front(&m, "f", 4, points);
+    char *text = take(&m);
+    assert_int_equal(dots_of(text, 4, dots), 4);
+    for (size_t i = 1; i < 4; i++) {
+        assert_true(dots[i][0] > dots[i - 1][0]);
+        assert_true((points[i].us > points[i - 1].us) == (dots[i][1] < dots[i - 1][1]));
+    }
+    snprintf(want, sizeof want, "<path class=\"best\" d=\"M%.12g %.12gH%.12gV%.12gH", dots[0][0], dots[0][1],
+             dots[2][0], dots[2][1]);
+    assert_contains(text, want);
+    assert_contains(text, "c: 40.0 ms, 3 MiB");
+    assert_contains(text, ">2</text>"); /* MiB */
+    assert_contains(text, ">3</text>");
+    assert_int_equal(count_of(text, "class=\"dot\""), 3); /* one is the legend's */
+    free(text);
+    for (size_t n = 0; n < 2; n++) {
+        chart_front(&m, "f", n, points);
+        text = take(&m);
+        assert_null(strstr(text, "nan"));
+        assert_null(strstr(text, "inf"));
+        free(text);
+    }
+}
+
 static void equal_input_gives_equal_bytes(void **state) {
     (void)state;
     struct rng rng;
@@ -511,6 +544,7 @@ int main(void) {
         cmocka_unit_test(a_timeline_without_lanes_can_be_drawn),
         cmocka_unit_test(bars_of_delays_are_as_high_as_their_shares),
         cmocka_unit_test(no_updates_at_all_can_be_drawn),
+        cmocka_unit_test(the_front_is_a_step_line_through_its_dots),
         cmocka_unit_test(equal_input_gives_equal_bytes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -381,7 +381,7 @@ static void advice_leads_to_timelines(void **state) {
     assert_contains(get_page("/advice", 200)->body, "name=\"memory\"");
     snprintf(path, sizeof path, "/advice?model=%s&cluster=%s&memory=1KiB,1GB", model, cluster);
     const struct reply *r = get_page(path, 200);
-    assert_contains(r->body, "With 1 KiB: nothing fits.");
+    assert_contains(r->body, "With 1KiB: nothing fits.");
     assert_contains(r->body, "The smallest memory at which anything fits");
     assert_contains(r->body, "the model has no &quot;optimizer&quot;");
     assert_contains(r->body, "value=\"1KiB,1GB\"");
@@ -390,7 +390,49 @@ static void advice_leads_to_timelines(void **state) {
     r = get_page(way, 200);
     assert_contains(r->body, "chart timeline");
     assert_contains(r->body, "a device holds at most");
-    assert_contains(get_page(fast, 200)->body, "with NICs of 4 Gbit/s");
+    assert_contains(get_page(fast, 200)->body, "with 4 times the rate of each NIC");
+}
+
+/* Of the link at `at` its address and its words; returns what follows, NULL where there is no more. */
+static const char *link_at(const char *at, char *address, char *words, size_t room) {
+    const char *start = at ? strstr(at, "href=\"/advice/") : NULL, *end = start ? strstr(start, "</a>") : NULL;
+    if (!end)
+        return NULL;
+    link_of(start, "/advice/", 0, address, room);
+    start = strchr(start, '>') + 1;
+    snprintf(words, room, "%.*s", (int)(end - start), start);
+    return end;
+}
+
+/* The answer, the ways, the front and the other rates: each number leads to a page that says the same of it. */
+static void each_number_of_an_advice_is_one_click_from_its_timeline(void **state) {
+    (void)state;
+    char path[512], address[512], words[512], says[640];
+    size_t n = 0, in_answer = 0;
+    put_domain();
+    snprintf(path, sizeof path, "/advice?model=%s&cluster=%s&memory=9MB,1GB", model, cluster);
+    const struct reply *r = get_page(path, 200);
+    assert_contains(r->body, "id=\"chart-front-title\"");
+    assert_contains(r->body, "All that need no more are slower");
+    assert_contains(r->body, "With 9MB: ");
+    assert_contains(r->body, "With 1GB</th>");
+    char *page = strdup(r->body);
+    const char *ways = strstr(page, "All ways");
+    assert_non_null(page);
+    for (const char *at = link_at(page, address, words, sizeof words); at;
+         at = link_at(at, address, words, sizeof words)) {
+        char time[64];
+        const char *memory = strstr(words, ", and "), *comma = strrchr(words, ',');
+        const char *start = at < ways && !memory ? comma + 2 : memory ? words : comma ? comma + 2 : words;
+        snprintf(time, sizeof time, "%.*s", (int)strcspn(start, ",)"), start);
+        snprintf(says, sizeof says, "predicted %s an iteration", time);
+        assert_contains(get_page(address, 200)->body, says);
+        in_answer += at < ways;
+        n++;
+    }
+    assert_int_equal(in_answer, 3);
+    assert_true(n > 12);
+    free(page);
 }
 
 static void what_is_wrong_with_memories_is_told_beside_the_form(void **state) {
@@ -398,7 +440,8 @@ static void what_is_wrong_with_memories_is_told_beside_the_form(void **state) {
     static const struct {
         const char *memory, *says;
         int status;
-    } cases[] = {{"lots", "is not a size", 422}, {"1,2,3,4,5,6,7,8,9", "--memory: at most 8 sizes", 422}};
+    } cases[] = {{"lots", "Memory: &quot;lots&quot; is not a size", 422},
+                 {"1,2,3,4,5,6,7,8,9", "Memory: at most 8 sizes", 422}};
     char path[512];
     put_domain();
     for (size_t i = 0; i < 2; i++) {
@@ -695,6 +738,7 @@ int main(void) {
         OPEN(what_is_wrong_with_figures_is_told_beside_them),
         OPEN(weather_delays_and_drops_are_shown),
         OPEN(advice_leads_to_timelines),
+        OPEN(each_number_of_an_advice_is_one_click_from_its_timeline),
         OPEN(what_is_wrong_with_memories_is_told_beside_the_form),
         OPEN(what_is_not_there_is_told_on_a_page),
         OPEN(where_nothing_is_people_get_a_page_and_programs_a_problem),

@@ -58,6 +58,33 @@ static void the_front_is_what_no_point_beats(void **state) {
     }
 }
 
+/* What is left out has a faster one beside it, and what is left has none. */
+static void a_thinned_front_has_no_two_of_nearly_the_same_memory(void **state) {
+    (void)state;
+    for (uint64_t i = 0; i < INSTANCES; i++) {
+        struct rng rng;
+        struct front_point front[MOST], thin[MOST];
+        rng_split(&rng, test_seed(), i);
+        const size_t n = (size_t)rng_below(&rng, MOST + 1);
+        for (size_t k = 0; k < n; k++)
+            front[k] =
+                (struct front_point){.id = "x", .bytes = 100000 + 40 * k + rng_below(&rng, 140), .iteration_us = 99};
+        front_sort(n, front);
+        for (size_t k = 0; k < n; k++)
+            front[k].iteration_us = 50 - (double)k;
+        const size_t all = front_keep(n, front);
+        memcpy(thin, front, sizeof front);
+        const size_t kept = front_thin(all, thin);
+        assert_true((kept == 0) == (n == 0));
+        for (size_t k = 0; k < all; k++) {
+            bool near = false;
+            for (size_t m = k + 1; m < all; m++)
+                near |= (double)front[m].bytes <= (double)front[k].bytes * 1.001;
+            assert_int_equal(has(kept, thin, &front[k]), !near);
+        }
+    }
+}
+
 static void of_equal_points_the_first_id_is_kept(void **state) {
     (void)state;
     struct front_point points[] = {{.id = "b", .bytes = 5, .iteration_us = 7},
@@ -70,6 +97,7 @@ static void of_equal_points_the_first_id_is_kept(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_front_is_what_no_point_beats),
+        cmocka_unit_test(a_thinned_front_has_no_two_of_nearly_the_same_memory),
         cmocka_unit_test(of_equal_points_the_first_id_is_kept),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

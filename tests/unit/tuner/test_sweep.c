@@ -280,6 +280,38 @@ static void weather_goes_with_the_nics_and_the_nodes(void **state) {
     world_release(&w);
 }
 
+/* Each NIC has its own rate, what was drawn or recorded of it stays its share, and no flow is faster than a NIC. */
+static void relative_rates_are_those_of_each_nic(void **state) {
+    (void)state;
+    static const struct sweep half = {.axis = SWEEP_BANDWIDTH, .relative = true, .n = 1, .values = {0.5}};
+    struct world w = world_of(
+        "\"nodes\":[{\"name\":\"a\",\"nic_gbit_per_s\":10},{\"name\":\"b\",\"nic_gbit_per_s\":4}],"
+        "\"collectives\":{\"all_reduce\":{\"startup_us\":9,\"per_byte_ns\":3}},\"variability\":{"
+        "\"network\":{\"every_us\":5,\"rates\":[{\"gbit_per_s\":2,\"share\":0.1},{\"gbit_per_s\":4,\"share\":0.9}]},"
+        "\"background\":{\"flows_per_s\":2,\"mbytes\":100,\"gbit_per_s\":3}}");
+    struct sweep_point p;
+    assert_ok(sweep_apply(&half, 0.5, ALGORITHM_auto, &w.model, &w.cluster, &p, &err));
+    assert_close(p.cluster.nodes[0].nic_gbit_per_s, 5, 0);
+    assert_close(p.cluster.nodes[1].nic_gbit_per_s, 2, 0);
+    assert_close(p.cluster.all_reduce_per_byte_ns, 6, 1e-12);
+    assert_close(p.cluster.variability.rates[0].gbit_per_s, 1, 1e-12);
+    assert_close(p.cluster.variability.rates[1].gbit_per_s, 2, 1e-12);
+    assert_close(p.cluster.variability.background.gbit_per_s, 2, 1e-12);
+    assert_close(p.cluster.variability.background.mbytes, 100 * 2.0 / 3, 1e-9);
+    sweep_point_release(&p);
+    world_release(&w);
+    w = world_of("\"nodes\":[{\"name\":\"a\",\"nic_gbit_per_s\":10},{\"name\":\"b\",\"nic_gbit_per_s\":4}],"
+                 "\"variability\":{\"network\":{\"until_us\":9,\"changes\":[{\"at_us\":1,\"node\":\"b\","
+                 "\"direction\":\"in\",\"gbit_per_s\":1}]},\"background\":{\"until_us\":1e6,\"flows\":[{\"at_us\":1,"
+                 "\"from\":\"a\",\"to\":\"b\",\"mbytes\":300,\"gbit_per_s\":3}]}}");
+    assert_ok(sweep_apply(&half, 0.5, ALGORITHM_auto, &w.model, &w.cluster, &p, &err));
+    assert_close(p.cluster.variability.changes[0].gbit_per_s, 0.5, 1e-12);
+    assert_close(p.cluster.variability.background.flows[0].gbit_per_s, 2, 1e-12);
+    assert_close(p.cluster.variability.background.flows[0].mbytes, 200, 1e-9);
+    sweep_point_release(&p);
+    world_release(&w);
+}
+
 static void random_clusters_grow_to_exactly_the_asked_size_or_say_why_not(void **state) {
     (void)state;
     struct rng rng;
@@ -329,6 +361,7 @@ int main(void) {
         cmocka_unit_test(without_a_measured_line_the_chosen_algorithm_goes_by_its_formula),
         cmocka_unit_test(times_and_touched_rows_go_with_the_batch),
         cmocka_unit_test(weather_goes_with_the_nics_and_the_nodes),
+        cmocka_unit_test(relative_rates_are_those_of_each_nic),
         cmocka_unit_test(random_clusters_grow_to_exactly_the_asked_size_or_say_why_not),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
