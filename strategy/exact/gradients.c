@@ -32,8 +32,8 @@ static void fill_tails(const struct model *model, const uint32_t *reader, enum w
         from_us[i] = model->operators[model->order[i]].time_us;
     for (uint32_t v = 0; v < model->n_variables && with == WITH_UPDATES; v++)
         from_us[reader[v]] += model_update_us(model, &model->variables[v]);
-    for (uint32_t i = model->n_forward - 1; i-- > 0;)
-        from_us[i] += from_us[i + 1];
+    for (uint32_t i = model->n_forward; i-- > 1;)
+        from_us[i - 1] += from_us[i];
 }
 
 static void fill_gradients(const struct model *model, double scale, const uint32_t *order, const uint32_t *reader,

@@ -6,6 +6,7 @@
  * every node begins iteration n. */
 #include <math.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "base/rng.h"
 #include "simulator/bound.h"
