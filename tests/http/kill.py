@@ -35,9 +35,13 @@ def recorded(dataset, sessions):
     return found
 
 
-def check_kept(notes, kept):
-    """How many results were acknowledged. Each is there, once, with its times; what is there was told by somebody."""
+def check_kept(notes, kept, later=None):
+    """How many results were acknowledged. Each is there, once, with its times; what is there was told by somebody. While
+    workers work on, `notes` were read before `kept` and `later` after it."""
     acknowledged, told = {}, collections.defaultdict(list)
+    for kind, *note in later or notes:
+        if kind == "told":
+            told[note[0], note[1]].append(note[2])
     for kind, *note in notes:
         if kind == "acknowledged":
             session, number, times = note
@@ -45,8 +49,6 @@ def check_kept(notes, kept):
             acknowledged[session, number] = times
             assert (session, number) in kept, ("lost", note)
             assert times is None or kept[session, number] == times, (note, kept[session, number])
-        elif kind == "told":
-            told[note[0], note[1]].append(note[2])
     for key, times in kept.items():
         assert times in told[key] or times[0] == 9000, ("nobody told", key, times)
     return len(acknowledged)
@@ -280,7 +282,7 @@ def nothing_acknowledged_is_lost_when_anything_is_killed():
     storm = Storm(database, sites, workers, rng)
     try:
         began = time.monotonic()
-        storm.run(KILLS, lambda: (check_dataset(dataset), check_kept(notes_of(workers), recorded(dataset, sessions))))
+        storm.run(KILLS, lambda: (check_dataset(dataset), check_kept(notes_of(workers), recorded(dataset, sessions), notes_of(workers))))
         print(f"# SIGKILL of {dict(storm.killed)} in {time.monotonic() - began:.0f} s", flush=True)
         for href in sessions:
             let_end(sites[0], href, 8)
