@@ -19,9 +19,9 @@
  * updated in the step that reads it, else all are in step 0. Of what is sharded a device updates its part alone, and
  * not before it is read but with all others: in step 0, beside the all-gathers, or in the update that follows.
  *
- * Sharded parameters. If any group has them, one more step ends the plan, the update, which takes no other time. All
- * reduce-scatters have ended before it, and nothing is in flight. Each run of bytes of such a group is up to three
- * messages, each with a gate and without another half:
+ * Sharded parameters. If any group has them, one more step ends the plan: the update, which takes the time of updates
+ * alone. All reduce-scatters have ended before it, and nothing is in flight. Each run of bytes of such a group is up to
+ * three messages, each with a gate and without another half:
  *   all-gather      ready when the forward pass comes to the group forward_prefetch groups before, or after the update;
  *                   the group's first forward step waits for it
  *   all-gather      likewise for the backward pass, and ready when that begins at the earliest; none if the group keeps

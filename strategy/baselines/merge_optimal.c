@@ -29,11 +29,8 @@ static double group_us(const void *context, uint64_t bytes, uint32_t n) {
     return cost_all_reduce_us(context, bytes) + copy_us(context, bytes, n);
 }
 
-/* A library that changes its algorithm at some size may take less time for more bytes. */
 static double floor_us(const void *context, uint64_t bytes, uint32_t n) {
-    const struct cost *cost = context;
-    return all_reduce_least_startup_us(&cost->all_reduce) +
-           all_reduce_least_per_byte_us(&cost->all_reduce) * (double)bytes + copy_us(context, bytes, n);
+    return cost_all_reduce_floor_us(context, bytes) + copy_us(context, bytes, n);
 }
 
 static enum status cut(const struct model *model, const struct cost *cost, const struct gradient *gradients,

@@ -14,6 +14,11 @@ double cost_all_reduce_us(const struct cost *cost, uint64_t bytes) {
     return cost->runtime.message_us + c.startup_us + c.transfer_us;
 }
 
+double cost_all_reduce_floor_us(const struct cost *cost, uint64_t bytes) {
+    return all_reduce_least_startup_us(&cost->all_reduce) +
+           all_reduce_least_per_byte_us(&cost->all_reduce) * (double)bytes;
+}
+
 /* Whether another line is as cheap at every size; of equal lines the first counts. */
 static bool is_dominated(uint32_t n, const struct cost_line *lines, uint32_t i) {
     for (uint32_t other = 0; other < n; other++) {

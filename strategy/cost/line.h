@@ -18,6 +18,10 @@ struct cost_line {
 /* What one all-reduce with algorithm auto takes on its own, runtime.message_us included. Never falls with bytes. */
 double cost_all_reduce_us(const struct cost *cost, uint64_t bytes);
 
+/* No all-reduce of so many bytes or more takes less. A library that changes its algorithm at some size may take less
+ * time for more bytes, so this may be far below cost_all_reduce_us. */
+double cost_all_reduce_floor_us(const struct cost *cost, uint64_t bytes);
+
 enum { COST_MAX_LINES = 3 * ALL_REDUCE_COUNT };
 
 /* Where the cost of an all-reduce (auto) is exactly the least of some lines, fill them and return how many: 1 with

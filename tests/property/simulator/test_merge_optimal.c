@@ -63,9 +63,7 @@ static double group_us(const void *context, uint64_t bytes, uint32_t n) {
 }
 
 static double floor_us(const void *context, uint64_t bytes, uint32_t n) {
-    const struct cost *cost = context;
-    return all_reduce_least_startup_us(&cost->all_reduce) +
-           all_reduce_least_per_byte_us(&cost->all_reduce) * (double)bytes + copy_us(context, bytes, n);
+    return cost_all_reduce_floor_us(context, bytes) + copy_us(context, bytes, n);
 }
 
 /* Communication starts with the backward pass and ends with it at the earliest. */

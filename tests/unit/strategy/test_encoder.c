@@ -301,6 +301,22 @@ static void a_gradient_of_any_shape_is_read_as_a_matrix(void **state) {
     }
 }
 
+static void open_eight(struct handmade *f, double nic_latency_us) {
+    handmade_cluster(f, 8);
+    for (int i = 0; i < 8; i++)
+        f->nodes[i].nic_latency_us = nic_latency_us;
+    handmade_number_devices(f);
+}
+
+/* Thin matrices of rank 2, 8000 and 16000 bytes. */
+static const struct message THIN = {.bytes = 24000,
+                                    .second_bytes = 16000,
+                                    .encoder = ENCODING_powersgd,
+                                    .figure = 2,
+                                    .encoded_bytes = 24000,
+                                    .unencoded_bytes = 420000,
+                                    .n_pieces = 1};
+
 /* 8 nodes, 1000 bytes a microsecond. 8000 and 16000 bytes go to and fro, 7 steps each way, with 7/8 of them; they are
  * added, and one of the three products lies between. At rank 2 all passes together are as fast as measured; at rank 5.5
  * they take twice as long. */
@@ -309,17 +325,8 @@ static void thin_matrices_are_added_one_after_the_other(void **state) {
     struct error err;
     struct handmade f;
     struct cost cost;
-    struct message message = {.bytes = 24000,
-                              .second_bytes = 16000,
-                              .encoder = ENCODING_powersgd,
-                              .figure = 2,
-                              .encoded_bytes = 24000,
-                              .unencoded_bytes = 420000,
-                              .n_pieces = 1};
-    handmade_cluster(&f, 8);
-    for (int i = 0; i < 8; i++)
-        f.nodes[i].nic_latency_us = 50;
-    handmade_number_devices(&f);
+    struct message message = THIN;
+    open_eight(&f, 50);
     f.cluster.runtime = (struct runtime){.powersgd_gbyte_per_s = 2, .sum_gbyte_per_s = 8, .goodput = 1};
     f.cluster.transport = TRANSPORT_ideal;
     assert_ok(cost_init(&cost, &f.cluster, &err));
@@ -341,22 +348,12 @@ static void nccl_all_reduces_thin_matrices(void **state) {
     struct handmade f;
     struct cost cost;
     static const struct message first = {.bytes = 8000}, second = {.bytes = 16000};
-    const struct message both = {.bytes = 24000,
-                                 .second_bytes = 16000,
-                                 .encoder = ENCODING_powersgd,
-                                 .figure = 2,
-                                 .encoded_bytes = 24000,
-                                 .unencoded_bytes = 420000,
-                                 .n_pieces = 1};
-    handmade_cluster(&f, 8);
-    for (int i = 0; i < 8; i++)
-        f.nodes[i].nic_latency_us = 5;
-    handmade_number_devices(&f);
+    open_eight(&f, 5);
     f.cluster.runtime = (struct runtime){.powersgd_gbyte_per_s = 2};
     f.cluster.transport = TRANSPORT_nccl;
     assert_ok(cost_init(&cost, &f.cluster, &err));
     const struct all_reduce_cost a = cost_all_reduce(&cost, &first), b = cost_all_reduce(&cost, &second),
-                                 c = cost_all_reduce(&cost, &both);
+                                 c = cost_all_reduce(&cost, &THIN);
     assert_close(c.startup_us, a.startup_us + b.startup_us + 210 / 3.5 * 2 / 3, EXACT);
     assert_close(c.transfer_us, a.transfer_us + b.transfer_us, EXACT);
     assert_close(c.hold_us, a.hold_us + b.hold_us, EXACT);
@@ -377,10 +374,7 @@ static void picked_elements_of_all_devices_go_to_all(void **state) {
                               .encoded_bytes = 8000,
                               .unencoded_bytes = 400000,
                               .n_pieces = 1};
-    handmade_cluster(&f, 8);
-    for (int i = 0; i < 8; i++)
-        f.nodes[i].nic_latency_us = 50;
-    handmade_number_devices(&f);
+    open_eight(&f, 50);
     f.cluster.runtime =
         (struct runtime){.topk_gbyte_per_s = 2, .copy_gbyte_per_s = 4, .sum_gbyte_per_s = 8, .goodput = 1};
     f.cluster.transport = TRANSPORT_ideal;
@@ -424,10 +418,7 @@ static const double PASS_US = 0.128 * BLOCKS;
 static void an_exchange_takes_the_bytes_of_a_ring_and_two_passes_between(void **state) {
     (void)state;
     struct handmade f;
-    handmade_cluster(&f, 8);
-    for (int i = 0; i < 8; i++)
-        f.nodes[i].nic_latency_us = 50;
-    handmade_number_devices(&f);
+    open_eight(&f, 50);
     f.cluster.runtime.int8_gbyte_per_s = 2;
     f.cluster.transport = TRANSPORT_ideal;
     expect(&f, BLOCKS * 68, BLOCKS * 256, 2 * 7 * 50 + 9 / 8.0 * PASS_US, 2 * 7 / 8.0 * BLOCKS * 68e-3);
