@@ -21,9 +21,9 @@ static bool is_shown(const struct row *rows, size_t n, enum memory_part part) {
 
 static void begin_table(struct table *table, const struct simulation *s, const struct row *rows, size_t n) {
     static const char *const parts[MEMORY_PARTS] = {
-        [MEMORY_parameters] = ">PARAMETERS",  [MEMORY_gradients] = ">GRADIENTS", [MEMORY_optimizer] = ">OPTIMIZER",
-        [MEMORY_gathered] = ">GATHERED",      [MEMORY_buffers] = ">BUFFERS",     [MEMORY_encoding] = ">ENCODING",
-        [MEMORY_activations] = ">ACTIVATIONS"};
+        [MEMORY_parameters] = ">PARAMETERS",   [MEMORY_gradients] = ">GRADIENTS", [MEMORY_optimizer] = ">OPTIMIZER",
+        [MEMORY_gathered] = ">GATHERED",       [MEMORY_buffers] = ">BUFFERS",     [MEMORY_encoding] = ">ENCODING",
+        [MEMORY_activations] = ">ACTIVATIONS", [MEMORY_temporary] = ">TEMPORARY"};
     const char *heads[MEMORY_PARTS + 5] = {"MEMORY", ">PEAK"};
     size_t k = 2;
     for (int p = 0; p < MEMORY_PARTS; p++)

@@ -434,6 +434,21 @@ static void put_activations(struct ledger *l) {
                      after(begin + l->plan->step_of[model->operators[i].kept_for]));
 }
 
+/* Of the operators of a step, which run one after another, the most. */
+static void put_temporary(struct ledger *l) {
+    const struct model *model = l->plan->model;
+    const uint32_t *step_of = l->plan->step_of, *order = model->order, pass = plan_pass_steps(l->plan);
+    for (uint32_t i = 0, n = 0; i < model->n_operators; i = n) {
+        const uint32_t step = step_of[order[i]];
+        uint64_t most = 0;
+        for (; n < model->n_operators && step_of[order[n]] == step; n++)
+            if (model->operators[order[n]].temporary_bytes > most)
+                most = model->operators[order[n]].temporary_bytes;
+        for (uint32_t begin = 0; most > 0 && begin < l->plan->n_steps; begin += pass)
+            keep(l, MEMORY_temporary, most, at(begin + step), after(begin + step));
+    }
+}
+
 /* ---- the sum ---- */
 
 /* What the credit lets go at once, of messages of which the largest has so many bytes. */
@@ -584,6 +599,7 @@ enum status memory_of_plan(const struct plan *plan, struct memory *out, struct e
         put_gathered(&l);
         put_variables(&l);
         put_activations(&l);
+        put_temporary(&l);
         find_peak(&l, &memory);
         find_server(&l, servers, servers + n_nodes, &memory);
         name_place(plan, &memory);

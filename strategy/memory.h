@@ -41,14 +41,15 @@
  *   converted as they are packed have their run under encoding.
  *   activations  of a forward operator from its step until that of the backward operator which uses them last; with
  *                several micro-batches in each
+ *   temporary    "temporary_bytes" of an operator during its step; of a step's operators the most
  *
  * A device's part of a message is the largest: its elements, or blocks of an encoder, divided by the devices that
  * share it, rounded up. In a node of several devices the first one is meant, of the node that has most; all others need
  * less.
  * On a server: the sums of its messages, and the pushes that come in to be added: each worker's at once, unless the
  * credit lets fewer go.
- * Not counted: the sample batch, what operators need while they run, the library's own buffers, the CUDA context (some
- * hundred MB), and what an allocator loses between blocks. */
+ * Not counted: the library's own buffers, the CUDA context (some hundred MB), what an allocator loses between blocks,
+ * and where operators have no "temporary_bytes" the sample batch and what they need while they run. */
 #ifndef STRATEGY_MEMORY_H
 #define STRATEGY_MEMORY_H
 
@@ -60,7 +61,8 @@
 #include "base/json.h"
 #include "strategy/plan.h"
 
-#define MEMORY_TABLE(X) X(parameters) X(gradients) X(optimizer) X(gathered) X(buffers) X(encoding) X(activations)
+#define MEMORY_TABLE(X)                                                                                                \
+    X(parameters) X(gradients) X(optimizer) X(gathered) X(buffers) X(encoding) X(activations) X(temporary)
 
 enum memory_part {
 #define X(name) MEMORY_##name,
@@ -98,7 +100,8 @@ uint64_t memory_of_devices(const struct cluster *cluster);
 enum status memory_check(const struct memory *memory, const struct cluster *cluster, uint64_t budget_bytes,
                          struct error *err);
 
-/* Add it as the member "memory": {"peak_bytes", "at", "parameters_bytes", ...}, null where a part is not known, and
+/* Add it as the member "memory": {"peak_bytes", "at", "parameters_bytes", ...}, null where a part is not known, without
+ * "temporary_bytes" where they are 0, and
  * "server", "server_bytes" where there is one. memory_write says whether there was memory for it. memory_read fails:
  * ST_INVALID; peak_step stays 0. */
 bool memory_write(const struct memory *memory, const struct cluster *cluster, cJSON *root);

@@ -18,6 +18,8 @@ bool memory_write(const struct memory *m, const struct cluster *cluster, cJSON *
               cJSON_AddStringToObject(to, "at", m->place);
     for (int p = 0; p < MEMORY_PARTS && ok; p++) {
         const enum memory_part part = (enum memory_part)p;
+        if (part == MEMORY_temporary && m->part_bytes[p] == 0)
+            continue;
         ok = memory_knows(m, part) ? cJSON_AddNumberToObject(to, key_of(part, key), (double)m->part_bytes[p]) != NULL
                                    : cJSON_AddNullToObject(to, key_of(part, key)) != NULL;
     }
@@ -33,7 +35,8 @@ static enum status read_part(const struct json_at *at, int part, struct memory *
         out->knows_optimizer = !absent;
     if (part == MEMORY_activations)
         out->knows_activations = !absent;
-    return absent ? ST_OK : json_get_integer(at, key, JSON_REQUIRED, 0, MOST_BYTES, &out->part_bytes[part], err);
+    const enum json_need need = part == MEMORY_temporary ? JSON_OPTIONAL : JSON_REQUIRED;
+    return absent ? ST_OK : json_get_integer(at, key, need, 0, MOST_BYTES, &out->part_bytes[part], err);
 }
 
 static enum status read_server(const struct json_at *at, const struct cluster *cluster, struct memory *out,

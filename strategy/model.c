@@ -161,7 +161,7 @@ static enum status read_activation(struct reader *r, const struct json_at *at, s
     enum status st = json_get_integer(at, "activation_bytes", JSON_OPTIONAL, 0, MAX_BYTES, &op->activation_bytes, err);
     if (!st && (r->activation_bytes += op->activation_bytes) > MAX_BYTES)
         st = json_fail(at, err, "more than 2^53 bytes of activations");
-    return st;
+    return st ? st : json_get_integer(at, "temporary_bytes", JSON_OPTIONAL, 0, MAX_BYTES, &op->temporary_bytes, err);
 }
 
 static enum status read_kept_for(struct reader *r, const struct json_at *at, struct operator* op, struct error *err) {
@@ -189,7 +189,8 @@ static enum status read_operator_memory(struct reader *r, const struct json_at *
 
 static enum status read_operator(struct reader *r, const struct json_at *at, uint32_t index, struct error *err) {
     static const char *const known[] = {
-        "name", "phase", "time_us", "after", "reads", "produces", "activation_bytes", "kept_for", NULL};
+        "name",     "phase",           "time_us", "after", "reads", "produces", "activation_bytes",
+        "kept_for", "temporary_bytes", NULL};
     static const char *const phases[] = {"forward", "backward", NULL};
     struct operator* op = & r->operators[index];
     struct arena *arena = &r->model->arena;
@@ -274,7 +275,8 @@ static enum status read_operators(struct reader *r, const struct json_at *root, 
 
 /* Layer i of n becomes the forward operator i and the backward operator 2n-1-i, all in one chain. */
 static enum status read_layer(struct reader *r, const struct json_at *at, uint32_t n, struct error *err) {
-    static const char *const known[] = {"name", "forward_us", "backward_us", "variables", "activation_bytes", NULL};
+    static const char *const known[] = {
+        "name", "forward_us", "backward_us", "variables", "activation_bytes", "temporary_bytes", NULL};
     struct arena *arena = &r->model->arena;
     uint32_t i = (uint32_t)at->index, last = 2 * n - 1;
     struct operator* forward = & r->operators[i], *backward = &r->operators[last - i];
@@ -307,6 +309,7 @@ static enum status read_layer(struct reader *r, const struct json_at *at, uint32
     forward->n_after = i > 0;
     forward->kept_for = forward->activation_bytes ? last - i : i;
     backward->kept_for = last - i;
+    backward->temporary_bytes = forward->temporary_bytes;
     backward->after = &before[1];
     backward->n_after = 1;
     backward->backward = true;
@@ -561,6 +564,8 @@ static void add_operator(cJSON *array, const struct model *model, const struct o
         *ok = cJSON_AddNumberToObject(object, "activation_bytes", (double)op->activation_bytes);
     if (*ok && op->activation_bytes)
         *ok = cJSON_AddStringToObject(object, "kept_for", model->operators[op->kept_for].name);
+    if (*ok && op->temporary_bytes)
+        *ok = cJSON_AddNumberToObject(object, "temporary_bytes", (double)op->temporary_bytes);
 }
 
 cJSON *model_write(const struct model *model) {

@@ -28,11 +28,15 @@
  *                         operator, where forward ones have it: what it computes again and leaves for later ones;
  *                         default 0
  *     "kept_for"          with "activation_bytes" above 0: name of the last backward operator that uses these bytes
+ *     "temporary_bytes"   the most that a device holds while the operator runs besides variables, gradients, the
+ *                         optimizer's states and what operators have left: results on their way, workspaces, the
+ *                         batch. Default 0
  *   "layers"            instead of "operators", for a chain of layers in forward order:
  *     "name"              unique among the layers
  *     "forward_us", "backward_us"  microseconds, as "time_us"
  *     "variables"         names of the variables that the layer owns; default none
  *     "activation_bytes"  as of an operator; they are kept for the layer's own backward operator
+ *     "temporary_bytes"   as of an operator, of each of the layer's two
  * Exactly one operator produces each variable. At least one operator is forward, and none of those waits for a backward
  * one. A layer L becomes two operators: L, which reads its variables, and L.grad, which produces them. The forward
  * operators run one after another, then the backward ones in the opposite order.
@@ -66,6 +70,7 @@ struct operator{
     const uint32_t *reads;     /* variables that a forward operator uses */
     const uint32_t *produces;  /* variables whose gradients a backward operator makes */
     uint64_t activation_bytes; /* that it leaves for the backward pass */
+    uint64_t temporary_bytes;  /* beyond what memory.h counts otherwise, while it runs */
     uint32_t kept_for;         /* the backward operator that uses them last; the operator itself where they are 0 */
 };
 

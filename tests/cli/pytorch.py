@@ -500,6 +500,7 @@ def ranks_profile(rank, port, folder, results):
         "profile_of_ranks_that_do_not_wait_for_each_other": "" if profile.done else "not done",
         "profile_times_buffers_where_it_is_asked_to": buffers_are_timed(folder),
         "profile_counts_what_a_forward_pass_leaves": activations_are_counted(folder),
+        "profile_counts_what_else_operators_hold": temporary_is_what_is_left(folder),
         "profile_knows_the_optimizer": optimizers_are_known(folder),
     }
     if rank == 0:
@@ -528,12 +529,13 @@ def buffers_are_timed(folder):
     return "" if fits and warned == {None: dist.get_rank() == 0, False: False, True: False} else f"{times} {warned}"
 
 
-def profiled(model, path, make_optimizer, inputs, **options):
+def profiled(model, path, make_optimizer, inputs, evaluate=True, **options):
     """The file after three iterations; None by ranks that do not write it."""
     optimizer = make_optimizer(model.parameters())
     profile = syncopate_torch.profile(model, path, warmup=0, iterations=3, **options)
     for _ in range(3):
-        model(inputs)  # an evaluation with gradients on, which does not count
+        if evaluate:
+            model(inputs)  # with gradients on; it does not count
         model(inputs).square().sum().backward()
         optimizer.step()
     return read(path) if dist.get_rank() == 0 else None
@@ -558,6 +560,48 @@ def activations_are_counted(folder):
         if o["activation_bytes"] != size or not kept.startswith(gradient) or bool(kept) != bool(size):
             why.append(f"{o['name']}: {o['activation_bytes']} until {kept}, not {size} until {gradient}")
     return ", ".join(map(str, why))
+
+
+class Scripted:
+    """An allocator that has given out `base` bytes, and at most some more each time that it is asked."""
+
+    base = 50000
+
+    def __init__(self):
+        self.said, self.rng = [], random.Random(int(os.environ.get("SYNCOPATE_TEST_SEED") or 1))
+
+    def held(self):
+        return self.base
+
+    def most(self):
+        self.said.append(self.base + self.rng.choice([-49500, 0, self.rng.randint(1, 90000)]))
+        return self.said[-1]
+
+
+def temporary_is_what_is_left(folder):
+    """By a plain reading of the file: what the allocator said of an operator, without variables, Adam's states, gradients
+    up to its own, and what operators before it have left and none before it used last."""
+    layers = [torch.nn.Linear(4, 8), torch.nn.Tanh(), torch.nn.Linear(8, 3)]
+    allocator, usual = Scripted(), syncopate_torch.profile.__globals__["allocator_of"]
+    syncopate_torch.profile.__globals__["allocator_of"] = lambda device: allocator
+    try:
+        found = profiled(torch.nn.Sequential(*layers), f"{folder}/held.json", torch.optim.Adam, torch.ones(5, 4), False)
+    finally:
+        syncopate_torch.profile.__globals__["allocator_of"] = usual
+    if not found:
+        return ""
+    operators, parameters, why = found["operators"], 4 * (32 + 8 + 24 + 3), []
+    place = {o["name"]: i for i, o in enumerate(operators)}
+    # Of the first operator, before the forward pass, what is there without gradients; of the last, after them, nothing.
+    said = [allocator.base - parameters, *allocator.said[1:], 0]
+    for i, operator in enumerate(operators):
+        there = [o for o in operators[: i + 1] if o.get("activation_bytes") and place[o["kept_for"]] >= i]
+        made = sum(4 * [32, 8, 24, 3][found["variables"].index(v)] for o in operators[: i + 1] for v in found["variables"]
+                   if v["name"] in o.get("produces", []))  # fmt: skip
+        left = said[i] - 3 * parameters - made - sum(o["activation_bytes"] for o in there)
+        if operator.get("temporary_bytes", 0) != max(left, 0):
+            why.append(f"{operator['name']}: {operator.get('temporary_bytes')}, not {left}")
+    return ", ".join(why) or ("" if len(said) == len(operators) else f"{len(said)} answers of {len(operators)}")
 
 
 def optimizers_are_known(folder):

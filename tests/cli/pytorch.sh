@@ -2,7 +2,7 @@
 # Training by the hook against plain DistributedDataParallel, profiling in all ranks at once, and the bench of
 # torch.distributed, with gloo on the loopback.
 # Once: it is torch's time; what it calls of ours has tests of its own.
-# Plan: 107
+# Plan: 108
 set -u
 cd "$(dirname "$0")/../.." || exit 2
 source tests/cli/check.bash

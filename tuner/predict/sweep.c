@@ -383,6 +383,7 @@ static enum status vary_model(const struct sweep *sweep, double value, const str
         operators[i] = from->operators[i];
         operators[i].time_us *= factor;
         operators[i].activation_bytes = (uint64_t)ceil((double)operators[i].activation_bytes * factor);
+        operators[i].temporary_bytes = (uint64_t)ceil((double)operators[i].temporary_bytes * factor);
     }
     for (uint32_t i = 0; i < from->n_variables && !st; i++) {
         variables[i] = from->variables[i];

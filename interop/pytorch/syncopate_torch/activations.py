@@ -93,14 +93,16 @@ class Activations:
 # ---- the optimizer ----
 
 
+def states_bytes(optimizers):
+    """What they keep now. Counters are left out."""
+    states = [state for optimizer in optimizers for state in optimizer.state.values()]
+    return sum(t.numel() * t.element_size() for state in states for t in state.values() if torch.is_tensor(t) and t.dim())
+
+
 def state_bytes_per_element(optimizers):
     """What they keep of each element, whatever they are; None before their first step. Counters are left out."""
-    elements = size = 0
-    for optimizer in optimizers:
-        for parameter, state in optimizer.state.items():
-            elements += parameter.numel()
-            size += sum(t.numel() * t.element_size() for t in state.values() if torch.is_tensor(t) and t.dim())
-    return size / elements if elements else None
+    elements = sum(parameter.numel() for optimizer in optimizers for parameter in optimizer.state)
+    return states_bytes(optimizers) / elements if elements else None
 
 
 def word_for(optimizer):

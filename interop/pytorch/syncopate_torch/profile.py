@@ -9,7 +9,8 @@ is ready when autograd has accumulated it (the hook that PyTorch's and Horovod's
 gradient's operator takes the time since the gradient before. Times are medians over iterations; the order is that of
 the medians. Each hook costs a few microseconds of the processor.
 
-The first iteration also shows what the forward pass leaves for the backward pass (activations.py).
+The first iteration also shows what the forward pass leaves for the backward pass (activations.py), and the last one,
+on a GPU, what else each operator holds (temporary.py).
 
 DistributedDataParallel sends a module's buffers (those of BatchNorm) from rank 0 before each forward pass. With
 broadcast_buffers=True, which all ranks must give, that is timed at the end, and is the operator "broadcast buffers".
@@ -22,9 +23,10 @@ import warnings
 
 import torch
 
-from .activations import Activations, optimizer_of, optimizers_of
+from .activations import Activations, optimizer_of, optimizers_of, states_bytes
 from .clock import clock_of
 from .description import check_writable, describe, write
+from .temporary import Temporary, allocator_of
 
 BROADCASTS, BROADCAST_BYTES = 5, 250 << 20  # how often it is timed; the largest message, which is DDP's
 
@@ -71,7 +73,9 @@ class Profile:
             raise ValueError("iterations must be at least 1 and warmup at least 0")
         if is_writer():
             check_writable(path)
-        if isinstance(model, torch.nn.parallel.DistributedDataParallel):
+        distributed = isinstance(model, torch.nn.parallel.DistributedDataParallel)
+        self.gradients_are_buckets = distributed and model.gradient_as_bucket_view
+        if distributed:
             model = model.module
         self.model, self.path, self.batch = model, path, batch
         self.name, self.optimizer = name or type(model).__name__, optimizer
@@ -90,6 +94,8 @@ class Profile:
         self.pending = []  # parameters of modules that have begun and wait for the next operator
         self.sparse_rows = {}
         self.activations = None  # of the first iteration
+        self.temporary = None  # of the last one
+        self.buckets_bytes = bytes_of(self.names) if distributed else 0  # that DistributedDataParallel keeps
         self.done = False
         self.handles = []
         self.accumulators = []  # must live as long as their hooks
@@ -157,6 +163,7 @@ class Profile:
             self.batch = next((t.shape[0] for t in tensors_in(inputs) if t.dim()), None)
         self.pending = []
         self._watch_activations(inputs)
+        self._watch_allocator()
         self.now = Iteration(self.clock.now(), self.last_end, self.updates)
         self.last_end, self.updates = None, []  # an evaluation may come before the next backward pass
 
@@ -168,6 +175,18 @@ class Profile:
         if not self.iterations and self.left > 1 and torch.is_grad_enabled():
             self.activations = Activations()
             self.activations.begin([*self.model.parameters(), *self.model.buffers(), *tensors_in(inputs)])
+
+    def _watch_allocator(self):
+        allocator = allocator_of(next(iter(self.names)).device)
+        if self.left == 1 and self.iterations and allocator and torch.is_grad_enabled():
+            gradients = [p.grad for p in self.names if p.grad is not None and not p.grad.is_sparse]
+            states = states_bytes(optimizers_of(self.names))
+            buckets = 0 if gradients and self.gradients_are_buckets else self.buckets_bytes
+            self.temporary = Temporary(allocator, bytes_of(gradients), states, buckets)
+
+    def _held_by(self, operator):
+        if self.temporary:
+            self.temporary.operator(operator)
 
     def _in_forward(self):
         return self.now is not None and self.now.backward_start is None
@@ -188,6 +207,7 @@ class Profile:
             self.reads.setdefault(operator, []).extend(n for n in self.pending if n not in self.reads[operator])
             self.pending = []
             self.now.marks.append((operator, self.clock.now()))
+            self._held_by(f"{operator} forward")
             if not self.iterations and self.activations:
                 self.activations.operator(operator)
 
@@ -206,6 +226,7 @@ class Profile:
     def _begin_backward(self, gradient):
         if self._in_forward() and self.now.forward_end is not None:
             self.now.backward_start = self.clock.now()
+            self._held_by("loss forward")
             if not self.iterations and self.activations:
                 self.activations.operator("loss")
                 self.activations.end_forward()
@@ -218,6 +239,7 @@ class Profile:
             if self.now is None or self.now.backward_start is None:
                 return
             self.now.ready[name] = self.clock.now()
+            self._held_by(f"{name} backward")
             if not self.iterations and self.activations:
                 self.activations.gradient(name)
             if parameter.grad is not None and parameter.grad.is_sparse:
@@ -286,7 +308,13 @@ class Profile:
             out["update_us"] = times.update_us
         if self.activations:
             self.activations.describe(out["operators"])
+        if self.temporary:
+            self.temporary.describe(out)
         return out
+
+
+def bytes_of(tensors):
+    return sum(t.numel() * t.element_size() for t in tensors)
 
 
 def median(values):

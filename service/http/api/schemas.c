@@ -143,8 +143,8 @@
     "null is not known','required':['peak_bytes','at','fits'],'additionalProperties':false,'properties':{"             \
     "'peak_bytes':" COUNT ",'at':" TEXT ",'parameters_bytes':" PART ",'gradients_bytes':" PART                         \
     ",'optimizer_bytes':" PART ",'gathered_bytes':" PART ",'buffers_bytes':" PART ",'encoding_bytes':" PART            \
-    ",'activations_bytes':" PART ",'server':" TEXT ",'server_bytes':" COUNT ",'budget_bytes':" COUNT                   \
-    ",'activations_estimated':" FLAG ",'fits':" FLAG "}}"
+    ",'activations_bytes':" PART ",'temporary_bytes':" COUNT ",'server':" TEXT ",'server_bytes':" COUNT                \
+    ",'budget_bytes':" COUNT ",'activations_estimated':" FLAG ",'fits':" FLAG "}}"
 #define BATCH(member, trial) "'" member "':{'type':'array','minItems':1,'maxItems':1000,'items':" trial "}"
 #define SHARE                "{'type':'number','minimum':0,'maximum':1}"
 #define LOSSES                                                                                                         \
@@ -186,10 +186,10 @@ static const struct schema schemas[] = {
      "'operators':{'type':'array','items':{'type':'object','required':['name','phase','time_us'],"
      "'additionalProperties':false,'properties':{'name':" TEXT ",'phase':{'enum':['forward','backward']},"
      "'time_us':" AMOUNT ",'after':" TEXTS ",'reads':" TEXTS ",'produces':" TEXTS ",'activation_bytes':" COUNT
-     ",'kept_for':" TEXT "}}},"
+     ",'kept_for':" TEXT ",'temporary_bytes':" COUNT "}}},"
      "'layers':{'type':'array','items':{'type':'object','required':['name','forward_us','backward_us'],"
      "'additionalProperties':false,'properties':{'name':" TEXT ",'forward_us':" AMOUNT ",'backward_us':" AMOUNT
-     ",'variables':" TEXTS ",'activation_bytes':" COUNT "}}}}}"},
+     ",'variables':" TEXTS ",'activation_bytes':" COUNT ",'temporary_bytes':" COUNT "}}}}}"},
     {"Cluster",
      "{'type':'object','description':'Nodes, devices, links, and what was measured on them',"
      "'required':['schema','name','nodes'],'additionalProperties':false,"

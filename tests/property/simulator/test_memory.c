@@ -476,6 +476,15 @@ static uint64_t activations_at(const struct instance *i, uint32_t place) {
     return sum;
 }
 
+static uint64_t temporary_at(const struct instance *i, uint32_t place) {
+    uint64_t most = 0;
+    for (uint32_t o = 0; o < i->model.n_operators; o++)
+        for (uint32_t pass = 0; pass <= last_pass(i); pass++)
+            if (place == 2 * step_in(i, pass, o) && i->model.operators[o].temporary_bytes > most)
+                most = i->model.operators[o].temporary_bytes;
+    return most;
+}
+
 /* Whether the message may be on its way at the place. */
 static bool may_go(const struct instance *i, const struct message *m, uint32_t place) {
     return !over(2 * m->ready + 1, place, 2 * m->gate, places_of(i));
@@ -532,6 +541,7 @@ static void check_against_plain_reading(const struct instance *i) {
         uint64_t part[MEMORY_PARTS] = {[MEMORY_parameters] = parameters, [MEMORY_optimizer] = states}, sum = 0;
         part[MEMORY_gradients] = gradients_at(i, place);
         part[MEMORY_activations] = activations_at(i, place);
+        part[MEMORY_temporary] = temporary_at(i, place);
         messages_at(i, place, part);
         gathered_at(i, place, part);
         for (int p = 0; p < MEMORY_PARTS; p++)

@@ -368,15 +368,23 @@ static void add_update(struct rng *rng, cJSON *model) {
     need(cJSON_AddNumberToObject(model, "update_us", random_time(rng)));
 }
 
+static void add_temporary(struct rng *rng, const cJSON *list) {
+    for (cJSON *op = list->child; op; op = op->next)
+        if (chance(rng, 0.3))
+            need(cJSON_AddNumberToObject(op, "temporary_bytes", (double)(uint64_t)rng_log_between(rng, 1, 1e8)));
+}
+
 void random_memory(struct rng *rng, cJSON *model) {
     cJSON *operators = cJSON_GetObjectItem(model, "operators");
+    cJSON *list = operators ? operators : need(cJSON_GetObjectItem(model, "layers"));
+    if (chance(rng, 0.5))
+        add_temporary(rng, list);
     if (chance(rng, 0.9))
         add_optimizer(rng, model);
     if (chance(rng, 0.5))
         add_update(rng, model);
     if (chance(rng, 0.1))
         return;
-    cJSON *list = operators ? operators : need(cJSON_GetObjectItem(model, "layers"));
     for (cJSON *op = list->child; op; op = op->next) {
         const double bytes = chance(rng, 0.1) ? 0 : (double)(uint64_t)rng_log_between(rng, 1, 1e8);
         if (operators && cJSON_GetStringValue(cJSON_GetObjectItem(op, "phase"))[0] == 'b') {

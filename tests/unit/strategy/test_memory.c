@@ -16,7 +16,8 @@
     "{'name':'b','shape':[500]},{'name':'c','shape':[500]}],'layers':["                                                \
     "{'name':'x','forward_us':1,'backward_us':1,'variables':['a']" x "},"                                              \
     "{'name':'y','forward_us':1,'backward_us':1,'variables':['b','c']" y "}]}"
-#define ADAM TWO_LAYERS("'optimizer':'adam',", ",'activation_bytes':100", ",'activation_bytes':50")
+#define ADAM                 TWO_LAYERS("'optimizer':'adam',", ",'activation_bytes':100", ",'activation_bytes':50")
+#define ADAM_TEMPORARY(x, y) TWO_LAYERS("'optimizer':'adam',", ",'activation_bytes':100" x, ",'activation_bytes':50" y)
 
 #define STRATEGY(schedule, group, a, bc)                                                                               \
     "{'schema':'syncopate.strategy/1','name':'s','schedule':{'policy':'fifo'" schedule "},"                            \
@@ -74,15 +75,26 @@ static void assert_lowered(const char *model, const char *strategy, const uint64
  * where it lies. */
 static void all_reduces_need_their_gradients_and_buffers(void **state) {
     (void)state;
-    assert_lowered(ADAM, GROUPS("", ""), (const uint64_t[]){8000, 8000, 16000, 0, 4000, 0, 100},
+    assert_lowered(ADAM, GROUPS("", ""), (const uint64_t[MEMORY_PARTS]){8000, 8000, 16000, 0, 4000, 0, 100},
                    "backward step 2 of 2, x.grad");
+}
+
+/* A layer says it of its two operators. */
+static void what_operators_need_while_they_run_counts_in_their_steps(void **state) {
+    (void)state;
+    const char *at_x = ADAM_TEMPORARY(",'temporary_bytes':70", ""),
+               *at_y = ADAM_TEMPORARY("", ",'temporary_bytes':90000");
+    assert_lowered(at_x, GROUPS("", ""), (const uint64_t[MEMORY_PARTS]){8000, 8000, 16000, 0, 4000, 0, 100, 70},
+                   "backward step 2 of 2, x.grad");
+    assert_lowered(at_y, GROUPS("", ""), (const uint64_t[MEMORY_PARTS]){8000, 4000, 16000, 0, 0, 0, 150, 90000},
+                   "backward step 1 of 2, y.grad");
 }
 
 /* Without the barrier too; without activations the first of two equal places counts. */
 static void what_a_model_does_not_say_is_not_counted(void **state) {
     (void)state;
     struct lowered l;
-    const uint64_t want[] = {8000, 8000, 0, 0, 4000, 0, 0};
+    const uint64_t want[MEMORY_PARTS] = {8000, 8000, 0, 0, 4000, 0, 0};
     lower(&l, TWO_LAYERS("", "", ""), FOUR, GROUPS(",'cross_iteration':true", ""));
     assert_peak(&l.memory, want, "backward step 2 of 2, x.grad");
     assert_false(l.memory.knows_optimizer || l.memory.knows_activations);
@@ -96,16 +108,16 @@ static void what_a_model_does_not_say_is_not_counted(void **state) {
  * added, a quarter of each message. */
 static void halves_share_the_optimizer_out(void **state) {
     (void)state;
-    assert_lowered(ADAM, GROUPS("", ",'sharded':'optimizer'"), (const uint64_t[]){8000, 8000, 4000, 0, 6000, 0, 0},
-                   "the update");
+    assert_lowered(ADAM, GROUPS("", ",'sharded':'optimizer'"),
+                   (const uint64_t[MEMORY_PARTS]){8000, 8000, 4000, 0, 6000, 0, 0}, "the update");
 }
 
 /* The same with the sums shared out too: the gradients of b and c went as these were packed, after y.grad. a's message
  * is where its gradient lies. */
 static void gradients_that_are_shared_out_go_as_they_are_packed(void **state) {
     (void)state;
-    assert_lowered(ADAM, GROUPS("", ",'sharded':'gradients'"), (const uint64_t[]){8000, 4000, 4000, 0, 6000, 0, 0},
-                   "the update");
+    assert_lowered(ADAM, GROUPS("", ",'sharded':'gradients'"),
+                   (const uint64_t[MEMORY_PARTS]){8000, 4000, 4000, 0, 6000, 0, 0}, "the update");
 }
 
 /* One message with all of it is ready after the last step, when the activations are gone. Encoded in halves of the
@@ -113,12 +125,12 @@ static void gradients_that_are_shared_out_go_as_they_are_packed(void **state) {
 static void buffers_of_encoded_messages_are_told_apart(void **state) {
     (void)state;
 #define ENCODED(k) ",'encoding':'f16'" IN_GROUP(k)
-    assert_lowered(ADAM, STRATEGY("", "", ENCODED(0), ENCODED(0)), (const uint64_t[]){8000, 8000, 16000, 0, 0, 4000, 0},
-                   "the update");
-    assert_lowered(ADAM, STRATEGY("", "", ENCODED(0), ENCODED(1)), (const uint64_t[]){8000, 8000, 16000, 0, 0, 4000, 0},
-                   "the update");
+    assert_lowered(ADAM, STRATEGY("", "", ENCODED(0), ENCODED(0)),
+                   (const uint64_t[MEMORY_PARTS]){8000, 8000, 16000, 0, 0, 4000, 0}, "the update");
+    assert_lowered(ADAM, STRATEGY("", "", ENCODED(0), ENCODED(1)),
+                   (const uint64_t[MEMORY_PARTS]){8000, 8000, 16000, 0, 0, 4000, 0}, "the update");
     assert_lowered(ADAM, STRATEGY(",'credit_bytes':0", "", ENCODED(0), ENCODED(1)),
-                   (const uint64_t[]){8000, 8000, 16000, 0, 0, 2000, 100}, "backward step 2 of 2, x.grad");
+                   (const uint64_t[MEMORY_PARTS]){8000, 8000, 16000, 0, 0, 2000, 100}, "backward step 2 of 2, x.grad");
 }
 
 /* a is encoded where it lies, in ten blocks of 104 bytes. NCCL's parts are equal: three blocks for each of four
@@ -129,9 +141,9 @@ static void an_encoder_needs_what_it_makes_and_what_comes_in(void **state) {
 #define INT8(k) ",'encoding':{'kind':'int8','block_size':100}" IN_GROUP(k)
     const uint64_t encoded = 4 * 312 + 4 * 312;
     assert_lowered(ADAM, STRATEGY("", "", INT8(0), INT8(1)),
-                   (const uint64_t[]){8000, 8000, 16000, 0, 4000, 2 * encoded, 0}, "the update");
+                   (const uint64_t[MEMORY_PARTS]){8000, 8000, 16000, 0, 4000, 2 * encoded, 0}, "the update");
     assert_lowered(ADAM, STRATEGY(",'credit_bytes':0", "", INT8(0), INT8(1)),
-                   (const uint64_t[]){8000, 8000, 16000, 0, 4000, 2 * encoded, 0}, "the update");
+                   (const uint64_t[MEMORY_PARTS]){8000, 8000, 16000, 0, 4000, 2 * encoded, 0}, "the update");
 }
 
 /* a has 40 rows of 50 elements, which lie as they are. Of rank 3 it is 120 and 150 elements, which NCCL adds where they
@@ -148,11 +160,11 @@ static void thin_matrices_need_what_stays_on_the_device_too(void **state) {
     "{'name':'b','encoding':{'kind':'powersgd','rank':3},'sync':{'kind':'all_reduce','group':" g "}}]}"
     const uint64_t a = 4 * (120 + 150) + 4 * (2000 + 150), b = 4 * 10 + 4 * 10;
     const uint64_t both = 4 * (120 + 150 + 10) + 4 * (2010 + 150);
-    assert_lowered(MODEL, POWERSGD("1"), (const uint64_t[]){8040, 8040, 0, 0, 0, a + b, 0}, "the update");
-    assert_lowered(MODEL, POWERSGD("0"), (const uint64_t[]){8040, 8040, 0, 0, 8040, both, 0}, "the update");
+    assert_lowered(MODEL, POWERSGD("1"), (const uint64_t[MEMORY_PARTS]){8040, 8040, 0, 0, 0, a + b, 0}, "the update");
+    assert_lowered(MODEL, POWERSGD("0"), (const uint64_t[MEMORY_PARTS]){8040, 8040, 0, 0, 8040, both, 0}, "the update");
     struct lowered l;
     lower(&l, MODEL, CLUSTER_OF("'transport':'mpi',", "{'name':'n','count':4,'nic_gbit_per_s':1}"), POWERSGD("0"));
-    assert_peak(&l.memory, (const uint64_t[]){8040, 8040, 0, 0, 8040, both + 4 * 4 * 38, 0}, "the update");
+    assert_peak(&l.memory, (const uint64_t[MEMORY_PARTS]){8040, 8040, 0, 0, 8040, both + 4 * 4 * 38, 0}, "the update");
     release(&l);
 }
 
@@ -166,14 +178,14 @@ static void gathered_rows_come_from_all_devices(void **state) {
     static const char strategy[] = "{'schema':'syncopate.strategy/1','name':'s','schedule':{'policy':'fifo'},"
                                    "'groups':[{'id':0,'algorithm':'all_gather'}],'variables':[{'name':'a','sync':"
                                    "{'kind':'all_reduce','group':0}}]}";
-    assert_lowered(model, strategy, (const uint64_t[]){4000, 816, 0, 0, 4 * 816, 0, 0}, "the update");
+    assert_lowered(model, strategy, (const uint64_t[MEMORY_PARTS]){4000, 816, 0, 0, 4 * 816, 0, 0}, "the update");
 }
 
 /* The first device of a node of three takes in what the two others send: 2 * 8000 bytes. */
 static void the_first_device_of_a_node_adds_up(void **state) {
     (void)state;
     struct lowered l;
-    const uint64_t want[] = {8000, 8000, 16000, 0, 4000 + 16000, 0, 0};
+    const uint64_t want[MEMORY_PARTS] = {8000, 8000, 16000, 0, 4000 + 16000, 0, 0};
     lower(&l, ADAM,
           NODES("{'name':'n','count':2,'devices':3,'nic_gbit_per_s':1,'device_link_gbyte_per_s':1},"
                 "{'name':'m','nic_gbit_per_s':1}"),
@@ -246,12 +258,13 @@ static void sharded_parameters_are_gathered_and_freed(void **state) {
     plan.n_pieces = 3;
     plan.n_messages = ALL;
     assert_ok(memory_of_plan(&plan, &l.memory, &err));
-    assert_peak(&l.memory, (const uint64_t[]){2000, 4000, 4000, 8000, 4000, 0, 150}, "backward step 1 of 2, y.grad");
+    assert_peak(&l.memory, (const uint64_t[MEMORY_PARTS]){2000, 4000, 4000, 8000, 4000, 0, 150},
+                "backward step 1 of 2, y.grad");
     /* What was gathered for the forward pass stays: no second buffer, and more is there as b and c are packed, for
      * which their parameters have gone. */
     plan.n_messages = KEPT;
     assert_ok(memory_of_plan(&plan, &l.memory, &err));
-    assert_peak(&l.memory, (const uint64_t[]){2000, 4000, 4000, 4000, 5000, 0, 100},
+    assert_peak(&l.memory, (const uint64_t[MEMORY_PARTS]){2000, 4000, 4000, 4000, 5000, 0, 100},
                 "before backward step 2 of 2, x.grad");
     release(&l);
 }
@@ -263,11 +276,13 @@ static void sharded_parameters_are_gathered_and_freed(void **state) {
 static void types_of_their_own_have_sharded_parameters_and_their_sums(void **state) {
     (void)state;
 #define CARRIED(gathered, summed) ",'sharded':'parameters','gathered_as':'" gathered "','summed_as':'" summed "'"
-    assert_lowered(ADAM, GROUPS("", CARRIED("bf16", "f32")), (const uint64_t[]){2000, 2000, 4000, 0, 2000, 8000, 0},
-                   "the update");
-    assert_lowered(ADAM, GROUPS("", CARRIED("bf16", "bf16")), (const uint64_t[]){2000, 2000, 4000, 4000, 2000, 0, 150},
+    assert_lowered(ADAM, GROUPS("", CARRIED("bf16", "f32")),
+                   (const uint64_t[MEMORY_PARTS]){2000, 2000, 4000, 0, 2000, 8000, 0}, "the update");
+    assert_lowered(ADAM, GROUPS("", CARRIED("bf16", "bf16")),
+                   (const uint64_t[MEMORY_PARTS]){2000, 2000, 4000, 4000, 2000, 0, 150},
                    "backward step 1 of 2, y.grad");
-    assert_lowered(ADAM, GROUPS("", CARRIED("f32", "bf16")), (const uint64_t[]){2000, 4000, 4000, 8000, 4000, 0, 150},
+    assert_lowered(ADAM, GROUPS("", CARRIED("f32", "bf16")),
+                   (const uint64_t[MEMORY_PARTS]){2000, 4000, 4000, 8000, 4000, 0, 150},
                    "backward step 1 of 2, y.grad");
 }
 
@@ -277,7 +292,7 @@ static void types_of_their_own_have_sharded_parameters_and_their_sums(void **sta
 static void before_the_update_all_that_is_left_may_be_on_its_way(void **state) {
     (void)state;
     struct lowered l;
-    const uint64_t want[] = {4000 + 1000, 4000, 10000, 0, 4000 + 5000, 0, 0};
+    const uint64_t want[MEMORY_PARTS] = {4000 + 1000, 4000, 10000, 0, 4000 + 5000, 0, 0};
     lower(&l, ADAM, NODES("{'name':'n','count':2,'devices':2,'nic_gbit_per_s':1,'device_link_gbyte_per_s':1}"),
           STRATEGY("", ",'sharded':'parameters','reshard_after_forward':false",
                    ",'sync':{'kind':'parameter_server','servers':['n1']}", IN_GROUP(1)));
@@ -303,7 +318,8 @@ static void between_two_steps_a_sum_and_a_gather_may_meet(void **state) {
             2) "," OF(3) "],'variables':[" IN("d", 0) "," IN("c", 1) "," IN("b", 2) "," IN("a", 3) "]}";
     struct lowered l;
     lower(&l, model, NODES("{'name':'n','count':2,'nic_gbit_per_s':1}"), strategy);
-    assert_peak(&l.memory, (const uint64_t[]){8400, 8400, 0, 8400, 4200, 0, 0}, "before backward step 3 of 4, c.grad");
+    assert_peak(&l.memory, (const uint64_t[MEMORY_PARTS]){8400, 8400, 0, 8400, 4200, 0, 0},
+                "before backward step 3 of 4, c.grad");
     release(&l);
 }
 
@@ -324,7 +340,8 @@ static void what_is_computed_again_lies_there_from_then_on(void **state) {
                                                                                                       500) "]}";
     static const char strategy[] = "{'schema':'syncopate.strategy/1','name':'s','schedule':{'policy':'fifo'},"
                                    "'groups':[{'id':0},{'id':1}],'variables':[" IN("x", 0) "," IN("y", 1) "]}";
-    assert_lowered(model, strategy, (const uint64_t[]){8, 4, 0, 0, 0, 0, 20 + 700}, "backward step 1 of 2, y.again");
+    assert_lowered(model, strategy, (const uint64_t[MEMORY_PARTS]){8, 4, 0, 0, 0, 0, 20 + 700},
+                   "backward step 1 of 2, y.again");
 }
 
 static void a_budget_is_held_to_the_byte(void **state) {
@@ -396,6 +413,7 @@ static void optimizers_keep_what_their_frameworks_allocate(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(all_reduces_need_their_gradients_and_buffers),
+        cmocka_unit_test(what_operators_need_while_they_run_counts_in_their_steps),
         cmocka_unit_test(what_a_model_does_not_say_is_not_counted),
         cmocka_unit_test(halves_share_the_optimizer_out),
         cmocka_unit_test(gradients_that_are_shared_out_go_as_they_are_packed),

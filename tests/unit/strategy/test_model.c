@@ -86,6 +86,7 @@ static const struct {
      "/optimizer: \"bytes_per_element\" is"},
     {HEAD "'optimizer':{'bytes_per_element':-1}," AB "'layers':[]}", "/optimizer/bytes_per_element: is -1"},
     {LAYERS("{'name':'l','forward_us':1,'backward_us':1,'activation_bytes':-1}"), "/layers/0/activation_bytes: is -1"},
+    {LAYERS("{'name':'l','forward_us':1,'backward_us':1,'temporary_bytes':-1}"), "/layers/0/temporary_bytes: is -1"},
     {LAYERS("{'name':'l','forward_us':1,'backward_us':1,'activation_bytes':1e16}"),
      "/layers/0/activation_bytes: is 1e16"},
     {LAYERS("{'name':'l','forward_us':1,'backward_us':1,'activation_bytes':9e15},"
