@@ -2,7 +2,7 @@
 end, and is the memory what was predicted? Four ranks share one GPU and talk by NCCL's sockets on the loopback, so times
 tell nothing of a cluster. `make accuracy-nccl` runs it where PyTorch sees a GPU.
 
-    PYTHONPATH=interop/pytorch:examples/pytorch python3 tests/accuracy/nccl_pytorch.py SYNCOPATE FOLDER
+    PYTHONPATH=interop/pytorch:examples/pytorch python3 tests/accuracy/nccl_pytorch.py SYNCOPATE FOLDER [WAY...]
 
 On a machine without a GPU the same runs on gloo with a network that is tiny; that checks this file alone. A way has a
 minute; one that does not end counts as failed, and the next one begins.
@@ -221,7 +221,7 @@ class Predictions:
 
 
 def main():
-    syncopate, folder = sys.argv[1:3]
+    syncopate, folder, *ways = sys.argv[1:]
     profile_alone(f"{folder}/model.json")
     predictions = Predictions(syncopate, folder)
     plain, failed = run_ranks(None, None), 0
@@ -231,7 +231,7 @@ def main():
           f"{plain['us'] / 1e3:.0f} ms an iteration and {plain['peak_bytes'] / 1e6:.0f} MB", flush=True)  # fmt: skip
     row = "{:<26} {:>12} {:>10} {:>12} {:>12} {:>8}"
     print(row.format("WAY", "LOSSES APART", "TIME", "MEMORY", "PREDICTED", "ERROR"))
-    for way in WAYS:
+    for way in ways or WAYS:
         path, predicted = predictions.export(way)
         found = run_ranks(way, path)
         if isinstance(found, str):

@@ -44,7 +44,8 @@ POLICIES, PULLS = ("fifo", "priority", "preemptive"), ("at_once", "priority")
 
 
 def distribute(module, strategy, optimizer=None, allow_lossy=False, **arguments):
-    """DistributedDataParallel of the module with the strategy of a file, or of a parsed one; other arguments are DDP's.
+    """DistributedDataParallel of the module with the strategy of a file, or of a parsed one; other arguments are DDP's, of
+    which gradient_as_bucket_view is true unless it is given.
 
     `optimizer` is the one that updates the module; only strategies without a barrier need it. Then
       - what reads gradients between backward() and step() (clipping, GradScaler) sees this rank's own;
@@ -60,7 +61,8 @@ def distribute(module, strategy, optimizer=None, allow_lossy=False, **arguments)
     layout = Layout(strategy, module)
     check_parts(layout, optimizer, cross)
     check_ranks(strategy, layout, arguments.get("process_group"))
-    model = DistributedDataParallel(module, bucket_cap_mb=ONE_BYTE, **arguments)
+    # Gradients are the buckets: the messages' buffers are a copy already, and another would be one more than DDP's own.
+    model = DistributedDataParallel(module, **{"bucket_cap_mb": ONE_BYTE, "gradient_as_bucket_view": True, **arguments})
     model.bucket_bytes_cap = USUAL_CAP  # by which torch.compile cuts the backward pass: not at each parameter
     exchange = Exchange(model, strategy, layout)
     deferred = None
