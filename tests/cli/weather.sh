@@ -68,6 +68,9 @@ check one_cluster_is_needed 2 'weather CLUSTER' "$syncopate" weather
 check a_seed_draws_the_same_again 0 '' cmp trace.json again.json
 check another_seed_draws_another 1 '' cmp -s trace.json other.json
 
+# Rates that change five times a second. Of 20 changes, which are simulated, that is 4 s.
+sed 's/"every_us":5000000/"every_us":200000/; s/"monitor_lag_us":200000,//' "$OLDPWD/examples/clusters/lab-4x1g-weather.json" >fast.json
+
 # The trace of a seed, written into a description, is that seed's weather: the same times to the last digit.
 python3 - "$OLDPWD/examples/clusters/lab-4x1g-weather.json" <<'PY'
 import json, sys
@@ -92,11 +95,11 @@ check one_seed_is_told 0 'In weather: 1 seed (the same for all strategies), ' \
 ! grep -q '95% interval' out && grep -q '^wfbp .*s *-  ' out
 verdict and_has_no_interval $? "$(grep -m 1 '^wfbp' out)"
 check a_prediction_says_what_to_expect 0 '"p95_us"' "$syncopate" simulate cnn-small lab-4x1g-weather --baseline wfbp --json
-check rows_are_sorted_by_the_time_in_weather 0 'IN WEATHER' "$syncopate" simulate cnn-small lab-4x1g-weather --all-baselines --seeds 3
-check compare_shows_both_times 0 '(quiet)' "$syncopate" compare mlp-small lab-4x1g-weather
+check rows_are_sorted_by_the_time_in_weather 0 'IN WEATHER' "$syncopate" simulate cnn-small fast.json --all-baselines --seeds 3
+check compare_shows_both_times 0 '(quiet)' "$syncopate" compare mlp-small fast.json
 check compare_has_no_weather_where_there_is_none 1 '' grep -q quiet <("$syncopate" compare mlp-small lab-4x1g)
-"$syncopate" compare mlp-small lab-4x1g-weather --json >compared 2>err
-"$syncopate" simulate mlp-small lab-4x1g-weather --all-baselines --json >simulated 2>err
+"$syncopate" compare mlp-small fast.json --json >compared 2>err
+"$syncopate" simulate mlp-small fast.json --all-baselines --json >simulated 2>err
 python3 - <<'PY' 2>err
 import json
 simulated = {p["strategy"]["name"]: p["in_weather"] for p in map(json.loads, open("simulated"))}
@@ -154,13 +157,12 @@ PY
 verdict rates_that_flows_leave_can_be_played $? "$(tail -n 1 err)"
 check compare_meets_flows_too 0 '(quiet)' "$syncopate" compare mlp-small drawn-flows.json
 
-# A session in weather: rates that change five times a second, on a model that takes milliseconds.
+# A session in weather, on a model that takes milliseconds.
 if [ "$(id -u)" != 0 ] || ! unshare --net true 2>/dev/null || ! command -v mpirun >/dev/null; then
     echo "skip a_session_in_weather: needs root and mpirun"
     exit 0
 fi
 tiny=$OLDPWD/tests/cli/mlp-tiny.json
-sed 's/"every_us":5000000/"every_us":200000/; s/"monitor_lag_us":200000,//' "$OLDPWD/examples/clusters/lab-4x1g-weather.json" >fast.json
 "$syncopate" tune "$tiny" fast.json --weather --seed 4 --trials 16 --rounds 2 --trial-time 300ms --dataset w.db --out best.json \
     --json >tuned 2>err
 verdict a_session_in_weather_answers $? "$(tail -n 1 err)"
