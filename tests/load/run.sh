@@ -26,7 +26,7 @@ if postgres_start "$folder/postgres" >"$folder/why"; then
     sql "create database $used template $kept"
     psql=$postgres_programs/psql
     "$psql" -X -q "$(at "$used")" -c 'vacuum analyze'
-    postgresql=(--postgresql "$(at "$used")")
+    postgresql=(--postgresql "$(at "$used")" --database "$postgres")
 else
     echo "not measured over PostgreSQL: $(head -n 1 "$folder/why")"
 fi

@@ -2,10 +2,13 @@
  * machine. Prints one table: throughput, times and errors of each kind of request, each beside its goal, and what
  * memory the server has before and after a soak of mixed traffic. Server and client share the machine's cores; times
  * are the client's. With --postgresql a second server, over a dataset with the same trials at that address, takes its
- * turn in each row. PostgreSQL's own processor time and memory are not counted.
+ * turn in each row. The table says what processor time one unit took in the server, in the client and, with --database,
+ * in PostgreSQL, whose first process that is. PostgreSQL's memory is not counted.
  *
- *     load [--trials N] [--seconds S] [--soak S] [--folder DIR] [--only WORD] [--postgresql ADDRESS] PROGRAM
+ *     load [--trials N] [--seconds S] [--soak S] [--folder DIR] [--only WORD] [--postgresql ADDRESS --database PID]
+ *          PROGRAM
  *     load [--trials N] --fill ADDRESS                       put the trials there, and end */
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <getopt.h>
@@ -37,6 +40,7 @@ enum {
 static struct {
     double seconds, soak_s;
     size_t trials;
+    long database; /* PostgreSQL's first process; 0: none */
     const char *folder, *only, *postgresql, *fill, *program;
 } options = {.seconds = 10, .soak_s = 60, .trials = 1000000, .folder = "build/load"};
 
@@ -46,7 +50,7 @@ static struct server {
     const char *engine, *dataset;
     uint16_t port;
     pid_t pid;
-} servers[2], *server = servers; /* `server` is the one that has its turn */
+} servers[2], *server = servers; /* the first is over a file; `server` is the one that has its turn */
 static size_t n_servers;
 static uint64_t all_errors;
 
@@ -109,28 +113,73 @@ static double server_mib(void) {
     return kib / 1024;
 }
 
-/* The processor time that the server has used, in microseconds. */
-static double server_us(void) {
+/* Processor time that was used, in microseconds: of the server, of this client, and of PostgreSQL's processes. */
+struct used {
+    double server_us, client_us, database_us;
+};
+
+static double process_us(pid_t pid) {
     clockid_t clock;
     struct timespec used = {0};
-    if (clock_getcpuclockid(server->pid, &clock) || clock_gettime(clock, &used))
-        die("the server's clock");
+    if (clock_getcpuclockid(pid, &clock) || clock_gettime(clock, &used))
+        die("a process's clock");
     return (double)used.tv_sec * 1e6 + (double)used.tv_nsec / 1e3;
+}
+
+/* Of one process of PostgreSQL, and of those of its children that have ended; 0 for processes of others. */
+static double ticks_of(const char *pid) {
+    char path[64], line[1024] = "";
+    long parent;
+    unsigned long used[2];
+    long ended[2];
+    snprintf(path, sizeof path, "/proc/%.20s/stat", pid);
+    FILE *file = fopen(path, "r");
+    const bool read = file && fgets(line, sizeof line, file);
+    if (file)
+        fclose(file);
+    const char *at = read ? strrchr(line, ')') : NULL; /* a name may hold anything */
+    if (!at || sscanf(at, ") %*c %ld %*d %*d %*d %*d %*u %*u %*u %*u %*u %lu %lu %ld %ld", &parent, &used[0], &used[1],
+                      &ended[0], &ended[1]) != 5)
+        return 0;
+    const bool own = atol(pid) == options.database || parent == options.database;
+    return own ? (double)used[0] + (double)used[1] + (double)ended[0] + (double)ended[1] : 0;
+}
+
+static double database_us(void) {
+    double ticks = 0;
+    DIR *processes = options.database ? opendir("/proc") : NULL;
+    for (const struct dirent *entry; processes && (entry = readdir(processes));)
+        if (atol(entry->d_name) > 0)
+            ticks += ticks_of(entry->d_name);
+    if (processes)
+        closedir(processes);
+    return ticks * 1e6 / (double)sysconf(_SC_CLK_TCK);
+}
+
+static struct used used_now(void) {
+    return (struct used){process_us(server->pid), process_us(getpid()), server == servers ? 0 : database_us()};
+}
+
+static struct used used_since(struct used before) {
+    const struct used now = used_now();
+    return (struct used){now.server_us - before.server_us, now.client_us - before.client_us,
+                         now.database_us - before.database_us};
 }
 
 /* ---- the table ---- */
 
 static void print_head(void) {
-    printf("%-58s %-10s %9s %9s %9s %9s %9s %6s  %s\n", "WHAT", "DATASET", "A SECOND", "CPU US", "P50 MS", "P99 MS",
-           "MAX MS", "ERRORS", "GOAL");
+    printf("%-58s %-10s %9s %9s %9s %9s %9s %9s %9s %6s  %s\n", "WHAT", "DATASET", "A SECOND", "SERVER US", "CLIENT US",
+           "DB US", "P50 MS", "P99 MS", "MAX MS", "ERRORS", "GOAL");
 }
 
-/* `each` is how many things a unit counts as, cpu_us what the server used for them all; goals of 0 are none. */
-static void print_row(const char *what, const struct load_result *r, double cpu_us, double each, const char *thing,
+/* `each` is how many things a unit counts as, `used` what was used for them all; goals of 0 are none. */
+static void print_row(const char *what, const struct load_result *r, struct used used, double each, const char *thing,
                       double goal_per_s, double goal_p99_ms) {
-    const double per_s = (double)r->units * each / r->seconds;
-    printf("%-58s %-10s %9.0f %9.1f %9.3f %9.3f %9.3f %6lu ", what, server->engine, per_s,
-           cpu_us / ((double)r->units * each), r->p50_ms, r->p99_ms, r->max_ms, (unsigned long)r->errors);
+    const double n = (double)r->units * each, per_s = n / r->seconds;
+    printf("%-58s %-10s %9.0f %9.1f %9.1f %9.1f %9.3f %9.3f %9.3f %6lu ", what, server->engine, per_s,
+           used.server_us / n, used.client_us / n, used.database_us / n, r->p50_ms, r->p99_ms, r->max_ms,
+           (unsigned long)r->errors);
     if (goal_per_s > 0)
         printf(" >= %.0f %s/s: %s", goal_per_s, thing, per_s >= goal_per_s ? "met" : "missed");
     if (goal_p99_ms > 0)
@@ -349,9 +398,9 @@ static void row_of_asking(const char *what, const char *model, const char *clust
                                        .make = make_turn,
                                        .take = take_turn,
                                        .context = &a};
-        const double before_us = server_us();
+        const struct used before = used_now();
         load_run(&plan, &result);
-        print_row(what, &result, server_us() - before_us, 1, "", 0, 0);
+        print_row(what, &result, used_since(before), 1, "", 0, 0);
     }
 }
 
@@ -363,9 +412,9 @@ static void row_of_one(const char *what, struct load_plan plan, double each, con
     struct load_result result;
     plan.port = server->port;
     plan.seconds = plan.seconds > 0 ? plan.seconds : options.seconds;
-    const double before_us = server_us();
+    const struct used before = used_now();
     load_run(&plan, &result);
-    print_row(what, &result, server_us() - before_us, each, thing, goal_per_s, goal_p99_ms);
+    print_row(what, &result, used_since(before), each, thing, goal_per_s, goal_p99_ms);
 }
 
 static void row(const char *what, struct load_plan plan, double each, const char *thing, double goal_per_s,
@@ -462,7 +511,7 @@ static void soak(void) {
     enum { PARTS = 10 };
     double mib[PARTS];
     struct load_result result, sum = {0};
-    const double before_us = server_us();
+    const struct used before = used_now();
     for (int part = 0; part < PARTS; part++) {
         const struct load_plan plan = {.port = server->port,
                                        .connections = 16,
@@ -479,7 +528,7 @@ static void soak(void) {
         sum.max_ms = fmax(sum.max_ms, result.max_ms);
         mib[part] = server_mib();
     }
-    print_row("soak: mixed, at 400 a second (times of the worst tenth)", &sum, server_us() - before_us, 1, "", 0, 0);
+    print_row("soak: mixed, at 400 a second (times of the worst tenth)", &sum, used_since(before), 1, "", 0, 0);
     const double grown = mib[PARTS - 1] - mib[PARTS / 2 - 1];
     printf("memory of the server (anonymous) over the soak, MiB:");
     for (int part = 0; part < PARTS; part++)
@@ -512,19 +561,23 @@ static void remove_dataset(const char *path) {
 }
 
 static void usage(void) {
-    fputs("usage: load [--trials N] [--seconds S] [--soak S] [--folder DIR] [--only WORD] [--postgresql ADDRESS] "
-          "PROGRAM\n"
+    fputs("usage: load [--trials N] [--seconds S] [--soak S] [--folder DIR] [--only WORD] [--postgresql ADDRESS "
+          "--database PID] PROGRAM\n"
           "       load [--trials N] --fill ADDRESS\n",
           stderr);
     exit(2);
 }
 
 static void parse_options(int argc, char **argv) {
-    static const struct option list[] = {
-        {"trials", required_argument, NULL, 't'}, {"seconds", required_argument, NULL, 's'},
-        {"soak", required_argument, NULL, 'k'},   {"folder", required_argument, NULL, 'f'},
-        {"only", required_argument, NULL, 'o'},   {"postgresql", required_argument, NULL, 'p'},
-        {"fill", required_argument, NULL, 'i'},   {0}};
+    static const struct option list[] = {{"trials", required_argument, NULL, 't'},
+                                         {"seconds", required_argument, NULL, 's'},
+                                         {"soak", required_argument, NULL, 'k'},
+                                         {"folder", required_argument, NULL, 'f'},
+                                         {"only", required_argument, NULL, 'o'},
+                                         {"postgresql", required_argument, NULL, 'p'},
+                                         {"fill", required_argument, NULL, 'i'},
+                                         {"database", required_argument, NULL, 'd'},
+                                         {0}};
     for (int c; (c = getopt_long(argc, argv, "", list, NULL)) != -1;)
         switch (c) {
         case 't':
@@ -544,6 +597,9 @@ static void parse_options(int argc, char **argv) {
             break;
         case 'p':
             options.postgresql = optarg;
+            break;
+        case 'd':
+            options.database = strtol(optarg, NULL, 10);
             break;
         case 'i':
             options.fill = optarg;
