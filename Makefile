@@ -251,7 +251,7 @@ $(OUT)/tests/accuracy/accuracy: $(OUT)/obj/tests/accuracy/accuracy.o $$(foreach 
 	$(Q)$(CC) $(LDFLAGS_ALL) -o $@ $< $(call link,cli)
 accuracy-sharded: all $(OUT)/tests/accuracy/accuracy  ## the same of all-reduces in halves, sharded parameters, replicas and micro-batches: 17 minutes
 	@OUT=$(OUT) tests/accuracy.sh --sharded
-accuracy-nccl: all  ## sums of the NCCL worker and predicted against measured, on one GPU: five minutes, and root
+accuracy-nccl: all  ## sums of the NCCL worker, predicted against measured, and PyTorch by strategies, on one GPU: ten minutes, and root
 	@OUT=$(OUT) tests/accuracy-nccl.sh
 accuracy-split: all  ## the best all-reduces against the best in halves (DeAR), on three lab networks: 12 minutes, and root
 	@OUT=$(OUT) tests/accuracy/split.py

@@ -1,6 +1,6 @@
 #!/bin/bash
 # The NCCL worker on a real GPU: are sums right, and do predictions come true? `make accuracy-nccl`. Needs one GPU, root
-# for the lab, and five minutes. All ranks share the GPU, under MPS (which this starts and ends, if none runs), and talk by
+# for the lab, and ten minutes. All ranks share the GPU, under MPS (which this starts and ends, if none runs), and talk by
 # NCCL's sockets: on this machine's loopback for the sums, through a lab of 4 nodes at 1 Gbit/s for the times.
 # One rank alone shows that kernels, gates, buffers and checks work on that GPU; NCCL then only copies, or does nothing.
 #
@@ -102,4 +102,12 @@ for run in {cnn-small,resnet18}:{pytorch-ddp,horovod,wfbp,mg-wfbp,pace,bytesched
     [ $status = 0 ] || failed=1
     printf '%-10s %s\n' "${run%:*}" "$said"
 done
+
+if [ "$worker" = nccl ] && python3 -c 'import torch; torch.cuda.get_device_name()' 2>/dev/null; then
+    echo "PyTorch on NCCL:"
+    env -u CUDA_MPS_PIPE_DIRECTORY PYTHONPATH=interop/pytorch:examples/pytorch PYTHONWARNINGS=ignore \
+        python3 tests/accuracy/nccl_pytorch.py "$syncopate" "$dir" || failed=1
+else
+    echo "PyTorch on NCCL was not tried: python3 has no torch that sees a GPU"
+fi
 exit $failed
