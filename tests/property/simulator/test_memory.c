@@ -640,6 +640,12 @@ static void add_activations(const struct run *run, uint32_t pass, struct events 
     }
 }
 
+static void add_temporary(const struct run *run, struct events *events) {
+    for (uint32_t step = 0; step < run->of->plan.n_steps; step++)
+        for (uint32_t n = 0; n < run->n_step[step]; n++)
+            add_span(events, run->step[step][0][n], run->step[step][1][n], temporary_at(run->of, 2 * step));
+}
+
 /* Until when the n-th gradient of variable v is needed, which travels in that micro-batch; negative: the run ended
  * before. */
 static double needed_until_us(const struct run *run, uint32_t v, uint32_t travels, uint32_t n) {
@@ -771,7 +777,7 @@ struct held {
 static struct held most_held(const struct run *run) {
     const struct instance *i = run->of;
     const size_t made = (size_t)i->model.n_operators + i->model.n_variables,
-                 spans = made * i->strategy.micro_batches + 3 * (size_t)i->plan.n_messages,
+                 spans = made * i->strategy.micro_batches + 3 * (size_t)i->plan.n_messages + i->plan.n_steps,
                  most = 2 * (PASSES + 2) * spans;
     struct events events = {calloc(most, sizeof *events.items), 0};
     struct held held;
@@ -780,6 +786,7 @@ static struct held most_held(const struct run *run) {
     held.buffers = peak_of(&events, 0);
     for (uint32_t pass = 0; pass <= last_pass(i); pass++)
         add_activations(run, pass, &events);
+    add_temporary(run, &events);
     add_gradients(run, &events);
     add_gathered(run, &events);
     add_sums(run, &events);
