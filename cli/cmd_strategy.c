@@ -261,7 +261,7 @@ static enum status strategy_show(int argc, char **argv, struct error *err) {
         show_schedule(&l.strategy);
         show_consistency(&l);
         text_print(stdout, "messages: %u an iteration, %s in all, the largest %s\n", l.plan.n_messages,
-                   units_format_bytes(l.plan.bytes, total, sizeof total),
+                   units_format_bytes(plan_moved_bytes(&l.plan), total, sizeof total),
                    units_format_bytes(l.plan.max_bytes, largest, sizeof largest));
         show_groups(&l);
         show_served(&l);

@@ -154,7 +154,7 @@ void traits_of(const struct strategy *strategy, const struct plan *plan, char ou
     write_consistency(strategy, plan, out);
     write_schedule(strategy, out);
     snprintf(out[TRAIT_MESSAGES], TRAIT_ROOM, "%u, %s in all", plan->n_messages,
-             units_format_bytes(plan->bytes, all, sizeof all));
+             units_format_bytes(plan_moved_bytes(plan), all, sizeof all));
     snprintf(out[TRAIT_LARGEST], TRAIT_ROOM, "%s", units_format_bytes(plan->max_bytes, largest, sizeof largest));
     write_groups(strategy, out);
     write_partitions(strategy, out);
