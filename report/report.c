@@ -449,6 +449,8 @@ enum status report_strategy(struct markup *m, const struct findings *f, struct e
     html_section(m, "strategy", f->n_timelines > 1 ? "What it does differently" : "What it does");
     html_table_begin(&t, m, f->n_timelines > 1 ? "Differences in bold" : "The best strategy", heads);
     for (enum trait trait = 0; trait < TRAITS; trait++) {
+        if (!trait_is_shown(trait, f->n_timelines, traits))
+            continue;
         const bool differs = f->n_timelines > 1 && strcmp(traits[0][trait], traits[1][trait]) != 0;
         t.row_class = differs ? "best" : NULL;
         html_cell(&t, trait_label(trait));

@@ -205,10 +205,13 @@ static void timeline(struct markup *m, const struct view *v) {
 static void traits(struct markup *m, struct view *v) {
     const char *heads[4] = {"Knob", name_of(v, 0), v->n > 1 ? name_of(v, 1) : NULL, NULL};
     struct html_table t;
-    size_t same = 0;
+    size_t same = 0, shown = 0;
     html_section(m, "knobs", v->n > 1 ? "What they do differently" : "What it does");
     html_table_begin(&t, m, v->n > 1 ? "Only what differs" : "In words", heads);
     for (enum trait trait = 0; trait < TRAITS; trait++) {
+        if (!trait_is_shown(trait, v->n, v->traits))
+            continue;
+        shown++;
         if (v->n > 1 && !strcmp(v->traits[0][trait], v->traits[1][trait])) {
             same++;
             continue;
@@ -219,7 +222,7 @@ static void traits(struct markup *m, struct view *v) {
     }
     html_table_end(&t);
     if (same)
-        html_leaff(m, "p", "soft", "The other %zu of %d knobs are the same.", same, (int)TRAITS);
+        html_leaff(m, "p", "soft", "The other %zu of %zu knobs are the same.", same, shown);
     markup_end(m);
 }
 
