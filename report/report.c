@@ -308,7 +308,8 @@ static double busy_us(const struct chart_lane *lane) {
 }
 
 static void busy_table(struct markup *m, size_t n, const struct chart_timeline *timelines) {
-    static const char *const heads[] = {"Strategy", "Where", "What", ">Busy", ">Of what is shown", ">Messages", NULL};
+    static const char *const heads[] = {"Strategy",          "Where",           "What", ">Busy",
+                                        ">Of what is shown", ">Messages begun", NULL};
     struct html_table t;
     char text[32];
     html_table_begin(&t, m, "Busy time in what is shown", heads);
@@ -322,7 +323,7 @@ static void busy_table(struct markup *m, size_t n, const struct chart_timeline *
             html_cell(&t, units_format_known_time(busy_us(lane), "", text, sizeof text));
             html_cellf(&t, "%.0f%%", 100 * busy_us(lane) / timelines[k].window_us);
             if (messages)
-                html_cellf(&t, "%zu", lane->n);
+                html_cellf(&t, "%zu", lane->n - lane->before);
             else
                 html_cell(&t, "");
         }

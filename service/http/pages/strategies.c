@@ -321,15 +321,23 @@ static enum status comparer(struct request *rq, struct markup *m, struct view *v
     return ST_OK;
 }
 
+/* The prediction, and how long the devices wait. The iteration of the picture may take another time than the mean. */
+static void predicted(struct markup *m, const struct chart_timeline *t) {
+    char time[32], shown[32];
+    units_format_known_time(t->predicted_us > 0 ? t->predicted_us : t->iteration_us, "", time, sizeof time);
+    units_format_known_time(t->iteration_us, "", shown, sizeof shown);
+    markup_textf(m, "; predicted %s an iteration%s", time, t->weather.seed ? " of those shown" : "");
+    if (strcmp(time, shown) != 0)
+        markup_textf(m, "; the picture is of one iteration, of %s", shown);
+    markup_textf(m, ", waiting for communication %.0f%% of it", 100 * t->waiting_us / t->iteration_us);
+}
+
 static void figures(struct markup *m, const struct view *v) {
     char time[32];
     html_begin(m, "p", "soft");
     markup_textf(m, "%s on %s", v->domain->model->name, v->domain->cluster->name);
     if (v->n == 1)
-        markup_textf(m, "; predicted %s an iteration%s, waiting for communication %.0f%% of it",
-                     units_format_known_time(v->timelines[0].iteration_us, "", time, sizeof time),
-                     v->timelines[0].weather.seed ? " of those shown" : "",
-                     100 * v->timelines[0].waiting_us / v->timelines[0].iteration_us);
+        predicted(m, &v->timelines[0]);
     if (other_rates(v))
         markup_textf(m, "; with %g times the rate of each NIC", v->nic_factor);
     if (v->way)
