@@ -141,10 +141,19 @@ static void a_session_that_has_not_ended_has_a_report(void **state) {
     assert_contains(text, " of 20<");
     assert_contains(text, "Not confirmed");
     free(text);
+    assert_null(strstr(text, "memory of a device, at most"));
+    f.options.memory_bytes = 1 << 30;
+    f.options.allow_sharded = SHARDED_gradients;
+    f.options.allow_lossy = true;
+    f.options.job.export_to = "fsdp2";
     f.outcome.session.state = STORED_SESSION_RUNNING; /* as while it goes on */
     text = write_report(&f);
     assert_contains(text, "\"verdict\">So far: ");
     assert_null(strstr(text, "Not confirmed"));
+    assert_contains(text, "<td>memory of a device, at most</td><td>1 GiB</td>");
+    assert_contains(text, "<td>sharded, at most</td><td>gradients</td>");
+    assert_contains(text, "<td>gradients may lose precision</td><td>yes</td>");
+    assert_contains(text, "<td>can be exported to</td><td>fsdp2</td>");
     free(text);
     findings_release(&f);
 }
