@@ -97,15 +97,17 @@ static const char *cut_text(const struct strategy *s, uint32_t group, char *out,
     return out;
 }
 
-static const char *plain_sharded_text(const struct group *group) {
+static const char *plain_sharded_text(const struct group *group, char *out, size_t size) {
     static const char *const words[SHARDED_COUNT] = {
         [SHARDED_none] = "",
         [SHARDED_optimizer] = ", in halves",
         [SHARDED_gradients] = ", in halves, sharded gradients",
         [SHARDED_parameters] = ", sharded parameters",
     };
-    if (group->reshard_ranks > 0)
-        return ", sharded parameters, kept in parts";
+    if (group->reshard_ranks > 0) {
+        snprintf(out, size, ", sharded parameters, kept in parts among %u", group->reshard_ranks);
+        return out;
+    }
     return group->keeps_gathered ? ", sharded parameters, kept" : words[group->sharded];
 }
 
@@ -113,7 +115,8 @@ enum { SHARDED_TEXT = 96 };
 
 static const char *sharded_text(const struct group *group, char *out, size_t size) {
     const bool gathers = group->gathered_as, sums = group->summed_as;
-    snprintf(out, size, "%s%s%s%s%s", plain_sharded_text(group), gathers ? ", gathered as " : "",
+    char plain[64];
+    snprintf(out, size, "%s%s%s%s%s", plain_sharded_text(group, plain, sizeof plain), gathers ? ", gathered as " : "",
              gathers ? carried_name(group->gathered_as) : "", sums ? ", summed as " : "",
              sums ? carried_name(group->summed_as) : "");
     return out;
@@ -261,7 +264,7 @@ static enum status strategy_show(int argc, char **argv, struct error *err) {
         show_schedule(&l.strategy);
         show_consistency(&l);
         text_print(stdout, "messages: %u an iteration, %s in all, the largest %s\n", l.plan.n_messages,
-                   units_format_bytes(l.plan.bytes, total, sizeof total),
+                   units_format_bytes(plan_moved_bytes(&l.plan), total, sizeof total),
                    units_format_bytes(l.plan.max_bytes, largest, sizeof largest));
         show_groups(&l);
         show_served(&l);
@@ -361,6 +364,14 @@ static void diff_number(const char *what, uint32_t a, uint32_t b, struct table *
     table_cell(table, "%u", b);
 }
 
+static void diff_shard_ranks(const struct strategy *a, const struct strategy *b, struct table *table) {
+    if (a->shard_ranks == b->shard_ranks)
+        return;
+    table_cell(table, "shard_ranks");
+    table_cell(table, a->shard_ranks ? "%u" : "all", a->shard_ranks);
+    table_cell(table, b->shard_ranks ? "%u" : "all", b->shard_ranks);
+}
+
 static void diff_accumulation(const struct strategy *a, const struct strategy *b, struct table *table) {
     if (a->micro_batches != b->micro_batches) {
         table_cell(table, "micro_batches");
@@ -399,7 +410,7 @@ static void diff_schedule(const struct strategy *a, const struct strategy *b, st
     }
     diff_number("forward_prefetch", a->forward_prefetch, b->forward_prefetch, table);
     diff_number("backward_prefetch", a->backward_prefetch, b->backward_prefetch, table);
-    diff_number("shard_ranks", a->shard_ranks, b->shard_ranks, table);
+    diff_shard_ranks(a, b, table);
     diff_accumulation(a, b, table);
     if (a->n_groups != b->n_groups) {
         table_cell(table, "groups");

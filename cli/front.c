@@ -1,5 +1,5 @@
-/* See front.h. The picture is a line chart (cli/plot.h): x is the memory of each strategy. Ways have points and seldom
- * lines, since the memory of other ways lies between theirs; the front is a grey line through all of x. */
+/* See front.h. The picture is a chart of cli/plot.h: x is the memory of each strategy. Ways have points without lines:
+ * between two strategies nothing is bought. The front is grey steps, as memory that no strategy needs buys no time. */
 #include "cli/front.h"
 
 #include <math.h>
@@ -65,7 +65,7 @@ static size_t fill(size_t n, const struct front_point *points, double *x, double
         while (l < n_lines && strcmp(lines[l].name, line_of(&points[i])) != 0)
             l++;
         if (l == n_lines) {
-            lines[n_lines++] = (struct plot_line){line_of(&points[i]), &y[l * n], false};
+            lines[n_lines++] = (struct plot_line){line_of(&points[i]), &y[l * n], false, PLOT_POINTS};
             for (size_t k = 0; k < n; k++)
                 y[l * n + k] = NAN;
         }
@@ -73,7 +73,7 @@ static size_t fill(size_t n, const struct front_point *points, double *x, double
     }
     for (size_t i = 0; i < n; i++)
         y[n_lines * n + i] = (best_us = fmin(best_us, points[i].iteration_us)) / 1e3;
-    lines[n_lines] = (struct plot_line){"fastest so far", &y[n_lines * n], true};
+    lines[n_lines] = (struct plot_line){"fastest so far", &y[n_lines * n], true, PLOT_STEPS};
     return n_lines + 1;
 }
 

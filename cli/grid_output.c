@@ -210,7 +210,7 @@ static enum status draw(const struct grid *grid, enum grid_measure measure, doub
                                                   : "linear scaling";
         for (size_t i = 0; i < n; i++)
             y[l * n + i] = grid_measured(&grid->points[i], measure, time_of_line(grid, i, l));
-        lines[l] = (struct plot_line){name, &y[l * n], l >= grid->n_columns};
+        lines[l] = (struct plot_line){name, &y[l * n], l >= grid->n_columns, PLOT_STRAIGHT};
     }
     snprintf(title, sizeof title, "%s on %s", grid->model, grid->cluster);
     return plot_write(&(struct plot){.title = title,

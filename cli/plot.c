@@ -228,10 +228,14 @@ static struct look look_of(size_t i, bool reference) {
 static void put_path(const struct chart *chart, const struct plot_line *line, const struct look *look) {
     const struct plot *plot = chart->plot;
     bool pen_down = false;
+    if (line->way == PLOT_POINTS)
+        return;
     fprintf(chart->to, "<path stroke=\"%s\" stroke-dasharray=\"%s\" d=\"", look->colour, look->dash);
     for (size_t i = 0; i < plot->n; i++) {
         bool here = drawn(plot, line, i);
-        if (here)
+        if (here && pen_down && line->way == PLOT_STEPS)
+            fprintf(chart->to, "H%.1fV%.1f", pixel(&chart->x, plot->x[i]), pixel(&chart->y, line->y[i]));
+        else if (here)
             fprintf(chart->to, "%c%.1f %.1f", pen_down ? 'L' : 'M', pixel(&chart->x, plot->x[i]),
                     pixel(&chart->y, line->y[i]));
         pen_down = here;
@@ -242,7 +246,7 @@ static void put_path(const struct chart *chart, const struct plot_line *line, co
 static void put_markers(const struct chart *chart, const struct plot_line *line, const struct look *look) {
     const struct plot *plot = chart->plot;
     for (size_t i = 0; i < plot->n && look->marker; i++) {
-        if (!drawn(plot, line, i) || i % chart->marked)
+        if (!drawn(plot, line, i) || (i % chart->marked && line->way != PLOT_POINTS))
             continue;
         fprintf(chart->to, "<path style=\"fill:%s;stroke:#fff;stroke-width:.7\" d=\"M%.1f %.1f%s\"><title>",
                 look->colour, pixel(&chart->x, plot->x[i]), pixel(&chart->y, line->y[i]), look->marker);

@@ -12,10 +12,14 @@
 
 #include "base/error.h"
 
+/* How its points are joined: by straight lines; by steps, each value holding until the next x; or not at all. */
+enum plot_way { PLOT_STRAIGHT, PLOT_STEPS, PLOT_POINTS };
+
 struct plot_line {
     const char *name;
     const double *y; /* one for each x; NAN: no point there, and the line has a gap */
     bool reference;
+    enum plot_way way;
 };
 
 struct plot {

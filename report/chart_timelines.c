@@ -483,10 +483,21 @@ static size_t weather_words(const struct chart_timeline *t, char *out, size_t si
         rate_text(slowest->most_gbit_per_s, most), slowest->direction, others);
 }
 
+/* An iteration's mean where it is known, and not only that of the one that is shown. */
+static double mean_us(const struct chart_timeline *t) {
+    return t->predicted_us > 0 ? t->predicted_us : t->iteration_us;
+}
+
 static size_t one_in_words(const struct chart_timeline *t, char *out, size_t size) {
-    char each[32], waiting[32];
-    units_format_time(t->iteration_us, each, sizeof each);
+    char each[32], shown[32], waiting[32];
+    units_format_time(mean_us(t), each, sizeof each);
+    units_format_time(t->iteration_us, shown, sizeof shown);
     units_format_time(t->waiting_us, waiting, sizeof waiting);
+    if (strcmp(each, shown) != 0)
+        return (size_t)snprintf(out, size,
+                                "%.*s takes %s an iteration. The one that is shown takes %s; %s of it the devices wait "
+                                "for gradients.",
+                                NAMES, t->name, each, shown, waiting);
     if (t->updates_of)
         return (size_t)snprintf(out, size, "%.*s takes %s an iteration on %.20s, whose worker waits %s of it.", NAMES,
                                 t->name, each, t->updates_of, waiting);
@@ -497,15 +508,15 @@ static size_t one_in_words(const struct chart_timeline *t, char *out, size_t siz
 static size_t two_in_words(const struct chart_timeline *first, const struct chart_timeline *second, char *out,
                            size_t size) {
     char a[32], b[32], less[32], x[32], y[32], difference[64] = "no difference";
-    const double gain = first->iteration_us - second->iteration_us, percent = 100 * fabs(gain) / first->iteration_us;
+    const double gain = mean_us(first) - mean_us(second), percent = 100 * fabs(gain) / mean_us(first);
     units_format_time(fabs(gain), less, sizeof less);
     if (percent >= 0.05)
         snprintf(difference, sizeof difference, "%s %s (%.1f%%)", less, gain >= 0 ? "less" : "more", percent);
     return (size_t)snprintf(
         out, size, "%.*s takes %s an iteration and %.*s %s: %s. The devices wait for gradients %s and %s of it.", NAMES,
-        first->name, units_format_time(first->iteration_us, a, sizeof a), NAMES, second->name,
-        units_format_time(second->iteration_us, b, sizeof b), difference,
-        units_format_time(first->waiting_us, x, sizeof x), units_format_time(second->waiting_us, y, sizeof y));
+        first->name, units_format_time(mean_us(first), a, sizeof a), NAMES, second->name,
+        units_format_time(mean_us(second), b, sizeof b), difference, units_format_time(first->waiting_us, x, sizeof x),
+        units_format_time(second->waiting_us, y, sizeof y));
 }
 
 void chart_timelines_words(size_t n, const struct chart_timeline *timelines, char out[CHART_WORDS]) {

@@ -92,6 +92,7 @@ struct chart_lane {
     const char *node, *what; /* "n1", "compute" */
     size_t n;
     const struct chart_span *spans; /* by rising start */
+    size_t before;                  /* of messages: so many had begun before the window, and end in it */
 };
 
 /* What travels where whole updates do. */
@@ -111,6 +112,8 @@ struct chart_rates {
 struct chart_timeline {
     const char *name;    /* of the strategy */
     double iteration_us; /* where several are shown, their mean */
+    double predicted_us; /* where one is shown, of the steady state: their mean, from which this one may differ; 0: none
+                            is known beside iteration_us */
     double window_us;    /* what is shown: 0 .. window_us */
     double waiting_us;   /* of the node whose lanes come first: how long it waits for communication */
     size_t n_lanes;

@@ -24,13 +24,12 @@ static bool is_fatal(enum status st) {
 
 /* ---- reading ---- */
 
-/* The runner of its trials: from its options, or else from its first trial. */
-static enum status read_runner(struct findings *f, struct error *err) {
+/* Its options, and the runner of its trials: from these, or else from its first trial. */
+static enum status read_options(struct findings *f, struct error *err) {
     const struct outcome *o = &f->outcome;
-    struct session_options options;
-    enum status st = session_options_read(&o->session, &f->arena, &options, err);
+    enum status st = session_options_read(&o->session, &f->arena, &f->options, err);
     if (!st)
-        f->runner = options.launch.runner ? options.launch.runner : o->n_trials ? o->trials[0].runner : NULL;
+        f->runner = f->options.launch.runner ? f->options.launch.runner : o->n_trials ? o->trials[0].runner : NULL;
     return st;
 }
 
@@ -44,7 +43,7 @@ static enum status read_session(struct findings *f, struct store *store, const c
         st = store_get_cluster(store, stored.cluster, &f->cluster, err);
     if (!st)
         st = outcome_gather(store, session, &f->model, &f->cluster, parts, &f->outcome, err);
-    return st ? st : read_runner(f, err);
+    return st ? st : read_options(f, err);
 }
 
 /* ---- what must be simulated ---- */

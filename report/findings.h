@@ -18,6 +18,7 @@
 #include "strategy/strategy.h"
 #include "tuner/predict/predictor.h"
 #include "tuner/session/outcome.h"
+#include "tuner/session/session_options.h"
 
 enum findings_depth {
     FINDINGS_FIGURES, /* what records tell: milliseconds */
@@ -25,9 +26,10 @@ enum findings_depth {
 };
 
 struct findings {
-    struct arena arena;     /* owns the runner and the timelines */
+    struct arena arena;     /* owns the runner, the options’ texts and the timelines */
     struct outcome outcome; /* with its importance only for FINDINGS_ALL */
     const char *runner;     /* or NULL */
+    struct session_options options;
     struct model model;
     struct cluster cluster;
     /* With FINDINGS_ALL: */

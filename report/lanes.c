@@ -215,18 +215,33 @@ static bool add_compute(const struct cut *cut, uint32_t node, struct chart_lane 
             spans[n++] = span;
         free_us = at->end_us;
     }
-    *lane = (struct chart_lane){cut->cluster->nodes[node].name, "compute", n, spans};
+    *lane = (struct chart_lane){cut->cluster->nodes[node].name, "compute", n, spans, 0};
     if (waiting_us)
         *waiting_us = waiting;
     return spans != NULL;
 }
 
+/* What all of them are: "all-reduce" where nothing else is among them. */
+static const char *collectives_word(const struct plan *plan) {
+    for (uint32_t i = 0; i < plan->n_messages; i++) {
+        const struct message *m = &plan->messages[i];
+        const bool added_up = !m->encoder || m->encoder == ENCODING_powersgd;
+        if (m->kind == SYNC_ALL_REDUCE && (m->half != HALF_none || m->algorithm == ALGORITHM_all_gather || !added_up))
+            return "collectives";
+    }
+    return "all-reduce";
+}
+
 static bool add_messages(const struct cut *cut, uint32_t node, enum interval_kind kind, struct chart_lane *lane) {
-    static const char *const words[KINDS] = {"compute", "all-reduce", "push", "pull"};
-    size_t n = 0, at = 0;
-    for (size_t i = 0; i < cut->kept->n; i++)
-        n += cut->kept->items[i].at.kind == kind && cut->kept->items[i].at.node == node &&
-             is_within(cut, &cut->kept->items[i].at);
+    const char *const words[KINDS] = {"compute", collectives_word(cut->plan), "push", "pull"};
+    size_t n = 0, at = 0, begun = 0;
+    for (size_t i = 0; i < cut->kept->n; i++) {
+        const struct interval *interval = &cut->kept->items[i].at;
+        if (interval->kind != kind || interval->node != node || !is_within(cut, interval))
+            continue;
+        n++;
+        begun += interval->start_us >= cut->from_us;
+    }
     struct chart_span *spans = arena_alloc(cut->arena, n, sizeof *spans);
     for (size_t i = 0; spans && i < cut->kept->n; i++) {
         const struct interval *interval = &cut->kept->items[i].at;
@@ -238,8 +253,8 @@ static bool add_messages(const struct cut *cut, uint32_t node, enum interval_kin
             return false;
         at++;
     }
-    *lane =
-        (struct chart_lane){node == UINT32_MAX ? "all nodes" : cut->cluster->nodes[node].name, words[kind], n, spans};
+    *lane = (struct chart_lane){node == UINT32_MAX ? "all nodes" : cut->cluster->nodes[node].name, words[kind], n,
+                                spans, .before = n - begun};
     return spans != NULL;
 }
 
@@ -446,6 +461,7 @@ enum status lanes_of(struct predictor *p, const struct strategy *strategy, size_
     free(kept.items);
     if (st)
         return st;
+    made.predicted_us = quiet.iteration_us;
     made.hidden = p->cost.n_workers - kept.n_nodes;
     *out = made;
     return ST_OK;

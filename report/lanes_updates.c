@@ -180,7 +180,7 @@ static bool add_computing(const struct view *v, const struct chart_timeline *t, 
     }
     const struct node *node = &v->p->cluster->nodes[cluster_node_of_device(v->p->cluster, worker)];
     const char *what = node->devices > 1 ? arena_printf(v->arena, "worker %u", worker) : "compute";
-    *lane = (struct chart_lane){node->name, what, n, spans};
+    *lane = (struct chart_lane){node->name, what, n, spans, 0};
     return spans && what;
 }
 
@@ -205,7 +205,7 @@ static const char *label_of(const struct view *v, const struct updates_event *e,
 static bool add_transfers(const struct view *v, const struct chart_timeline *t, uint32_t node, bool sends,
                           struct chart_lane *lane) {
     struct chart_span *spans = arena_alloc(v->arena, v->n + 1, sizeof *spans);
-    size_t n = 0;
+    size_t n = 0, before = 0;
     bool ok = spans != NULL;
     for (size_t i = 0; ok && i < v->n; i++) {
         const struct updates_event *e = &v->events[i].event;
@@ -213,9 +213,11 @@ static bool add_transfers(const struct view *v, const struct chart_timeline *t, 
             continue;
         spans[n] = clip(v, t, CHART_MESSAGE, e->start_us, e->end_us);
         spans[n].shade = shade_of(e);
+        before += e->start_us < v->from_us;
         ok = (spans[n++].label = label_of(v, e, sends)) != NULL;
     }
-    *lane = (struct chart_lane){v->p->cluster->nodes[node].name, sends ? "sends" : "receives", n, spans};
+    *lane =
+        (struct chart_lane){v->p->cluster->nodes[node].name, sends ? "sends" : "receives", n, spans, .before = before};
     return ok;
 }
 

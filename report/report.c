@@ -308,7 +308,8 @@ static double busy_us(const struct chart_lane *lane) {
 }
 
 static void busy_table(struct markup *m, size_t n, const struct chart_timeline *timelines) {
-    static const char *const heads[] = {"Strategy", "Where", "What", ">Busy", ">Of what is shown", ">Messages", NULL};
+    static const char *const heads[] = {"Strategy",          "Where",           "What", ">Busy",
+                                        ">Of what is shown", ">Messages begun", NULL};
     struct html_table t;
     char text[32];
     html_table_begin(&t, m, "Busy time in what is shown", heads);
@@ -322,7 +323,7 @@ static void busy_table(struct markup *m, size_t n, const struct chart_timeline *
             html_cell(&t, units_format_known_time(busy_us(lane), "", text, sizeof text));
             html_cellf(&t, "%.0f%%", 100 * busy_us(lane) / timelines[k].window_us);
             if (messages)
-                html_cellf(&t, "%zu", lane->n);
+                html_cellf(&t, "%zu", lane->n - lane->before);
             else
                 html_cell(&t, "");
         }
@@ -449,6 +450,8 @@ enum status report_strategy(struct markup *m, const struct findings *f, struct e
     html_section(m, "strategy", f->n_timelines > 1 ? "What it does differently" : "What it does");
     html_table_begin(&t, m, f->n_timelines > 1 ? "Differences in bold" : "The best strategy", heads);
     for (enum trait trait = 0; trait < TRAITS; trait++) {
+        if (!trait_is_shown(trait, f->n_timelines, traits))
+            continue;
         const bool differs = f->n_timelines > 1 && strcmp(traits[0][trait], traits[1][trait]) != 0;
         t.row_class = differs ? "best" : NULL;
         html_cell(&t, trait_label(trait));
@@ -635,6 +638,35 @@ static void budget_fact(struct html_table *t, const struct findings *f) {
     html_cell_end(t);
 }
 
+static void count_fact(struct html_table *t, const char *what, uint64_t count) {
+    html_cell(t, what);
+    html_cellf(t, "%llu", (unsigned long long)count);
+}
+
+/* What it might try, and what it was limited to: what was not asked for is left out. */
+static void limits_facts(struct html_table *t, const struct session_options *o) {
+    char text[32];
+    if (o->memory_bytes)
+        fact(t, "memory of a device, at most", units_format_bytes_finely(o->memory_bytes, text, sizeof text));
+    if (o->allow_sharded != SHARDED_none)
+        fact(t, "sharded, at most", sharded_name(o->allow_sharded));
+    if (o->allow_lossy)
+        fact(t, "gradients may lose precision", "yes");
+    if (o->allow_stale)
+        count_fact(t, "models may be stale by", o->allow_stale);
+    if (o->job.export_to)
+        fact(t, "can be exported to", o->job.export_to);
+    if (o->job.accept)
+        fact(t, "may be lost in that", o->job.accept);
+    if (o->algorithms)
+        fact(t, "algorithms of the runner", o->algorithms);
+    count_fact(t, "repeats of a finalist", o->final_rounds);
+    if (o->earlier)
+        count_fact(t, "learns from earlier trials", o->earlier);
+    if (o->ranker)
+        fact(t, "ranker", o->ranker);
+}
+
 void report_provenance(struct markup *m, const struct findings *f) {
     static const char *const heads[] = {"", "", NULL};
     struct html_table t;
@@ -653,6 +685,8 @@ void report_provenance(struct markup *m, const struct findings *f) {
     html_cell(&t, "seed");
     html_cellf(&t, "%llu", (unsigned long long)f->outcome.session.seed);
     budget_fact(&t, f);
+    if (!f->outcome.collection)
+        limits_facts(&t, &f->options);
     fact(&t, "lower bound", units_format_known_time(f->outcome.lower_bound_us, "", bound, sizeof bound));
     fact(&t, "started", f->outcome.session.started);
     fact(&t, "ended", f->outcome.session.ended);

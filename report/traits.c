@@ -10,11 +10,23 @@
 
 const char *trait_label(enum trait trait) {
     static const char *const words[] = {
-#define X(constant, text) text,
+#define X(constant, text, plain) text,
         TRAIT_TABLE(X)
 #undef X
     };
     return words[trait];
+}
+
+bool trait_is_shown(enum trait trait, size_t n, char traits[][TRAITS][TRAIT_ROOM]) {
+    static const char *const plain[] = {
+#define X(constant, text, plain) plain,
+        TRAIT_TABLE(X)
+#undef X
+    };
+    for (size_t k = 0; k < n; k++)
+        if (!plain[trait] || strcmp(traits[k][trait], plain[trait]) != 0)
+            return true;
+    return false;
 }
 
 /* The range of sizes seen, 0 being whole. */
@@ -86,6 +98,114 @@ static void write_partitions(const struct strategy *s, char out[TRAITS][TRAIT_RO
     write_range(&range, out[TRAIT_PARTITIONS]);
 }
 
+/* ---- what is in parts ---- */
+
+/* Add to a list what so many of the groups have: by its name alone where all have it. */
+static void add_share(char out[TRAIT_ROOM], const char *what, uint32_t n, uint32_t all) {
+    const size_t at = strlen(out);
+    if (n == all)
+        snprintf(out, TRAIT_ROOM, "%s", what);
+    else if (n)
+        snprintf(out + at, TRAIT_ROOM - at, "%s%s in %u of %u groups", at ? ", " : "", what, n, all);
+}
+
+/* The most is named first. */
+static void write_kept_alone(const struct strategy *s, const struct plan *plan, char out[TRAIT_ROOM]) {
+    static const char *const words[SHARDED_COUNT] = {[SHARDED_none] = "nothing",
+                                                     [SHARDED_optimizer] = "optimizer’s states",
+                                                     [SHARDED_gradients] = "gradients",
+                                                     [SHARDED_parameters] = "parameters"};
+    uint32_t counts[SHARDED_COUNT] = {0};
+    for (uint32_t g = 0; g < s->n_groups; g++)
+        counts[s->groups[g].sharded]++;
+    for (int k = SHARDED_COUNT; k-- > 0;)
+        add_share(out, words[k], counts[k], s->n_groups);
+    if (plan->any_server && counts[SHARDED_none] < s->n_groups)
+        snprintf(out + strlen(out), TRAIT_ROOM - strlen(out), ", not of what is served");
+}
+
+/* Among which devices what is in parts is. "shard_ranks" is of parameters alone. */
+static void write_shards(const struct strategy *s, const struct plan *plan, char out[TRAIT_ROOM]) {
+    bool any = false;
+    for (uint32_t g = 0; g < s->n_groups; g++)
+        any |= s->groups[g].sharded != SHARDED_none;
+    if (s->shard_ranks)
+        snprintf(out, TRAIT_ROOM, "%u devices, with %u replicas", s->shard_ranks,
+                 plan->cluster->n_devices / s->shard_ranks);
+    else
+        snprintf(out, TRAIT_ROOM, any ? "all devices" : "none");
+}
+
+/* Groups of which parts are kept among one number of devices are one entry. */
+static void write_gathered(const struct strategy *s, uint32_t sharded, char out[TRAIT_ROOM]) {
+    uint32_t kept = 0, in_parts = 0, least = UINT32_MAX, most = 0;
+    char words[64];
+    for (uint32_t g = 0; g < s->n_groups; g++) {
+        const uint32_t ranks = s->groups[g].reshard_ranks;
+        kept += s->groups[g].keeps_gathered;
+        if (!ranks)
+            continue;
+        in_parts++;
+        least = ranks < least ? ranks : least;
+        most = ranks > most ? ranks : most;
+    }
+    if (least < most)
+        snprintf(words, sizeof words, "kept in parts among %u to %u devices", least, most);
+    else
+        snprintf(words, sizeof words, "kept in parts among %u devices", most);
+    add_share(out, "freed after it", sharded - kept - in_parts, sharded);
+    add_share(out, words, in_parts, sharded);
+    add_share(out, "kept for the backward pass", kept, sharded);
+}
+
+static const char *type_of(enum carried carried) {
+    return carried == CARRIED_own ? "the model’s" : carried_name(carried);
+}
+
+static void write_types(const struct strategy *s, uint32_t sharded, char out[TRAIT_ROOM]) {
+    char words[96];
+    for (int gathered = 0; gathered < CARRIED_COUNT; gathered++)
+        for (int summed = 0; summed < CARRIED_COUNT; summed++) {
+            uint32_t n = 0;
+            for (uint32_t g = 0; g < s->n_groups; g++)
+                n += s->groups[g].sharded == SHARDED_parameters && (int)s->groups[g].gathered_as == gathered &&
+                     (int)s->groups[g].summed_as == summed;
+            snprintf(words, sizeof words, "gathered as %s, summed as %s", type_of((enum carried)gathered),
+                     type_of((enum carried)summed));
+            add_share(out, words, n, sharded);
+        }
+}
+
+static void write_micro_batches(const struct strategy *s, char out[TRAIT_ROOM]) {
+    static const char *const words[SYNCHRONIZE_COUNT] = {[SYNCHRONIZE_last] = "the last",
+                                                         [SYNCHRONIZE_each] = "each",
+                                                         [SYNCHRONIZE_each_all_reduce_last] =
+                                                             "each, by replicas in the last"};
+    if (s->micro_batches > 1)
+        snprintf(out, TRAIT_ROOM, "%u, gradients summed in %s", s->micro_batches, words[s->synchronize]);
+    else
+        snprintf(out, TRAIT_ROOM, "one");
+}
+
+static void write_parts(const struct strategy *s, const struct plan *plan, char out[TRAITS][TRAIT_ROOM]) {
+    const uint32_t sharded = strategy_sharded_parameters(s);
+    write_micro_batches(s, out[TRAIT_MICRO_BATCHES]);
+    write_kept_alone(s, plan, out[TRAIT_KEPT_ALONE]);
+    write_shards(s, plan, out[TRAIT_SHARDS]);
+    if (!sharded) {
+        snprintf(out[TRAIT_GATHERED], TRAIT_ROOM, "none");
+        snprintf(out[TRAIT_AHEAD], TRAIT_ROOM, "none");
+        snprintf(out[TRAIT_TYPES], TRAIT_ROOM, "none");
+        return;
+    }
+    write_gathered(s, sharded, out[TRAIT_GATHERED]);
+    snprintf(out[TRAIT_AHEAD], TRAIT_ROOM, "%u in the forward pass, %u in the backward pass", s->forward_prefetch,
+             s->backward_prefetch);
+    write_types(s, sharded, out[TRAIT_TYPES]);
+}
+
+/* ---- what is served ---- */
+
 static uint32_t count_servers(const struct plan *plan) {
     uint64_t seen[CLUSTER_MAX_NODES / 64 + 1] = {0};
     uint32_t n = 0;
@@ -103,7 +223,7 @@ static uint32_t count_servers(const struct plan *plan) {
 
 static void write_served(const struct strategy *s, const struct plan *plan, char out[TRAITS][TRAIT_ROOM]) {
     uint64_t bytes = 0, all = 0;
-    uint32_t served = 0, sharded = 0;
+    uint32_t served = 0, cut = 0;
     unsigned encodings = 0;
     for (uint32_t v = 0; v < s->n_variables; v++) {
         const struct variable_sync *sync = &s->variables[v];
@@ -114,15 +234,15 @@ static void write_served(const struct strategy *s, const struct plan *plan, char
             all += its;
             bytes += part->kind == SYNC_PARAMETER_SERVER ? its : 0;
             any |= part->kind == SYNC_PARAMETER_SERVER;
-            encodings |= 1U << part->encoding;
+            encodings |= 1U << strategy_sum_encoding(s, part);
         }
         served += any;
-        sharded += sync->shards > 1;
+        cut += sync->shards > 1;
     }
     snprintf(out[TRAIT_SERVED], TRAIT_ROOM, served ? "%u of %u variables, %.0f%% of the bytes" : "none", served,
              s->n_variables, all ? 100.0 * (double)bytes / (double)all : 0);
     snprintf(out[TRAIT_SERVERS], TRAIT_ROOM, served ? "%u" : "none", served ? count_servers(plan) : 0);
-    snprintf(out[TRAIT_SHARDED], TRAIT_ROOM, sharded ? "%u of %u" : "none", sharded, s->n_variables);
+    snprintf(out[TRAIT_CUT], TRAIT_ROOM, cut ? "%u of %u" : "none", cut, s->n_variables);
     snprintf(out[TRAIT_ENCODING], TRAIT_ROOM, "%s",
              encodings == 1U << ENCODING_none       ? "as computed"
              : encodings == 1U << ENCODING_f16      ? "16-bit floats"
@@ -154,9 +274,10 @@ void traits_of(const struct strategy *strategy, const struct plan *plan, char ou
     write_consistency(strategy, plan, out);
     write_schedule(strategy, out);
     snprintf(out[TRAIT_MESSAGES], TRAIT_ROOM, "%u, %s in all", plan->n_messages,
-             units_format_bytes(plan->bytes, all, sizeof all));
+             units_format_bytes(plan_moved_bytes(plan), all, sizeof all));
     snprintf(out[TRAIT_LARGEST], TRAIT_ROOM, "%s", units_format_bytes(plan->max_bytes, largest, sizeof largest));
     write_groups(strategy, out);
     write_partitions(strategy, out);
+    write_parts(strategy, plan, out);
     write_served(strategy, plan, out);
 }

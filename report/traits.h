@@ -1,29 +1,39 @@
 /* A strategy in a dozen words that can stand beside another's: who waits for whom, and how messages are ordered, cut,
- * merged and served. */
+ * merged and served, and what devices keep in parts. */
 #ifndef REPORT_TRAITS_H
 #define REPORT_TRAITS_H
+
+#include <stdbool.h>
+#include <stddef.h>
 
 #include "strategy/plan.h"
 #include "strategy/strategy.h"
 
-/* X(constant, what people call it) */
+/* X(constant, what people call it, what is said of plain data parallel training: where all strategies that stand side
+ * by side say that, the row is left out; NULL: it is always there) */
 #define TRAIT_TABLE(X)                                                                                                 \
-    X(CONSISTENCY, "who waits for whom")                                                                               \
-    X(ORDER, "order of messages")                                                                                      \
-    X(CREDIT, "in flight at once")                                                                                     \
-    X(BARRIER, "between iterations")                                                                                   \
-    X(MESSAGES, "messages an iteration")                                                                               \
-    X(LARGEST, "largest message")                                                                                      \
-    X(GROUPS, "merge groups")                                                                                          \
-    X(ALGORITHMS, "all-reduce algorithms")                                                                             \
-    X(PARTITIONS, "messages cut at")                                                                                   \
-    X(SERVED, "served by parameter servers")                                                                           \
-    X(SERVERS, "parameter servers")                                                                                    \
-    X(SHARDED, "variables in shards")                                                                                  \
-    X(ENCODING, "on the wire")
+    X(CONSISTENCY, "who waits for whom", NULL)                                                                         \
+    X(ORDER, "order of messages", NULL)                                                                                \
+    X(CREDIT, "in flight at once", NULL)                                                                               \
+    X(BARRIER, "between iterations", NULL)                                                                             \
+    X(MICRO_BATCHES, "micro-batches an iteration", "one")                                                              \
+    X(MESSAGES, "messages an iteration", NULL)                                                                         \
+    X(LARGEST, "largest message", NULL)                                                                                \
+    X(GROUPS, "merge groups", NULL)                                                                                    \
+    X(ALGORITHMS, "all-reduce algorithms", NULL)                                                                       \
+    X(PARTITIONS, "messages cut at", NULL)                                                                             \
+    X(KEPT_ALONE, "each device keeps a part alone of", "nothing")                                                      \
+    X(SHARDS, "such parts are among", "none")                                                                          \
+    X(GATHERED, "gathered for the forward pass", "none")                                                               \
+    X(AHEAD, "groups gathered ahead", "none")                                                                          \
+    X(TYPES, "types of parts that travel", "none")                                                                     \
+    X(SERVED, "served by parameter servers", NULL)                                                                     \
+    X(SERVERS, "parameter servers", NULL)                                                                              \
+    X(CUT, "variables cut", NULL)                                                                                      \
+    X(ENCODING, "gradients on the wire", NULL)
 
 enum trait {
-#define X(constant, words) TRAIT_##constant,
+#define X(constant, words, plain) TRAIT_##constant,
     TRAIT_TABLE(X)
 #undef X
         TRAITS
@@ -32,6 +42,9 @@ enum trait {
 enum { TRAIT_ROOM = 160 };
 
 const char *trait_label(enum trait trait);
+
+/* Whether the row has something to say of n strategies side by side. */
+bool trait_is_shown(enum trait trait, size_t n, char traits[][TRAITS][TRAIT_ROOM]);
 
 /* `plan` is the strategy lowered. What does not apply is "none". */
 void traits_of(const struct strategy *strategy, const struct plan *plan, char out[TRAITS][TRAIT_ROOM]);

@@ -909,6 +909,13 @@ void plan_release(struct plan *plan) {
     *plan = (struct plan){0};
 }
 
+uint64_t plan_moved_bytes(const struct plan *plan) {
+    uint64_t bytes = 0;
+    for (uint32_t m = 0; m < plan->n_messages; m++)
+        bytes += plan->messages[m].bytes;
+    return bytes;
+}
+
 bool plan_serves(const struct plan *plan, uint32_t node) {
     for (uint32_t m = 0; m < plan->n_messages; m++)
         if (plan->messages[m].kind == SYNC_PARAMETER_SERVER && plan->messages[m].server == node)

@@ -278,6 +278,10 @@ uint64_t plan_part_bytes(const struct strategy *strategy, const struct variable 
 
 void plan_release(struct plan *plan);
 
+/* The bytes of all messages of an iteration: also of all-gathers, of second halves, of replicas, and of every
+ * micro-batch. O(messages). */
+uint64_t plan_moved_bytes(const struct plan *plan);
+
 /* Whether messages are summed at the node. O(messages). */
 bool plan_serves(const struct plan *plan, uint32_t node);
 

@@ -3,7 +3,7 @@
 # NCCL, and in the lab as fast as predicted. Needs OUT and, for labs, root; prints ok, not ok and skip lines
 # (tests/README.md).
 # Alone: real trials are timed.
-# Plan: 50
+# Plan: 52
 set -u
 cd "$(dirname "$0")/../.."
 double=$PWD/${OUT:-build/release}/tests/support/syncopate-worker-nccl
@@ -72,6 +72,10 @@ check show_says_in_which_types 0 "sharded parameters, gathered as f16, summed as
 check diff_says_in_which_types 1 "gathered as bf16" "$syncopate" strategy diff model.json cluster.json layers.json narrow.json
 check diff_says_what_is_kept 1 "sharded parameters, kept" "$syncopate" strategy diff model.json cluster.json layers.json kept.json
 check diff_says_how_far_ahead 1 "backward_prefetch  1       0" "$syncopate" strategy diff model.json cluster.json layers.json late.json
+check diff_says_all_where_all_share_the_shards 1 "shard_ranks  all     2" \
+    "$syncopate" strategy diff model.json pairs.cluster.json layers.json replicas.json
+check diff_says_among_how_many_parts_are_kept 1 "kept in parts among 2" \
+    "$syncopate" strategy diff model.json pairs.cluster.json layers.json fewer.json
 refused() { # NAME SAID SED_SCRIPT
     sed "$3" layers.json >bad.json
     check "$1" 2 "$2" "$syncopate" simulate model.json cluster.json --strategy bad.json

@@ -337,8 +337,13 @@ static const struct schema schemas[] = {
      "'trials','complete'],'additionalProperties':false,'properties':{'id':" TEXT ",'href':" TEXT ",'model':" NAMED
      ",'cluster':" NAMED ",'mode':" MODE ",'state':{'enum':['running','done','stopped','failed','paused','cancelled']},"
      "'reason':" TEXT ",'seed':" COUNT ",'budget':" BUDGET ",'weather':{'const':true,'description':'it looks for the "
-     "least mean iteration in the weather of its cluster'},'team':" TEXT ",'shared':" SHARED ",'started':" STAMP
-     ",'ended':" STAMP ",'trials':" COUNT ",'complete':" COUNT "}}"},
+     "least mean iteration in the weather of its cluster'},"
+     "'memory_bytes':{'type':'integer','minimum':1,'description':'as it was opened with, as are the five that follow: "
+     "NewSession; left out where nothing was said'},'allow_sharded':{'enum':['optimizer','gradients','parameters']},"
+     "'allow_lossy':{'const':true},'allow_stale':{'type':'integer','minimum':1,'maximum':1000},'export_to':" WORDS(
+         "forms of export") ",'accept':" WORDS("what these may lose") ",'team':" TEXT ",'shared':" SHARED
+                                                                      ",'started':" STAMP ",'ended':" STAMP
+                                                                      ",'trials':" COUNT ",'complete':" COUNT "}}"},
     {"NewSession",
      "{'type':'object','description':'mode own: the service runs the trials; ask: clients do, who take "
      "them by "

@@ -123,10 +123,32 @@ static bool add_shared(cJSON *to, const char *shared) {
     return false;
 }
 
-/* Whether it is in weather; not where its options are damaged. */
-static bool is_in_weather(struct request *rq, const struct stored_session *s) {
+static bool add_words(cJSON *to, const char *key, const char *words) {
+    cJSON *list = words ? cJSON_AddArrayToObject(to, key) : NULL;
+    bool whole = !words || list;
+    for (size_t n; words && *words && whole; words += n + (words[n] == ',')) {
+        char word[128];
+        n = strcspn(words, ",");
+        snprintf(word, sizeof word, "%.*s", (int)n, words);
+        cJSON *item = cJSON_CreateString(word);
+        whole = item && cJSON_AddItemToArray(list, item);
+        if (!whole)
+            cJSON_Delete(item);
+    }
+    return whole;
+}
+
+/* What the request said of weather, memory and what may be tried; nothing where its options are damaged. */
+static bool add_options(cJSON *to, struct request *rq, const struct stored_session *s) {
     struct session_options kept = {0};
-    return !session_options_read(s, &rq->arena, &kept, NULL) && kept.weather;
+    if (session_options_read(s, &rq->arena, &kept, NULL))
+        kept = (struct session_options){0};
+    return (!kept.weather || cJSON_AddTrueToObject(to, "weather")) &&
+           (!kept.memory_bytes || cJSON_AddNumberToObject(to, "memory_bytes", (double)kept.memory_bytes)) &&
+           add_text(to, "allow_sharded", kept.allow_sharded ? sharded_name(kept.allow_sharded) : NULL) &&
+           (!kept.allow_lossy || cJSON_AddTrueToObject(to, "allow_lossy")) &&
+           (!kept.allow_stale || cJSON_AddNumberToObject(to, "allow_stale", (double)kept.allow_stale)) &&
+           add_words(to, "export_to", kept.job.export_to) && add_words(to, "accept", kept.job.accept);
 }
 
 static bool add_session(cJSON *to, struct request *rq, struct store *store, const struct stored_session *s) {
@@ -138,8 +160,7 @@ static bool add_session(cJSON *to, struct request *rq, struct store *store, cons
            cJSON_AddStringToObject(to, "mode", stored_session_mode_word(s->mode)) &&
            cJSON_AddStringToObject(to, "state", stored_session_state_word(s->state)) &&
            add_text(to, "reason", s->reason) && cJSON_AddNumberToObject(to, "seed", (double)s->seed) &&
-           add_budget(to, s) && (!is_in_weather(rq, s) || cJSON_AddTrueToObject(to, "weather")) &&
-           add_text(to, "team", s->team) && add_shared(to, s->shared) &&
+           add_budget(to, s) && add_options(to, rq, s) && add_text(to, "team", s->team) && add_shared(to, s->shared) &&
            cJSON_AddStringToObject(to, "started", s->started) && add_text(to, "ended", s->ended) &&
            cJSON_AddNumberToObject(to, "trials", (double)s->trials) &&
            cJSON_AddNumberToObject(to, "complete", (double)s->complete);

@@ -205,10 +205,13 @@ static void timeline(struct markup *m, const struct view *v) {
 static void traits(struct markup *m, struct view *v) {
     const char *heads[4] = {"Knob", name_of(v, 0), v->n > 1 ? name_of(v, 1) : NULL, NULL};
     struct html_table t;
-    size_t same = 0;
+    size_t same = 0, shown = 0;
     html_section(m, "knobs", v->n > 1 ? "What they do differently" : "What it does");
     html_table_begin(&t, m, v->n > 1 ? "Only what differs" : "In words", heads);
     for (enum trait trait = 0; trait < TRAITS; trait++) {
+        if (!trait_is_shown(trait, v->n, v->traits))
+            continue;
+        shown++;
         if (v->n > 1 && !strcmp(v->traits[0][trait], v->traits[1][trait])) {
             same++;
             continue;
@@ -219,7 +222,7 @@ static void traits(struct markup *m, struct view *v) {
     }
     html_table_end(&t);
     if (same)
-        html_leaff(m, "p", "soft", "The other %zu of %d knobs are the same.", same, (int)TRAITS);
+        html_leaff(m, "p", "soft", "The other %zu of %zu knobs are the same.", same, shown);
     markup_end(m);
 }
 
@@ -318,15 +321,23 @@ static enum status comparer(struct request *rq, struct markup *m, struct view *v
     return ST_OK;
 }
 
+/* The prediction, and how long the devices wait. The iteration of the picture may take another time than the mean. */
+static void predicted(struct markup *m, const struct chart_timeline *t) {
+    char time[32], shown[32];
+    units_format_known_time(t->predicted_us > 0 ? t->predicted_us : t->iteration_us, "", time, sizeof time);
+    units_format_known_time(t->iteration_us, "", shown, sizeof shown);
+    markup_textf(m, "; predicted %s an iteration%s", time, t->weather.seed ? " of those shown" : "");
+    if (strcmp(time, shown) != 0)
+        markup_textf(m, "; the picture is of one iteration, of %s", shown);
+    markup_textf(m, ", waiting for communication %.0f%% of it", 100 * t->waiting_us / t->iteration_us);
+}
+
 static void figures(struct markup *m, const struct view *v) {
     char time[32];
     html_begin(m, "p", "soft");
     markup_textf(m, "%s on %s", v->domain->model->name, v->domain->cluster->name);
     if (v->n == 1)
-        markup_textf(m, "; predicted %s an iteration%s, waiting for communication %.0f%% of it",
-                     units_format_known_time(v->timelines[0].iteration_us, "", time, sizeof time),
-                     v->timelines[0].weather.seed ? " of those shown" : "",
-                     100 * v->timelines[0].waiting_us / v->timelines[0].iteration_us);
+        predicted(m, &v->timelines[0]);
     if (other_rates(v))
         markup_textf(m, "; with %g times the rate of each NIC", v->nic_factor);
     if (v->way)

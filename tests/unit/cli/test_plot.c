@@ -168,7 +168,7 @@ static void straight_lines_are_straight(void **state) {
         linear[i] = 2 * x[i] + 1;
         power[i] = pow(x[i], 1.5);
     }
-    struct plot_line line = {"one", linear, false};
+    struct plot_line line = {"one", linear, false, PLOT_STRAIGHT};
     struct plot plot = plot_of(8, x, 1, &line);
     expect_straight(&plot);
     line.y = power;
@@ -179,13 +179,45 @@ static void straight_lines_are_straight(void **state) {
 static void a_missing_point_leaves_a_gap(void **state) {
     (void)state;
     const double x[] = {1, 2, 3, 4, 5}, y[] = {1, 2, NAN, 4, 5};
-    const struct plot_line line = {"holed", y, false};
+    const struct plot_line line = {"holed", y, false, PLOT_STRAIGHT};
     const struct plot plot = plot_of(5, x, 1, &line);
     double points[8][2];
     size_t n;
     char *text = drawn(&plot);
     assert_int_equal(points_of(text, &n, points), 2);
     assert_int_equal(n, 4);
+    free(text);
+}
+
+/* Points have markers, all of them, and no line; steps only lines along the axes. */
+static void points_are_not_joined_and_steps_are_not_slanted(void **state) {
+    (void)state;
+    enum { MANY = 100 };
+    double x[MANY], y[MANY];
+    for (int i = 0; i < MANY; i++) {
+        x[i] = i + 1;
+        y[i] = MANY - i;
+    }
+    struct plot_line line = {"apart", y, false, PLOT_POINTS};
+    const struct plot plot = plot_of(MANY, x, 1, &line);
+    char *text = drawn(&plot);
+    assert_null(strstr(text, "<path stroke=\"#0072B2\""));
+    size_t n = 0;
+    for (const char *at = text; (at = strstr(at, "<title>apart: ")); at++)
+        n++;
+    assert_int_equal(n, MANY);
+    free(text);
+    line = (struct plot_line){"steps", y, true, PLOT_STEPS};
+    text = drawn(&plot);
+    const char *path = strstr(text, "<path stroke=\"#8a8a8a\"");
+    assert_non_null(path);
+    const char *d = strstr(path, " d=\"M"), *end = strchr(d + 4, '"');
+    size_t across = 0;
+    for (const char *at = d; at < end; at++) {
+        assert_true(*at != 'L');
+        across += *at == 'H';
+    }
+    assert_int_equal(across, MANY - 1);
     free(text);
 }
 
@@ -218,8 +250,8 @@ static void expect_xml(const char *text) {
 static void names_from_files_cannot_break_the_file(void **state) {
     (void)state;
     const double x[] = {1, 2}, y[] = {1, 2};
-    const struct plot_line lines[] = {{"<script>alert(\"1\")</script>", y, false},
-                                      {"a & 'b' \x01\xef\xbf\xbf", y, true}};
+    const struct plot_line lines[] = {{"<script>alert(\"1\")</script>", y, false, PLOT_STRAIGHT},
+                                      {"a & 'b' \x01\xef\xbf\xbf", y, true, PLOT_STRAIGHT}};
     struct plot plot = plot_of(2, x, 2, lines);
     plot.title = "]]><&";
     char *text = drawn(&plot);
@@ -255,7 +287,7 @@ static void many_lines_have_looks_and_places_of_their_own(void **state) {
             y[l][i] = 10 + 0.1 * l * i;
         }
         snprintf(names[l], sizeof names[l], "line-%02d", l);
-        lines[l] = (struct plot_line){names[l], y[l], false};
+        lines[l] = (struct plot_line){names[l], y[l], false, PLOT_STRAIGHT};
     }
     const struct plot plot = plot_of(6, x, N, lines);
     char *text = drawn(&plot);
@@ -281,7 +313,7 @@ static void many_lines_have_looks_and_places_of_their_own(void **state) {
 static void what_cannot_be_drawn_is_refused(void **state) {
     (void)state;
     const double x[] = {1, 2}, none[] = {NAN, INFINITY}, negative[] = {-1, 0};
-    struct plot_line line = {"none", none, false};
+    struct plot_line line = {"none", none, false, PLOT_STRAIGHT};
     struct plot plot = plot_of(2, x, 1, &line);
     assert_fails(plot_write(&plot, stderr, &err), ST_INVALID, "no point");
     plot.n_lines = 0;
@@ -297,7 +329,7 @@ static void what_cannot_be_drawn_is_refused(void **state) {
 static void one_point_and_level_lines_have_finite_places(void **state) {
     (void)state;
     const double x[] = {8, 9}, y[] = {3, 3}, zero[] = {0, 0};
-    struct plot_line lines[] = {{"level", y, false}, {"zero", zero, true}};
+    struct plot_line lines[] = {{"level", y, false, PLOT_STRAIGHT}, {"zero", zero, true, PLOT_STRAIGHT}};
     for (int k = 0; k < 8; k++) {
         struct plot plot = plot_of(k & 1 ? 1 : 2, x, k & 2 ? 1 : 2, lines);
         plot.x_log = plot.y_log = k & 4;
@@ -318,6 +350,7 @@ int main(void) {
         cmocka_unit_test(ticks_are_round_within_and_few),
         cmocka_unit_test(straight_lines_are_straight),
         cmocka_unit_test(a_missing_point_leaves_a_gap),
+        cmocka_unit_test(points_are_not_joined_and_steps_are_not_slanted),
         cmocka_unit_test(names_from_files_cannot_break_the_file),
         cmocka_unit_test(many_lines_have_looks_and_places_of_their_own),
         cmocka_unit_test(what_cannot_be_drawn_is_refused),

@@ -145,7 +145,7 @@ static void names_cannot_break_a_chart(void **state) {
     (void)state;
     struct chart_trial trials[] = {trial_of(1, 40e3, 50e3)};
     const struct chart_span spans[] = {{.start_us = 0, .end_us = 90, .kind = CHART_MESSAGE, .label = HOSTILE}};
-    const struct chart_lane lanes[] = {{HOSTILE, HOSTILE, 1, spans}};
+    const struct chart_lane lanes[] = {{HOSTILE, HOSTILE, 1, spans, 0}};
     const struct chart_timeline timelines[] = {{.name = HOSTILE,
                                                 .iteration_us = 100,
                                                 .window_us = 100,
@@ -264,7 +264,7 @@ static void many_messages_stay_a_small_picture(void **state) {
     for (size_t n = 20; n <= MOST_SPANS; n *= 10) {
         struct chart_lane lanes[6];
         for (size_t l = 0; l < 6; l++)
-            lanes[l] = (struct chart_lane){l < 3 ? "n1" : "n2", "push", overlap(&rng, 1e6, n, spans), spans};
+            lanes[l] = (struct chart_lane){l < 3 ? "n1" : "n2", "push", overlap(&rng, 1e6, n, spans), spans, 0};
         const struct chart_timeline timelines[] = {{.name = "a",
                                                     .iteration_us = 1e6,
                                                     .window_us = 1e6,
@@ -297,7 +297,7 @@ static void many_messages_stay_a_small_picture(void **state) {
 static void two_timelines_share_one_axis(void **state) {
     (void)state;
     const struct chart_span spans[] = {{.start_us = 0, .end_us = 3e4, .kind = CHART_FORWARD}};
-    const struct chart_lane lane = {"n1", "compute", 1, spans};
+    const struct chart_lane lane = {"n1", "compute", 1, spans, 0};
     const struct chart_timeline timelines[] = {{.name = "slow",
                                                 .iteration_us = 8e4,
                                                 .window_us = 8e4,
@@ -356,7 +356,7 @@ static void rates_are_as_high_as_their_shares(void **state) {
             rates[i] =
                 (struct chart_rate){rates[i - 1].from_us + rng_between(&rng, 1e3, 1e4), rng_between(&rng, 0.1, 10)};
         const struct chart_span span = {.start_us = 0, .end_us = 1e4, .kind = CHART_SLOW};
-        const struct chart_lane lane = {"n1", "compute", 1, &span};
+        const struct chart_lane lane = {"n1", "compute", 1, &span, 0};
         const struct chart_rates nic = {HOSTILE, "in", 10, PIECES, rates};
         const double window_us = rates[PIECES - 1].from_us + 5e3;
         const struct chart_timeline timeline = {
@@ -396,7 +396,7 @@ static void a_legend_tells_what_is_drawn(void **state) {
     const struct chart_span spans[] = {{.start_us = 0, .end_us = 60, .kind = CHART_WHOLE},
                                        {.start_us = 60, .end_us = 90, .kind = CHART_WAITING}};
     const struct chart_span sums = {.start_us = 0, .end_us = 90, .kind = CHART_MESSAGE, .shade = CHART_SUM};
-    const struct chart_lane lanes[] = {{"n2", "compute", 2, spans}, {"n2", "sends", 1, &sums}};
+    const struct chart_lane lanes[] = {{"n2", "compute", 2, spans, 0}, {"n2", "sends", 1, &sums, 0}};
     const struct chart_timeline timeline = {.name = "a",
                                             .iteration_us = 90,
                                             .window_us = 90,
@@ -415,6 +415,21 @@ static void a_legend_tells_what_is_drawn(void **state) {
     for (size_t i = 0; i < sizeof absent / sizeof *absent; i++)
         assert_null(strstr(text, absent[i]));
     free(text);
+}
+
+/* What is said of the strategy is the mean; the one that is drawn may take longer. */
+static void words_tell_the_mean_from_the_iteration_that_is_shown(void **state) {
+    (void)state;
+    char words[CHART_WORDS];
+    struct chart_timeline two[] = {{.name = "a", .iteration_us = 28.636e6, .predicted_us = 28.539e6, .waiting_us = 1e6},
+                                   {.name = "b", .iteration_us = 28.539e6, .waiting_us = 2e6}};
+    chart_timelines_words(1, two, words);
+    assert_string_equal(words, "a takes 28.539 s an iteration. The one that is shown takes 28.636 s; 1.000 s of it the "
+                               "devices wait for gradients.");
+    chart_timelines_words(1, &two[1], words);
+    assert_string_equal(words, "b takes 28.539 s an iteration; 2.000 s of it the devices wait for gradients.");
+    chart_timelines_words(2, two, words);
+    assert_contains(words, "a takes 28.539 s an iteration and b 28.539 s: no difference.");
 }
 
 static void a_timeline_without_lanes_can_be_drawn(void **state) {
@@ -511,7 +526,7 @@ static void equal_input_gives_equal_bytes(void **state) {
     rng_seed(&rng, test_seed());
     struct chart_span *spans = calloc(5000, sizeof *spans);
     assert_non_null(spans);
-    const struct chart_lane lane = {"n1", "push", overlap(&rng, 1e6, 5000, spans), spans};
+    const struct chart_lane lane = {"n1", "push", overlap(&rng, 1e6, 5000, spans), spans, 0};
     const struct chart_timeline timeline = {
         .name = "a", .iteration_us = 1e6, .window_us = 1e6, .waiting_us = 0, .n_lanes = 1, .lanes = &lane, .hidden = 3};
     char *texts[2];
@@ -541,6 +556,7 @@ int main(void) {
         cmocka_unit_test(differences_are_said_in_words),
         cmocka_unit_test(rates_are_as_high_as_their_shares),
         cmocka_unit_test(a_legend_tells_what_is_drawn),
+        cmocka_unit_test(words_tell_the_mean_from_the_iteration_that_is_shown),
         cmocka_unit_test(a_timeline_without_lanes_can_be_drawn),
         cmocka_unit_test(bars_of_delays_are_as_high_as_their_shares),
         cmocka_unit_test(no_updates_at_all_can_be_drawn),

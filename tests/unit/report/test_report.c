@@ -141,10 +141,19 @@ static void a_session_that_has_not_ended_has_a_report(void **state) {
     assert_contains(text, " of 20<");
     assert_contains(text, "Not confirmed");
     free(text);
+    assert_null(strstr(text, "memory of a device, at most"));
+    f.options.memory_bytes = 1 << 30;
+    f.options.allow_sharded = SHARDED_gradients;
+    f.options.allow_lossy = true;
+    f.options.job.export_to = "fsdp2";
     f.outcome.session.state = STORED_SESSION_RUNNING; /* as while it goes on */
     text = write_report(&f);
     assert_contains(text, "\"verdict\">So far: ");
     assert_null(strstr(text, "Not confirmed"));
+    assert_contains(text, "<td>memory of a device, at most</td><td>1 GiB</td>");
+    assert_contains(text, "<td>sharded, at most</td><td>gradients</td>");
+    assert_contains(text, "<td>gradients may lose precision</td><td>yes</td>");
+    assert_contains(text, "<td>can be exported to</td><td>fsdp2</td>");
     free(text);
     findings_release(&f);
 }
@@ -244,6 +253,7 @@ static void expect_lanes(struct world *w, const struct baseline *baseline) {
     assert_ok(predictor_run(&w->truth, &s, &p, &err));
     assert_ok(lanes_of(&w->truth, &s, LANES_NODES, &arena, &t, &err));
     assert_close(t.iteration_us, p.iteration_us, 0.02);
+    assert_close(t.predicted_us, consistency_is_plain(&s.consistency) ? p.iteration_us : 0, 1e-9);
     assert_string_equal(t.lanes[0].what, "compute");
     assert_close(length_of(&t.lanes[0], CHART_FORWARD) + length_of(&t.lanes[0], CHART_UPDATING),
                  p.compute_us - w->model.backward_us, 1e-6);
@@ -265,6 +275,33 @@ static void expect_lanes(struct world *w, const struct baseline *baseline) {
     assert_true(any);
     arena_release(&arena);
     strategy_release(&s);
+}
+
+/* A lane of gathers and reduce-scatters is not called after all-reduces, and has the messages of one iteration. */
+static void a_lane_has_the_messages_of_one_iteration(void **state) {
+    static const struct {
+        const char *baseline, *what;
+    } cases[] = {
+        {"wfbp", "all-reduce"}, {"fsdp-per-block", "collectives"}, {"zero-1", "collectives"}, {"dear", "collectives"}};
+    struct world *w = *state;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct error err;
+        struct strategy s;
+        struct arena arena = {0};
+        struct chart_timeline t;
+        size_t found = 0;
+        assert_ok(tuned_build(baselines_find(cases[i].baseline), &w->model, &w->cluster, &s, &err));
+        assert_ok(lanes_of(&w->truth, &s, LANES_NODES, &arena, &t, &err));
+        for (size_t l = 0; l < t.n_lanes; l++)
+            if (!strcmp(t.lanes[l].node, "all nodes")) {
+                assert_string_equal(t.lanes[l].what, cases[i].what);
+                assert_int_equal(t.lanes[l].n - t.lanes[l].before, w->truth.plan.n_messages);
+                found++;
+            }
+        assert_int_equal(found, 1);
+        arena_release(&arena);
+        strategy_release(&s);
+    }
 }
 
 static void lanes_of_every_baseline_fill_one_iteration(void **state) {
@@ -318,6 +355,7 @@ int main(void) {
         cmocka_unit_test_setup_teardown(a_session_without_a_complete_trial_has_a_report, world_set_up, world_tear_down),
         cmocka_unit_test_setup_teardown(in_a_collection_repeats_are_no_final, world_set_up, world_tear_down),
         cmocka_unit_test_setup_teardown(a_session_that_is_not_there_is_said_so, world_set_up, world_tear_down),
+        cmocka_unit_test_setup_teardown(a_lane_has_the_messages_of_one_iteration, world_set_up, world_tear_down),
         cmocka_unit_test_setup_teardown(lanes_of_every_baseline_fill_one_iteration, world_set_up, world_tear_down),
         cmocka_unit_test_setup_teardown(updates_are_computation, world_set_up, world_tear_down),
         cmocka_unit_test_setup_teardown(without_messages_an_iteration_is_its_computation, world_set_up,

@@ -799,8 +799,12 @@ static void a_session_keeps_to_its_memory(void **state) {
                              "{\"model\":\"toy\",\"cluster\":\"four\",\"ranker\":\"none\",\"budget\":{\"trials\":4},"
                              "\"final_rounds\":0,\"memory_bytes\":557056}"),
                    201);
-    char session[128];
+    char session[128], page[160];
+    assert_int_equal((int)number_of(json, "memory_bytes"), 557056);
+    assert_null(cJSON_GetObjectItemCaseSensitive(json, "allow_sharded"));
     snprintf(session, sizeof session, "%s", text_of(json, "href"));
+    snprintf(page, sizeof page, "/sessions/%s", text_of(json, "id"));
+    assert_contains(site_get(&site, page)->body, "memory of a device, at most");
     cJSON_Delete(json);
     for (int k = 0; k < 4; k++)
         take_and_finish(session, 40000 + k);
@@ -820,8 +824,10 @@ static void a_session_shards_where_it_is_asked_to(void **state) {
     cJSON *json = reply_json(site_post(&site, "/api/v1/sessions",
                                        "{\"model\":\"toy\",\"cluster\":\"four\",\"ranker\":\"none\","
                                        "\"budget\":{\"trials\":4},\"final_rounds\":0,"
-                                       "\"allow_sharded\":\"parameters\"}"),
+                                       "\"allow_sharded\":\"parameters\",\"allow_lossy\":true}"),
                              201);
+    assert_string_equal(text_of(json, "allow_sharded"), "parameters");
+    assert_true(cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(json, "allow_lossy")));
     char session[128];
     snprintf(session, sizeof session, "%s", text_of(json, "href"));
     cJSON_Delete(json);
@@ -883,6 +889,8 @@ static void a_session_tries_only_what_its_forms_can_say(void **state) {
                                        "\"budget\":{\"trials\":6},\"final_rounds\":0,"
                                        "\"export_to\":[\"pytorch-ddp\"],\"accept\":[\"groups\"]}"),
                              201);
+    assert_string_equal(cJSON_GetObjectItemCaseSensitive(json, "export_to")->child->valuestring, "pytorch-ddp");
+    assert_string_equal(cJSON_GetObjectItemCaseSensitive(json, "accept")->child->valuestring, "groups");
     snprintf(session, sizeof session, "%s", text_of(json, "href"));
     cJSON_Delete(json);
     struct export_limits limits;
@@ -893,6 +901,21 @@ static void a_session_tries_only_what_its_forms_can_say(void **state) {
     take_within(session, &limits);
     json = reply_json(site_post_to(&site, session, "/trials:suggest", "{\"client\":\"c\"}"), 200);
     assert_string_equal(text_of(json, "next"), "over");
+    cJSON_Delete(json);
+}
+
+/* Each form is a word of its own, as it was in the request. */
+static void a_session_says_in_which_forms_it_can_be_exported(void **state) {
+    (void)state;
+    cJSON *json = reply_json(site_post(&site, "/api/v1/sessions",
+                                       "{\"model\":\"toy\",\"cluster\":\"four\",\"ranker\":\"none\","
+                                       "\"export_to\":[\"pytorch-ddp\",\"nccl\"]}"),
+                             201);
+    const cJSON *forms = cJSON_GetObjectItemCaseSensitive(json, "export_to");
+    assert_int_equal(cJSON_GetArraySize(forms), 2);
+    assert_string_equal(cJSON_GetArrayItem(forms, 0)->valuestring, "pytorch-ddp");
+    assert_string_equal(cJSON_GetArrayItem(forms, 1)->valuestring, "nccl");
+    assert_null(cJSON_GetObjectItemCaseSensitive(json, "accept"));
     cJSON_Delete(json);
 }
 
@@ -1642,6 +1665,7 @@ int main(void) {
         OPEN(a_session_keeps_to_its_memory),
         OPEN(a_session_shards_where_it_is_asked_to),
         OPEN(a_session_tries_only_what_its_forms_can_say),
+        OPEN(a_session_says_in_which_forms_it_can_be_exported),
         OPEN(abilities_are_read_with_care),
         OPEN(nothing_is_tried_that_somebody_who_asks_cannot_execute),
         OPEN(a_session_tries_stale_models_where_it_is_asked_to),

@@ -305,6 +305,7 @@ static void beside_sharded_parameters_everything_ends_before_the_update(void **s
     assert_true(l.plan.any_server && l.plan.messages[5].kind == SYNC_PARAMETER_SERVER);
     assert_int_equal(l.plan.messages[6].other, 7);
     assert_int_equal(l.plan.bytes, 4096 + 2048 + 1000 + 3000);
+    assert_int_equal(plan_moved_bytes(&l.plan), 2 * 4096 + 3 * 2048 + 1000 + 2 * 3000);
     release(&l);
 }
 
