@@ -1,6 +1,6 @@
 #!/bin/bash
 # syncopate advise: the answer for each memory, what it leaves out, what is written, and what is refused. Needs OUT.
-# Plan: 27
+# Plan: 28
 set -u
 cd "$(dirname "$0")/../.."
 source tests/cli/check.bash
@@ -141,6 +141,24 @@ verdict each_nic_is_slower_or_faster_by_the_factor $? "$(tail -n 1 why)"
 check servers_have_no_groups 0 "fits: 7.238 MiB (servers, " "$syncopate" advise mlp-small lab-4x1g
 grep -Eq '^servers +byteps .* MiB +- +messages' out && grep -Eq 'MiB .* servers +byteps +- +[0-9a-f]{12}$' out
 verdict nor_in_tables $? "$(grep byteps out)"
+
+# As simulate --memory and compare: a server that needs more than "memory_gbyte" of its node is no answer.
+sed 's/"count"/"memory_gbyte": 0.001, "count"/' "$repository/examples/clusters/lab-4x1g.json" >narrow.json
+"$syncopate" advise mlp-small narrow.json --memory 7.3MiB,1GB --json >narrow.txt
+"$syncopate" advise mlp-small narrow.json >out
+python3 - <<'PY' >why 2>&1
+import json
+advice, text = json.load(open("narrow.txt")), open("out").read()
+servers = advice["candidates"][-1]
+assert servers["way"] == "servers" and servers["memory"]["fits"] is False, servers
+rest = advice["candidates"][:-1]
+assert all("fits" not in c["memory"] for c in rest) and servers["id"] not in [f["id"] for f in advice["front"]]
+assert advice["answers"][0]["id"] != servers["id"], advice["answers"]
+assert advice["smallest_memory_bytes"] == min(c["memory"]["peak_bytes"] for c in rest) > servers["memory"]["peak_bytes"]
+row, = [line for line in text.splitlines() if line.startswith("servers")]
+assert "over: the server does not fit" in row, row
+PY
+verdict servers_that_do_not_fit_are_no_answer $? "$(tail -n 1 why)"
 
 # Two of the front differ by 0.13% of memory and look different; that of 182 groups is left out beside that of 31.
 "$syncopate" advise llama-135m-v100 v100-16x10g --memory 80GB >out

@@ -103,6 +103,8 @@ static enum status add_least(struct advice *a, struct error *err) {
 static int compare_candidates(const void *a, const void *b) {
     const struct advised *x = a, *y = b;
     const double left = advised_us(x), right = advised_us(y);
+    if (advised_is_over(x) != advised_is_over(y))
+        return advised_is_over(x) ? 1 : -1;
     return (left > right) - (left < right);
 }
 
@@ -185,42 +187,59 @@ const struct advised *advice_find(const struct advice *a, const char *id) {
     return NULL;
 }
 
+bool advised_is_over(const struct advised *c) {
+    return c->row.over;
+}
+
+static bool fits(const struct advice *a, const struct advised *c, uint64_t bytes) {
+    struct error over;
+    return memory_check(&c->row.memory, a->simulation.cluster, bytes == UINT64_MAX ? 0 : bytes, &over) == ST_OK;
+}
+
 const struct advised *advice_best_within(const struct advice *a, uint64_t bytes) {
     const struct advised *best = NULL;
     for (size_t i = 0; i < a->n; i++) {
         const struct advised *c = &a->candidates[i];
-        if (advised_bytes(c) <= bytes && (!best || advised_us(c) < advised_us(best)))
+        if (fits(a, c, bytes) && (!best || advised_us(c) < advised_us(best)))
             best = c;
     }
     return best;
 }
 
 const struct advised *advice_smallest(const struct advice *a) {
-    const struct advised *least = &a->candidates[0];
-    for (size_t i = 1; i < a->n; i++)
-        if (advised_bytes(&a->candidates[i]) < advised_bytes(least))
-            least = &a->candidates[i];
+    const struct advised *least = NULL;
+    for (size_t i = 0; i < a->n; i++) {
+        const struct advised *c = &a->candidates[i];
+        if (!advised_is_over(c) && (!least || advised_bytes(c) < advised_bytes(least)))
+            least = c;
+    }
     return least;
 }
 
 size_t advice_points(const struct advice *a, struct front_point out[MOST_CANDIDATES]) {
+    size_t n = 0;
     for (size_t i = 0; i < a->n; i++) {
         const struct advised *c = &a->candidates[i];
-        out[i] = (struct front_point){.way = c->kind,
-                                      .strategy = c->strategy.name,
-                                      .id = c->strategy.id.hex,
-                                      .n_groups = c->strategy.n_groups,
-                                      .bytes = advised_bytes(c),
-                                      .iteration_us = advised_us(c)};
+        if (advised_is_over(c))
+            continue;
+        out[n++] = (struct front_point){.way = c->kind,
+                                        .strategy = c->strategy.name,
+                                        .id = c->strategy.id.hex,
+                                        .n_groups = c->strategy.n_groups,
+                                        .bytes = advised_bytes(c),
+                                        .iteration_us = advised_us(c)};
     }
-    front_sort(a->n, out);
-    return a->n;
+    front_sort(n, out);
+    return n;
 }
 
 const char *advised_limit(const struct advised *c, char *out, size_t room) {
     const struct prediction *p = &c->row.prediction;
     const double exposed = p->iteration_us > 0 ? 100 * p->exposed_us / p->iteration_us : 0;
-    snprintf(out, room, exposed < 5 ? "computing" : "messages, %.0f%% of the time", exposed);
+    if (advised_is_over(c))
+        snprintf(out, room, "over: the server does not fit");
+    else
+        snprintf(out, room, exposed < 5 ? "computing" : "messages, %.0f%% of the time", exposed);
     return out;
 }
 
@@ -291,7 +310,7 @@ static void say_smallest(const struct advice *a, struct advice_sentence *out) {
 
 /* What the answer leaves out or assumes; NULL: nothing more. */
 static const char *caveat(const struct advice *a, size_t i) {
-    const struct memory *m = &advice_smallest(a)->row.memory;
+    const struct memory *m = &a->candidates[0].row.memory;
     const char *const all[] = {
         advice_in_weather(a)
             ? "Times are means in the cluster's weather; bounds, what limits, and how FSDP is wrapped are without it."
