@@ -1,6 +1,6 @@
 #!/bin/bash
 # syncopate advise: the answer for each memory, what it leaves out, what is written, and what is refused. Needs OUT.
-# Plan: 28
+# Plan: 29
 set -u
 cd "$(dirname "$0")/../.."
 source tests/cli/check.bash
@@ -159,6 +159,24 @@ row, = [line for line in text.splitlines() if line.startswith("servers")]
 assert "over: the server does not fit" in row, row
 PY
 verdict servers_that_do_not_fit_are_no_answer $? "$(tail -n 1 why)"
+
+# On this node several wrappings take the same time, and need 10.94 or 9.22 GiB.
+cat >node.json <<'END'
+{"schema":"syncopate.cluster/1","name":"node","nodes":[{"name":"a","devices":8,"device_link_gbyte_per_s":12,
+ "nic_gbit_per_s":10,"device_memory_gbyte":16}]}
+END
+"$syncopate" advise llama-1b-v100 node.json --json >node.txt
+python3 - <<'PY' >why 2>&1
+import json
+advice = json.load(open("node.txt"))
+key = {c["id"]: (c["iteration_us"], c["memory"]["peak_bytes"], c["id"]) for c in advice["candidates"]}
+assert list(key.values()) == sorted(key.values()), key
+times = [k[0] for k in key.values()]
+assert len(set(times)) < len(times), "none are equal"
+for answer in advice["answers"]:
+    assert key[answer["id"]] == min(key.values()), (answer, key)
+PY
+verdict of_equal_times_less_memory_is_the_answer $? "$(tail -n 1 why)"
 
 # Two of the front differ by 0.13% of memory and look different; that of 182 groups is left out beside that of 31.
 "$syncopate" advise llama-135m-v100 v100-16x10g --memory 80GB >out

@@ -100,12 +100,17 @@ static enum status add_least(struct advice *a, struct error *err) {
     return st ? st : add(a, (struct advised){.kind = "FSDP", .wrapped_for = 0}, &s, err);
 }
 
+/* What is over last; then by time, memory and id. */
 static int compare_candidates(const void *a, const void *b) {
     const struct advised *x = a, *y = b;
     const double left = advised_us(x), right = advised_us(y);
     if (advised_is_over(x) != advised_is_over(y))
         return advised_is_over(x) ? 1 : -1;
-    return (left > right) - (left < right);
+    if (left < right || left > right)
+        return left < right ? -1 : 1;
+    if (advised_bytes(x) != advised_bytes(y))
+        return advised_bytes(x) < advised_bytes(y) ? -1 : 1;
+    return strcmp(x->strategy.id.hex, y->strategy.id.hex);
 }
 
 void advice_release(struct advice *a) {
@@ -200,7 +205,7 @@ const struct advised *advice_best_within(const struct advice *a, uint64_t bytes)
     const struct advised *best = NULL;
     for (size_t i = 0; i < a->n; i++) {
         const struct advised *c = &a->candidates[i];
-        if (fits(a, c, bytes) && (!best || advised_us(c) < advised_us(best)))
+        if (fits(a, c, bytes) && (!best || compare_candidates(c, best) < 0))
             best = c;
     }
     return best;
@@ -210,7 +215,8 @@ const struct advised *advice_smallest(const struct advice *a) {
     const struct advised *least = NULL;
     for (size_t i = 0; i < a->n; i++) {
         const struct advised *c = &a->candidates[i];
-        if (!advised_is_over(c) && (!least || advised_bytes(c) < advised_bytes(least)))
+        if (!advised_is_over(c) && (!least || advised_bytes(c) < advised_bytes(least) ||
+                                    (advised_bytes(c) == advised_bytes(least) && compare_candidates(c, least) < 0)))
             least = c;
     }
     return least;

@@ -65,7 +65,7 @@ void budgets_add(struct budgets *budgets, uint64_t bytes, const char *words);
 /* Where none is named: what the cluster's description says, and any. Then in order. */
 void budgets_complete(struct budgets *budgets, const struct cluster *cluster);
 
-/* All ways, the fastest first and those that are over last; FSDP also wrapped for each of the memories, and as small as
+/* All ways, the fastest first, of equal times what needs less memory, and what is over last; FSDP also wrapped for each of the memories, and as small as
  * possible. The model and the cluster are borrowed. Release with advice_release. Fails: as simulation_predict;
  * ST_CANCELLED. */
 enum status advice_init(struct advice *out, const struct model *model, const struct cluster *cluster,
@@ -85,10 +85,10 @@ enum status advice_strategy(const char *name, uint64_t wrapped_for, const struct
  * memory or point is of such a candidate. */
 bool advised_is_over(const struct advised *advised);
 
-/* The fastest that fits, as memory_check says; NULL: none does. */
+/* The fastest that fits, as memory_check says, and of these what needs the least memory; NULL: none fits. */
 const struct advised *advice_best_within(const struct advice *advice, uint64_t bytes);
 
-/* The one that needs least memory; there is one without servers. */
+/* The one that needs least memory, and of these the fastest; there is one without servers. */
 const struct advised *advice_smallest(const struct advice *advice);
 
 /* All candidates that are not over as points of time against memory, sorted (tuner/predict/front.h). Returns how many;
