@@ -108,8 +108,7 @@ const struct advised *advice_find(const struct advice *advice, const char *id);
 /* The answer in sentences, for people: before, figures and after, one behind the other. The figures are those of `of`;
  * without it they are empty. Write the i-th, from 0; false after the last. */
 struct advice_sentence {
-    char before[192], figures[192];
-    const char *after;
+    char before[192], figures[192], after[256];
     const struct advised *of;
 };
 bool advice_sentence(const struct advice *advice, const struct budgets *budgets, size_t i, struct advice_sentence *out);
