@@ -1,7 +1,7 @@
 #!/bin/bash
 # The user's own job as the trial: how its times are read, how it may end, what it is given, what a framework's form
 # leaves of the search, and that nothing of it stays. Needs OUT; prints ok, not ok and skip lines (tests/README.md).
-# Plan: 57
+# Plan: 58
 set -u
 cd "$(dirname "$0")/../.."
 source tests/cli/job.bash
@@ -108,6 +108,8 @@ check options_of_a_job_need_one 2 '--pattern is about the job' "$syncopate" tria
     --pattern '(a)'
 check a_runner_and_a_job 2 'give one of them, not both' "$syncopate" tune mlp-small lab-4x1g --command true --runner local
 check a_form_that_is_none 2 'no form "torch"' "$syncopate" tune mlp-small lab-4x1g --command true --export-to torch
+check a_form_of_shards_alone_says_what_to_allow 3 'allow them (--allow-sharded parameters; HTTP: "allow_sharded":"parameters")' \
+    "$syncopate" tune mlp-small lab-4x1g --command true --export-to fsdp2
 check a_loss_that_is_none 2 'there is no loss "speed"; losses are groups all-reduce' "$syncopate" tune mlp-small lab-4x1g --command true \
     --export-to horovod --accept speed
 
