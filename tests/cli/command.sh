@@ -1,7 +1,7 @@
 #!/bin/bash
 # The user's own job as the trial: how its times are read, how it may end, what it is given, what a framework's form
 # leaves of the search, and that nothing of it stays. Needs OUT; prints ok, not ok and skip lines (tests/README.md).
-# Plan: 58
+# Plan: 59
 set -u
 cd "$(dirname "$0")/../.."
 source tests/cli/job.bash
@@ -110,6 +110,11 @@ check a_runner_and_a_job 2 'give one of them, not both' "$syncopate" tune mlp-sm
 check a_form_that_is_none 2 'no form "torch"' "$syncopate" tune mlp-small lab-4x1g --command true --export-to torch
 check a_form_of_shards_alone_says_what_to_allow 3 'allow them (--allow-sharded parameters; HTTP: "allow_sharded":"parameters")' \
     "$syncopate" tune mlp-small lab-4x1g --command true --export-to fsdp2
+"$syncopate" tune mlp-small lab-4x1g --allow-lossy --command false --trials 1 --dataset said.db >out 2>err
+sed 's/"f32"/"bf16"/' "$root/examples/models/mlp-small.json" >bf16.json
+"$syncopate" tune bf16.json lab-4x1g --allow-lossy --command false --trials 1 --dataset said.db >out 2>bf16
+grep -q "nothing of this model can be encoded: only f32 and f64 can" bf16 && ! grep -q "can be encoded" err
+verdict tune_says_when_nothing_can_be_encoded $? "$(head -c 300 bf16)"
 check a_loss_that_is_none 2 'there is no loss "speed"; losses are groups all-reduce' "$syncopate" tune mlp-small lab-4x1g --command true \
     --export-to horovod --accept speed
 
