@@ -270,7 +270,7 @@ enum status cmd_advise(int argc, char **argv, struct error *err) {
             "NICs are slower or faster. Measured curves hold for one rate and are left out there. If nothing fits\n"
             "into any of the memories the exit status is 3.",
         .examples = "  syncopate advise bert-large v100-16x10g --memory 1GB,2GB,16GB\n"
-                    "  syncopate advise gpt2-small lab-4x1g --memory 400MB --out advice",
+                    "  syncopate advise gpt2-small lab-4x1g --memory 600MB --out advice",
         .options = options,
         .min_arguments = 2,
         .max_arguments = 2};
