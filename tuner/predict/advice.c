@@ -200,7 +200,7 @@ bool advised_is_over(const struct advised *c) {
 
 static bool fits(const struct advice *a, const struct advised *c, uint64_t bytes) {
     struct error over;
-    return memory_check(&c->row.memory, a->simulation.cluster, bytes == UINT64_MAX ? 0 : bytes, &over) == ST_OK;
+    return !memory_check(&c->row.memory, a->simulation.cluster, bytes == UINT64_MAX ? 0 : bytes, &over);
 }
 
 const struct advised *advice_best_within(const struct advice *a, uint64_t bytes) {

@@ -65,9 +65,9 @@ void budgets_add(struct budgets *budgets, uint64_t bytes, const char *words);
 /* Where none is named: what the cluster's description says, and any. Then in order. */
 void budgets_complete(struct budgets *budgets, const struct cluster *cluster);
 
-/* All ways, the fastest first, of equal times what needs less memory, and what is over last; FSDP also wrapped for each of the memories, and as small as
- * possible. The model and the cluster are borrowed. Release with advice_release. Fails: as simulation_predict;
- * ST_CANCELLED. */
+/* All ways, the fastest first, of equal times what needs less memory, and what is over last. FSDP also wrapped for each
+ * of the memories, and as small as possible. The model and the cluster are borrowed. Release with advice_release.
+ * Fails: as simulation_predict; ST_CANCELLED. */
 enum status advice_init(struct advice *out, const struct model *model, const struct cluster *cluster,
                         const struct budgets *budgets, struct error *err);
 void advice_release(struct advice *advice);

@@ -86,7 +86,7 @@ static enum status read_memory(const struct json_at *at, const struct cluster *c
     out->has_memory = !st;
     if (!st)
         st = memory_read(&member, cluster, &out->memory, err);
-    out->over = !st && memory_check(&out->memory, cluster, 0, &(struct error){0}) != ST_OK;
+    out->over = !st && memory_check(&out->memory, cluster, 0, &(struct error){0});
     return st;
 }
 

@@ -313,7 +313,8 @@ void session_warn_of_encodings(const struct session *s) {
     for (uint32_t v = 0; v < s->model->n_variables; v++)
         any |= s->model->variables[v].dtype == DTYPE_f32 || s->model->variables[v].dtype == DTYPE_f64;
     if (!any)
-        log_warn("nothing of this model can be encoded: only f32 and f64 can, and its variables are all of other types");
+        log_warn("nothing of this model can be encoded: only f32 and f64 can, and its variables are all of other "
+                 "types");
 }
 
 void session_warn_of_budget(const struct session *s) {
