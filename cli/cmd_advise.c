@@ -263,15 +263,14 @@ enum status cmd_advise(int argc, char **argv, struct error *err) {
         .usage = "advise MODEL CLUSTER [options]",
         .about =
             "Which way of training at which memory: plain data parallel, servers, ZeRO, FSDP or HSDP. Each way is\n"
-            "predicted: its time, how far that is above the bound that none of them beats, the most memory that a "
-            "device holds at once, and\n"
-            "what limits it. In weather (syncopate weather) times are means there. FSDP is wrapped for each memory by "
-            "itself, so that the iteration is shortest. Then the\n"
-            "answer for each memory, the smallest memory at which anything fits, the front of time against memory,\n"
-            "and what changes where NICs are slower or faster. Measured curves hold for one rate and are left out\n"
-            "there. If nothing fits into any of the memories the exit status is 3.",
+            "predicted: its time, how far that is above the bound that none of them beats, the most memory that a\n"
+            "device holds at once, and what limits it. In weather (syncopate weather) times are means there. FSDP is\n"
+            "wrapped for each memory by itself, so that the iteration is shortest. Then the answer for each memory,\n"
+            "the smallest memory at which anything fits, the front of time against memory, and what changes where\n"
+            "NICs are slower or faster. Measured curves hold for one rate and are left out there. If nothing fits\n"
+            "into any of the memories the exit status is 3.",
         .examples = "  syncopate advise bert-large v100-16x10g --memory 1GB,2GB,16GB\n"
-                    "  syncopate advise gpt2-small lab-4x1g --memory 400MB --out advice",
+                    "  syncopate advise gpt2-small lab-4x1g --memory 600MB --out advice",
         .options = options,
         .min_arguments = 2,
         .max_arguments = 2};

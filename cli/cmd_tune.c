@@ -418,7 +418,7 @@ static const char EXAMPLES[] = "  syncopate tune cnn-small lab-4x1g --trials 24 
                                "      --pattern 'iteration [0-9]+: ([0-9.]+) ms'\n"
                                "  syncopate tune cnn-small lab-4x1g-weather --weather --trials 24\n"
                                "  syncopate tune mlp-small lab-4x1g --allow-stale 4 --trials 30\n"
-                               "  syncopate tune gpt2-small lab-4x1g --memory 400MB --allow-sharded parameters\n"
+                               "  syncopate tune gpt2-small lab-4x1g --memory 600MB --allow-sharded parameters\n"
                                "  syncopate tune --resume 20261121-084117-3fa2n9kq4xw81d7v";
 
 enum status cmd_tune(int argc, char **argv, struct error *err) {

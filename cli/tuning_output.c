@@ -10,6 +10,7 @@
 #include "base/units.h"
 #include "cli/output.h"
 #include "cli/table.h"
+#include "strategy/baselines/baselines.h"
 #include "tuner/search/starts.h"
 
 /* The columns of a session in weather: measured and predicted mean and 95th percentile, and the quiet time. */
@@ -112,6 +113,30 @@ static enum status print_rows(const struct outcome *o, bool goes_on, struct erro
     return ST_OK;
 }
 
+/* The exact schedule that is the fastest, and faster than the best baseline; NULL: none. What it wins belongs to the
+ * speed-up (docs/decisions.md), so it is no baseline. */
+static const struct outcome_row *faster_exact(const struct outcome *o) {
+    const struct outcome_row *found = NULL;
+    for (size_t i = 0; i < o->n_rows && o->baseline != SIZE_MAX; i++) {
+        const struct outcome_row *row = &o->rows[i];
+        const struct baseline *exact = row->proposer ? baselines_find(row->proposer) : NULL;
+        if (exact && exact->kind == BASELINE_EXACT && row->measured.n && row->us < o->rows[o->baseline].us &&
+            (!found || row->us < found->us))
+            found = row;
+    }
+    return found;
+}
+
+static void print_exact(const struct outcome *o) {
+    const struct outcome_row *best = &o->rows[o->best], *exact = faster_exact(o);
+    char text[32];
+    if (exact == best)
+        text_print(stdout, "It is an exact schedule, which counts as no baseline.\n");
+    else if (exact)
+        text_print(stdout, "%s, an exact schedule, which counts as no baseline, took %s: %.2fx as long.\n", exact->name,
+                   units_format_time(exact->us, text, sizeof text), exact->us / best->us);
+}
+
 /* Print the one sentence that somebody in a hurry reads. */
 static void print_verdict(const struct outcome *o) {
     const struct outcome_row *best = &o->rows[o->best];
@@ -131,6 +156,7 @@ static void print_verdict(const struct outcome *o) {
     else
         text_print(stdout, "\nUse %s: %s an iteration, %.2fx as fast as the best baseline, %s.\n", best->name, text,
                    o->speedup, o->rows[o->baseline].name);
+    print_exact(o);
     units_format_time(o->lower_bound_us, bound, sizeof bound);
     if (o->gap >= 0)
         text_print(stdout, "No strategy can take less than %s here; this one is %.0f%% above that.\n", bound,

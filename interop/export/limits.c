@@ -299,6 +299,20 @@ static void narrow_kinds(struct probing *p, struct space_options *o) {
             o->encodings &= ~(1u << e);
 }
 
+/* Nothing is left. What the form says of sharding that is not among the `allowed` is named. */
+static enum status refuse(struct probing *p, uint32_t allowed) {
+    const struct exporter *form = p->limits->forms[0];
+    for (uint32_t k = SHARDED_none + 1; k < SHARDED_COUNT; k++) {
+        const struct probe probe = {.sharded = (enum sharded)k};
+        if (!(allowed >> k & 1) && can(p, EXPORT_LOSS_SHARDED, probe) && can(p, EXPORT_LOSS_ALL_REDUCE, probe))
+            return error_set(p->err, ST_INFEASIBLE,
+                             "no strategy can be said whole in the form %s: it has sharded ones, so allow them "
+                             "(--allow-sharded %s; HTTP: \"allow_sharded\":\"%s\")",
+                             form->name, sharded_name((enum sharded)k), sharded_name((enum sharded)k));
+    }
+    return p->st ? p->st : error_set(p->err, ST_INFEASIBLE, "no strategy can be said whole in the form %s", form->name);
+}
+
 enum status export_limits_narrow(const struct export_limits *limits, const struct model *model,
                                  const struct cluster *cluster, struct space_options *options, struct error *err) {
     struct probing p = {.limits = limits, .model = model, .cluster = cluster, .err = err};
@@ -308,7 +322,7 @@ enum status export_limits_narrow(const struct export_limits *limits, const struc
     if (p.st)
         return p.st;
     if ((!o.all_reduce && !o.parameter_server) || (o.all_reduce && !space_all_reduces(&o)) || !o.policies)
-        return error_set(err, ST_INFEASIBLE, "no strategy can be said whole in the form %s", limits->forms[0]->name);
+        return refuse(&p, options->sharded);
     if (!space_all_reduces(&o))
         o.algorithms = options->algorithms;
     *options = o;

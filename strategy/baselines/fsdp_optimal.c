@@ -165,13 +165,18 @@ static enum status wrap_least(struct site *site, uint64_t budget, const struct w
     return st;
 }
 
-/* Whether the wrapping of this budget of the rule fits, of which the fastest is kept in *out. */
+static bool is_better(const struct wrapped *a, const struct wrapped *b) {
+    return a->value_us < b->value_us || (a->value_us <= b->value_us && a->peak < b->peak);
+}
+
+/* Whether the wrapping of this budget of the rule fits, of which the fastest is kept in *out, and of equal ones that
+ * with the least memory. */
 static enum status attempt(struct site *site, uint64_t rule_budget, uint64_t budget, bool *fits,
                            const struct wrapped **out, struct error *err) {
     const struct wrapped *tried;
     enum status st = wrap(site, rule_budget, &tried, err);
     *fits = !st && tried->peak <= budget;
-    if (*fits && tried->value_us < (*out)->value_us)
+    if (*fits && is_better(tried, *out))
         *out = tried;
     return st;
 }

@@ -1,6 +1,6 @@
 #!/bin/bash
 # syncopate advise: the answer for each memory, what it leaves out, what is written, and what is refused. Needs OUT.
-# Plan: 27
+# Plan: 29
 set -u
 cd "$(dirname "$0")/../.."
 source tests/cli/check.bash
@@ -142,14 +142,56 @@ check servers_have_no_groups 0 "fits: 7.238 MiB (servers, " "$syncopate" advise 
 grep -Eq '^servers +byteps .* MiB +- +messages' out && grep -Eq 'MiB .* servers +byteps +- +[0-9a-f]{12}$' out
 verdict nor_in_tables $? "$(grep byteps out)"
 
-# Two of the front differ by 0.13% of memory and look different; that of 182 groups is left out beside that of 31.
+# As simulate --memory and compare: a server that needs more than "memory_gbyte" of its node is no answer.
+sed 's/"count"/"memory_gbyte": 0.001, "count"/' "$repository/examples/clusters/lab-4x1g.json" >narrow.json
+"$syncopate" advise mlp-small narrow.json --memory 7.3MiB,1GB --json >narrow.txt
+"$syncopate" advise mlp-small narrow.json >out
+python3 - <<'PY' >why 2>&1
+import json
+advice, text = json.load(open("narrow.txt")), open("out").read()
+servers = advice["candidates"][-1]
+assert servers["way"] == "servers" and servers["memory"]["fits"] is False, servers
+rest = advice["candidates"][:-1]
+assert all("fits" not in c["memory"] for c in rest) and servers["id"] not in [f["id"] for f in advice["front"]]
+assert advice["answers"][0]["id"] != servers["id"], advice["answers"]
+assert advice["smallest_memory_bytes"] == min(c["memory"]["peak_bytes"] for c in rest) > servers["memory"]["peak_bytes"]
+row, = [line for line in text.splitlines() if line.startswith("servers")]
+assert "over: the server does not fit" in row, row
+PY
+verdict servers_that_do_not_fit_are_no_answer $? "$(tail -n 1 why)"
+
+# On this node several wrappings take the same time, and need 10.94 or 9.22 GiB.
+cat >node.json <<'END'
+{"schema":"syncopate.cluster/1","name":"node","nodes":[{"name":"a","devices":8,"device_link_gbyte_per_s":12,
+ "nic_gbit_per_s":10,"device_memory_gbyte":16}]}
+END
+"$syncopate" advise llama-1b-v100 node.json --json >node.txt
+python3 - <<'PY' >why 2>&1
+import json
+advice = json.load(open("node.txt"))
+key = {c["id"]: (c["iteration_us"], c["memory"]["peak_bytes"], c["id"]) for c in advice["candidates"]}
+assert list(key.values()) == sorted(key.values()), key
+times = [k[0] for k in key.values()]
+assert len(set(times)) < len(times), "none are equal"
+for answer in advice["answers"]:
+    assert key[answer["id"]] == min(key.values()), (answer, key)
+PY
+verdict of_equal_times_less_memory_is_the_answer $? "$(tail -n 1 why)"
+
+# Two of the front differ by 0.13% of memory and look different; that of 182 groups is left out beside that of 31. The
+# smallest memory is that of 182 groups, and that of 31 groups is said with it.
 "$syncopate" advise llama-135m-v100 v100-16x10g --memory 80GB >out
 python3 - <<'PY' >why 2>&1
 import re
 text = open("out").read()
 front = re.findall(r"^ *([\d.]+ [KMG]iB) +[\d.]+ m?s ", text, re.M)
 assert len(front) > 2 and len(set(front)) == len(front), front
-assert "fits: " + front[0] + " (FSDP, " in text, text
+smallest, near = re.findall(r"at which anything fits: (.*); with at most a thousandth more: (.*)\.$", text, re.M)[0]
+assert near.startswith(front[0] + " (FSDP, ") and ", 31 groups, 501 ms)" in near, text
+size, name = re.match(r"(\S+ \S+) \(FSDP, (\w{12}), 182 groups, 761 ms\)", smallest).groups()
+sizes = [float(n) for n in re.findall(r"([\d.]+) GiB +(?:\d+|-) +(?:messages|computing)", text)]
+assert float(size.split()[0]) == min(sizes) < float(front[0].split()[0]), text
+assert re.search("^FSDP +fsdp-optimal +the least .* %s .*%s$" % (size, name), text, re.M), text
 PY
 verdict rows_of_the_front_differ $? "$(tail -n 1 why)"
 

@@ -1,7 +1,7 @@
 #!/bin/bash
 # The user's own job as the trial: how its times are read, how it may end, what it is given, what a framework's form
 # leaves of the search, and that nothing of it stays. Needs OUT; prints ok, not ok and skip lines (tests/README.md).
-# Plan: 57
+# Plan: 60
 set -u
 cd "$(dirname "$0")/../.."
 source tests/cli/job.bash
@@ -108,6 +108,26 @@ check options_of_a_job_need_one 2 '--pattern is about the job' "$syncopate" tria
     --pattern '(a)'
 check a_runner_and_a_job 2 'give one of them, not both' "$syncopate" tune mlp-small lab-4x1g --command true --runner local
 check a_form_that_is_none 2 'no form "torch"' "$syncopate" tune mlp-small lab-4x1g --command true --export-to torch
+# fsdp-per-block takes 3 ms, fsdp-optimal 2, and what is found 1.5. The exact schedule is said beside the best baseline.
+cat >exact.py <<'END'
+import json, os
+name = json.load(open(os.environ["SYNCOPATE_TRIAL_STRATEGY"]))["name"]
+us = {"fsdp-per-block": 3000, "fsdp-optimal": 2000}.get(name, 1500)
+for i in range(int(os.environ["SYNCOPATE_TRIAL_WARMUP"]) + int(os.environ["SYNCOPATE_TRIAL_ITERATIONS"])):
+    print(json.dumps({"iteration": i, "time_us": us + i % 3}))
+END
+"$syncopate" tune gpt2-small lab-4x1g --memory 600MB --allow-sharded parameters --command "python3 exact.py" --trials 3 \
+    --rounds 0 --dataset exact.db >out 2>err && grep -q "2.00x as fast as the best baseline, fsdp-per-block" out &&
+    grep -q "^fsdp-optimal, an exact schedule, which counts as no baseline, took 2.00 ms: 1.33x as long.$" out
+verdict an_exact_schedule_is_said_beside_the_best_baseline $? "$(grep -A 2 '^Use' out; head -c 300 err)"
+"$syncopate" tune mlp-small lab-4x1g --command true --export-to fsdp2 >out 2>err
+[ $? = 3 ] && grep -qF 'allow them (--allow-sharded parameters; HTTP: "allow_sharded":"parameters")' err
+verdict a_form_of_shards_alone_says_what_to_allow $? "$(head -c 300 err)"
+"$syncopate" tune mlp-small lab-4x1g --allow-lossy --command false --trials 1 --dataset said.db >out 2>err
+sed 's/"f32"/"bf16"/' "$root/examples/models/mlp-small.json" >bf16.json
+"$syncopate" tune bf16.json lab-4x1g --allow-lossy --command false --trials 1 --dataset said.db >out 2>bf16
+grep -q "nothing of this model can be encoded: only f32 and f64 can" bf16 && ! grep -q "can be encoded" err
+verdict tune_says_when_nothing_can_be_encoded $? "$(head -c 300 bf16)"
 check a_loss_that_is_none 2 'there is no loss "speed"; losses are groups all-reduce' "$syncopate" tune mlp-small lab-4x1g --command true \
     --export-to horovod --accept speed
 

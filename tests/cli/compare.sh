@@ -2,7 +2,7 @@
 # syncopate compare: its table and its JSON say the same as simulate does.
 # Needs OUT; prints ok, not ok and skip lines (tests/README.md).
 # Computes: it waits for nothing and times nothing.
-# Plan: 8
+# Plan: 9
 set -u
 cd "$(dirname "$0")/../.."
 syncopate=$PWD/${OUT:-build/release}/bin/syncopate
@@ -36,6 +36,17 @@ for c in compared:
     fastest = min(b["iteration_us"] for b in c["baselines"] if b["iteration_us"])
     assert abs(c["gap"] - (fastest / c["lower_bound_us"] - 1)) < 1e-12
     assert c["lower_bound_us"] <= fastest * (1 + 1e-9)
+PYTHON
+}
+
+# The bound of all strategies holds for all-reduces too, and so does theirs.
+no_bound_of_a_part_is_below_that_of_all() {
+    "$syncopate" compare cnn-small,resnet18 lab-4x1g,h100-64x8 --json >"$dir/compare" && python3 - "$dir/compare" <<'PYTHON'
+import json, sys
+compared = [json.loads(line) for line in open(sys.argv[1])]
+assert len(compared) == 4, len(compared)
+for c in compared:
+    assert c["all_reduce_at_best_us"] >= c["lower_bound_us"], (c["model"], c["cluster"], c["all_reduce_at_best_us"])
 PYTHON
 }
 
@@ -142,6 +153,7 @@ refuses_unknown() {
 
 ok compare_says_what_simulate_says same_as_simulate
 ok compare_marks_the_fastest_of_each_column marks_the_fastest
+ok no_bound_of_a_part_is_below_that_of_all no_bound_of_a_part_is_below_that_of_all
 ok compare_says_of_updates_what_simulate_says updates_are_as_simulated
 ok compare_has_the_bound_of_what_is_given bound_is_of_what_is_given
 ok compare_has_the_front_of_time_against_memory front_is_what_nothing_smaller_beats

@@ -472,6 +472,7 @@ def refusals():
     half_precision = groups(WRAPPINGS["one_group"], param_dtype="bf16")
     return {
         "no groups of variables; syncopate strategy export --to fsdp2 writes them": refusal({"groups": [{}]}),
+        "the strategy: no groups of variables": refusal({"groups": []}),
         "missing.json": refusal("missing.json"),
         "not of this module": refusal({"groups": groups([half])}),
         "group 2 (head.bias) is no set of whole modules: head (Linear) has variables of group 1 too": refusal(

@@ -31,6 +31,8 @@ static const struct way {
 enum { WAYS = sizeof ways / sizeof ways[0], STEPS = MOST_BUDGETS };
 static_assert(MOST_CANDIDATES >= WAYS + MOST_BUDGETS + 1 + STEPS, "ways, wrappings for memories, the least, between");
 
+#define MUCH_FASTER 1.1 /* what the smallest memory is said with beside it */
+
 static const double rate_factors[ADVICE_RATES] = {0.25, 0.5, 1, 2, 4};
 
 /* ---- candidates ---- */
@@ -100,10 +102,17 @@ static enum status add_least(struct advice *a, struct error *err) {
     return st ? st : add(a, (struct advised){.kind = "FSDP", .wrapped_for = 0}, &s, err);
 }
 
+/* What is over last; then by time, memory and id. */
 static int compare_candidates(const void *a, const void *b) {
     const struct advised *x = a, *y = b;
     const double left = advised_us(x), right = advised_us(y);
-    return (left > right) - (left < right);
+    if (advised_is_over(x) != advised_is_over(y))
+        return advised_is_over(x) ? 1 : -1;
+    if (left < right || left > right)
+        return left < right ? -1 : 1;
+    if (advised_bytes(x) != advised_bytes(y))
+        return advised_bytes(x) < advised_bytes(y) ? -1 : 1;
+    return strcmp(x->strategy.id.hex, y->strategy.id.hex);
 }
 
 void advice_release(struct advice *a) {
@@ -185,42 +194,60 @@ const struct advised *advice_find(const struct advice *a, const char *id) {
     return NULL;
 }
 
+bool advised_is_over(const struct advised *c) {
+    return c->row.over;
+}
+
+static bool fits(const struct advice *a, const struct advised *c, uint64_t bytes) {
+    struct error over;
+    return !memory_check(&c->row.memory, a->simulation.cluster, bytes == UINT64_MAX ? 0 : bytes, &over);
+}
+
 const struct advised *advice_best_within(const struct advice *a, uint64_t bytes) {
     const struct advised *best = NULL;
     for (size_t i = 0; i < a->n; i++) {
         const struct advised *c = &a->candidates[i];
-        if (advised_bytes(c) <= bytes && (!best || advised_us(c) < advised_us(best)))
+        if (fits(a, c, bytes) && (!best || compare_candidates(c, best) < 0))
             best = c;
     }
     return best;
 }
 
 const struct advised *advice_smallest(const struct advice *a) {
-    const struct advised *least = &a->candidates[0];
-    for (size_t i = 1; i < a->n; i++)
-        if (advised_bytes(&a->candidates[i]) < advised_bytes(least))
-            least = &a->candidates[i];
+    const struct advised *least = NULL;
+    for (size_t i = 0; i < a->n; i++) {
+        const struct advised *c = &a->candidates[i];
+        if (!advised_is_over(c) && (!least || advised_bytes(c) < advised_bytes(least) ||
+                                    (advised_bytes(c) == advised_bytes(least) && compare_candidates(c, least) < 0)))
+            least = c;
+    }
     return least;
 }
 
 size_t advice_points(const struct advice *a, struct front_point out[MOST_CANDIDATES]) {
+    size_t n = 0;
     for (size_t i = 0; i < a->n; i++) {
         const struct advised *c = &a->candidates[i];
-        out[i] = (struct front_point){.way = c->kind,
-                                      .strategy = c->strategy.name,
-                                      .id = c->strategy.id.hex,
-                                      .n_groups = c->strategy.n_groups,
-                                      .bytes = advised_bytes(c),
-                                      .iteration_us = advised_us(c)};
+        if (advised_is_over(c))
+            continue;
+        out[n++] = (struct front_point){.way = c->kind,
+                                        .strategy = c->strategy.name,
+                                        .id = c->strategy.id.hex,
+                                        .n_groups = c->strategy.n_groups,
+                                        .bytes = advised_bytes(c),
+                                        .iteration_us = advised_us(c)};
     }
-    front_sort(a->n, out);
-    return a->n;
+    front_sort(n, out);
+    return n;
 }
 
 const char *advised_limit(const struct advised *c, char *out, size_t room) {
     const struct prediction *p = &c->row.prediction;
     const double exposed = p->iteration_us > 0 ? 100 * p->exposed_us / p->iteration_us : 0;
-    snprintf(out, room, exposed < 5 ? "computing" : "messages, %.0f%% of the time", exposed);
+    if (advised_is_over(c))
+        snprintf(out, room, "over: the server does not fit");
+    else
+        snprintf(out, room, exposed < 5 ? "computing" : "messages, %.0f%% of the time", exposed);
     return out;
 }
 
@@ -264,6 +291,7 @@ static void say_best(const struct advice *a, const struct budget *budget, struct
     const struct advised *best = out->of = advice_best_within(a, budget->bytes);
     if (!best) {
         snprintf(out->before, sizeof out->before, "With %s: nothing fits.", budget->words);
+        *out->after = '\0';
         return;
     }
     snprintf(out->before, sizeof out->before, "With %s: %s (%s, %.12s), ", budget->words, best->kind,
@@ -271,27 +299,33 @@ static void say_best(const struct advice *a, const struct budget *budget, struct
     snprintf(out->figures, sizeof out->figures, "%s, and %s of memory",
              units_format_time(advised_us(best), us, sizeof us),
              units_format_bytes_finely(advised_bytes(best), memory, sizeof memory));
-    out->after = ".";
 }
 
-/* The first of the thinned front, which may need a thousandth more than the smallest. */
-static void say_smallest(const struct advice *a, struct advice_sentence *out) {
+/* "10.96 GiB (FSDP, a2ff6662cffc, 31 groups, 501 ms)". */
+static void say_candidate(const struct advised *c, char *out, size_t room) {
     char us[32], memory[32], groups[32] = "";
-    struct front_point points[MOST_CANDIDATES];
-    front_thin(front_keep(advice_points(a, points), points), points);
-    if (points[0].n_groups)
-        snprintf(groups, sizeof groups, "%u groups, ", points[0].n_groups);
+    if (c->strategy.n_groups)
+        snprintf(groups, sizeof groups, "%u groups, ", c->strategy.n_groups);
+    snprintf(out, room, "%s (%s, %.12s, %s%s)", units_format_bytes_finely(advised_bytes(c), memory, sizeof memory),
+             c->kind, c->strategy.id.hex, groups, units_format_time(advised_us(c), us, sizeof us));
+}
+
+/* The least, and where FRONT_NEAR more makes it MUCH_FASTER that too. */
+static void say_smallest(const struct advice *a, struct advice_sentence *out) {
+    const struct advised *least = out->of = advice_smallest(a);
+    const struct advised *near = advice_best_within(a, (uint64_t)((double)advised_bytes(least) * (1 + FRONT_NEAR)));
+    char words[192];
     snprintf(out->before, sizeof out->before, "The smallest memory at which anything fits: ");
-    snprintf(out->figures, sizeof out->figures, "%s (%s, %.12s, %s%s)",
-             units_format_bytes_finely(points[0].bytes, memory, sizeof memory), points[0].way, points[0].id, groups,
-             units_format_time(points[0].iteration_us, us, sizeof us));
-    out->after = ".";
-    out->of = advice_find(a, points[0].id);
+    say_candidate(least, out->figures, sizeof out->figures);
+    if (advised_us(near) * MUCH_FASTER > advised_us(least))
+        return;
+    say_candidate(near, words, sizeof words);
+    snprintf(out->after, sizeof out->after, "; with at most a thousandth more: %s.", words);
 }
 
 /* What the answer leaves out or assumes; NULL: nothing more. */
 static const char *caveat(const struct advice *a, size_t i) {
-    const struct memory *m = &advice_smallest(a)->row.memory;
+    const struct memory *m = &a->candidates[0].row.memory;
     const char *const all[] = {
         advice_in_weather(a)
             ? "Times are means in the cluster's weather; bounds, what limits, and how FSDP is wrapped are without it."
@@ -309,15 +343,17 @@ static const char *caveat(const struct advice *a, size_t i) {
 }
 
 bool advice_sentence(const struct advice *a, const struct budgets *budgets, size_t i, struct advice_sentence *out) {
-    *out = (struct advice_sentence){.after = ""};
-    if (i < budgets->n)
+    *out = (struct advice_sentence){.after = "."};
+    if (i < budgets->n) {
         say_best(a, &budgets->of[i], out);
-    else if (i == budgets->n)
+    } else if (i == budgets->n) {
         say_smallest(a, out);
-    else if (caveat(a, i - budgets->n - 1))
-        snprintf(out->before, sizeof out->before, "%s", caveat(a, i - budgets->n - 1));
-    else
-        return false;
+    } else {
+        const char *words = caveat(a, i - budgets->n - 1);
+        snprintf(out->before, sizeof out->before, "%s", words ? words : "");
+        *out->after = '\0';
+        return words != NULL;
+    }
     return true;
 }
 

@@ -65,8 +65,9 @@ void budgets_add(struct budgets *budgets, uint64_t bytes, const char *words);
 /* Where none is named: what the cluster's description says, and any. Then in order. */
 void budgets_complete(struct budgets *budgets, const struct cluster *cluster);
 
-/* All ways, the fastest first; FSDP also wrapped for each of the memories, and as small as possible. The model and the
- * cluster are borrowed. Release with advice_release. Fails: as simulation_predict; ST_CANCELLED. */
+/* All ways, the fastest first, of equal times what needs less memory, and what is over last. FSDP also wrapped for each
+ * of the memories, and as small as possible. The model and the cluster are borrowed. Release with advice_release.
+ * Fails: as simulation_predict; ST_CANCELLED. */
 enum status advice_init(struct advice *out, const struct model *model, const struct cluster *cluster,
                         const struct budgets *budgets, struct error *err);
 void advice_release(struct advice *advice);
@@ -80,14 +81,18 @@ enum status advice_add_between(struct advice *advice, struct error *err);
 enum status advice_strategy(const char *name, uint64_t wrapped_for, const struct model *model,
                             const struct cluster *cluster, struct strategy *out, struct error *err);
 
-/* The fastest that fits; NULL: none does. */
+/* Whether a server of it needs more than its node has (memory_check), whatever devices may hold. No answer, smallest
+ * memory or point is of such a candidate. */
+bool advised_is_over(const struct advised *advised);
+
+/* The fastest that fits, as memory_check says, and of these what needs the least memory; NULL: none fits. */
 const struct advised *advice_best_within(const struct advice *advice, uint64_t bytes);
 
-/* The one that needs least memory. */
+/* The one that needs least memory, and of these the fastest; there is one without servers. */
 const struct advised *advice_smallest(const struct advice *advice);
 
-/* All candidates as points of time against memory, sorted (tuner/predict/front.h). Returns how many; the texts are the
- * advice's. */
+/* All candidates that are not over as points of time against memory, sorted (tuner/predict/front.h). Returns how many;
+ * the texts are the advice's. */
 size_t advice_points(const struct advice *advice, struct front_point out[MOST_CANDIDATES]);
 
 /* The most that a device holds at once. */
@@ -103,8 +108,7 @@ const struct advised *advice_find(const struct advice *advice, const char *id);
 /* The answer in sentences, for people: before, figures and after, one behind the other. The figures are those of `of`;
  * without it they are empty. Write the i-th, from 0; false after the last. */
 struct advice_sentence {
-    char before[192], figures[192];
-    const char *after;
+    char before[192], figures[192], after[256];
     const struct advised *of;
 };
 bool advice_sentence(const struct advice *advice, const struct budgets *budgets, size_t i, struct advice_sentence *out);
@@ -118,7 +122,7 @@ double advice_bound_us(const struct advice *advice);
 /* How much longer than that a candidate takes, in percent. */
 double advised_over_bound(const struct advice *advice, const struct advised *advised);
 
-/* What limits it, for people: computing, or messages that computing does not hide. */
+/* What limits it, for people: computing, messages that computing does not hide, or that it does not fit. */
 const char *advised_limit(const struct advised *advised, char *out, size_t room);
 
 /* "0.5", or "0.5 to 5" where NICs differ. */

@@ -20,7 +20,8 @@ static bool add_candidate(const struct advised *c, const struct cluster *cluster
             cJSON_AddNumberToObject(object, "wrapped_for_bytes", (double)c->wrapped_for)) &&
            (!c->between || cJSON_AddTrueToObject(object, "between")) &&
            (c->row.expected.seeds == 0 || expectation_write(&c->row.expected, object)) &&
-           memory_write(&c->row.memory, cluster, object);
+           memory_write(&c->row.memory, cluster, object) &&
+           (!advised_is_over(c) || cJSON_AddFalseToObject(cJSON_GetObjectItem(object, "memory"), "fits"));
 }
 
 static bool add_front(const struct advice *a, cJSON *to) {
@@ -83,7 +84,10 @@ static enum status read_memory(const struct json_at *at, const struct cluster *c
     struct json_at member;
     enum status st = json_member(at, "memory", &member, err);
     out->has_memory = !st;
-    return st ? st : memory_read(&member, cluster, &out->memory, err);
+    if (!st)
+        st = memory_read(&member, cluster, &out->memory, err);
+    out->over = !st && memory_check(&out->memory, cluster, 0, &(struct error){0});
+    return st;
 }
 
 static enum status read_wrapped_for(const struct json_at *at, struct advised *out, struct error *err) {
@@ -166,5 +170,7 @@ enum status advice_read(const struct json_at *root, const struct model *model, c
         return json_fail(&list, err, "is empty");
     for (struct json_at e = json_first(&list); !st && e.node; e = json_next(&e))
         st = read_candidate(&e, cluster, &out->candidates[out->n++], err);
+    if (!st && !advice_smallest(out))
+        return json_fail(&list, err, "has none that fits");
     return st ? st : read_changes(root, cluster, budgets, changes, err);
 }

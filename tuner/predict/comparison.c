@@ -153,6 +153,7 @@ enum status comparison_run(const struct model *model, const struct cluster *clus
         return st;
     }
     c.lower_bound_us = bound.iteration_us;
+    c.all_reduce_us = fmax(c.all_reduce_us, c.lower_bound_us); /* which holds for all-reduces too */
     *out = c;
     return ST_OK;
 }

@@ -307,6 +307,16 @@ static size_t starts_limit(const struct session *s) {
     return n < s->starts.n ? n : s->starts.n;
 }
 
+/* Sharded parameters may still be gathered and summed in fewer bits. */
+void session_warn_of_encodings(const struct session *s) {
+    bool any = !s->options.kept.allow_lossy;
+    for (uint32_t v = 0; v < s->model->n_variables; v++)
+        any |= s->model->variables[v].dtype == DTYPE_f32 || s->model->variables[v].dtype == DTYPE_f64;
+    if (!any)
+        log_warn("nothing of this model can be encoded: only f32 and f64 can, and its variables are all of other "
+                 "types");
+}
+
 void session_warn_of_budget(const struct session *s) {
     const uint64_t kept = reserve(s), trials = s->options.trials;
     if (s->options.kept.allow_stale && trials && trials - kept <= starts_limit(s))

@@ -114,6 +114,9 @@ enum status session_import(struct session *s, struct store *store, const struct 
 /* Warn where a budget leaves the search no trial beside those of stale models and the final. */
 void session_warn_of_budget(const struct session *s);
 
+/* Warn where gradients may be encoded and the model has none that can be. */
+void session_warn_of_encodings(const struct session *s);
+
 enum status session_record_run(struct session *s, struct store *store, struct error *err);
 
 /* Change its budget (0 = no limit, as in struct tune_options). session_record_budget: in the dataset.

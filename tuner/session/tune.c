@@ -112,8 +112,10 @@ enum status tune_run(struct store *store, const struct model *model, const struc
         return st;
     st = open_session(store, t.session, resume, err);
     const bool is_ours = !st || !resume; /* a session that could not be resumed stays as it was */
-    if (!st && !resume)
+    if (!st && !resume) {
         session_warn_of_budget(t.session);
+        session_warn_of_encodings(t.session);
+    }
     if (!st && !resume && options->opened)
         options->opened(options->context, session_id(t.session));
     if (!st)

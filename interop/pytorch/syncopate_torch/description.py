@@ -32,7 +32,7 @@ def read_groups(strategy, form):
         name = strategy
         strategy = read(strategy)
     groups = strategy.get("groups") if isinstance(strategy, dict) else None
-    if not isinstance(groups, list) or not all(isinstance(g, dict) and g.get("variables") for g in groups):
+    if not isinstance(groups, list) or not groups or not all(isinstance(g, dict) and g.get("variables") for g in groups):
         raise ValueError(f"{name}: no groups of variables; syncopate strategy export --to {form} writes them")
     return strategy, name
 
