@@ -1,4 +1,4 @@
-/* A strategy in a dozen words that can stand beside another's: who waits for whom, and how messages are ordered, cut,
+/* A strategy in a few words that can stand beside another's: who waits for whom, and how messages are ordered, cut,
  * merged and served, and what devices keep in parts. */
 #ifndef REPORT_TRAITS_H
 #define REPORT_TRAITS_H
@@ -9,8 +9,8 @@
 #include "strategy/plan.h"
 #include "strategy/strategy.h"
 
-/* X(constant, what people call it, what is said of plain data parallel training: where all strategies that stand side
- * by side say that, the row is left out; NULL: it is always there) */
+/* X(constant, what people call it, what is said of plain data parallel training). Where all strategies that stand side
+ * by side say the last, the row is left out. NULL: the row is always there. */
 #define TRAIT_TABLE(X)                                                                                                 \
     X(CONSISTENCY, "who waits for whom", NULL)                                                                         \
     X(ORDER, "order of messages", NULL)                                                                                \

@@ -8,6 +8,7 @@
 #include "simulator/timeline.h"
 #include "strategy/exact/gradients.h"
 #include "strategy/exact/one_machine.h"
+#include "strategy/optimizer.h"
 
 /* ---- the model ---- */
 
@@ -186,7 +187,7 @@ static struct price mean_of(struct price a, struct price b, double part) {
                           a.served_lag_us + part * (b.served_lag_us - a.served_lag_us)};
 }
 
-enum { MEANS = 4, MAX_PRICES = 2 * (MEANS + 1) + 2 };
+enum { MEANS = BOUND_VOLUMES - 1, MAX_PRICES = 2 * (MEANS + 1) + 2 };
 
 static uint32_t window_prices(const struct shape *s, struct price prices[MAX_PRICES]) {
     uint32_t n = 0;
@@ -221,17 +222,21 @@ static double cheaper(const struct need *need, const struct price *price) {
     return fmin(price->dense * need->dense_bytes, price->served * need->served_bytes);
 }
 
-static double volume(const struct work *work, const struct shape *s) {
-    double most = 0;
-    struct price all = of_all(s, s->k - 2);
-    for (int i = 0; i <= MEANS; i++) {
-        struct price price = mean_of(volume_of_one(s, s->narrowest), all, (double)i / MEANS);
-        double sum = 0;
-        for (uint32_t v = 0; v < work->n; v++)
-            sum += cheaper(&work->needs[v], &price);
-        most = fmax(most, sum);
+static double volume_at(const struct work *work, const struct price *price) {
+    double sum = 0;
+    for (uint32_t v = 0; v < work->n; v++)
+        sum += cheaper(&work->needs[v], price);
+    return sum;
+}
+
+static void find_volume(const struct work *work, const struct shape *s, struct bound *bound) {
+    const struct price one = volume_of_one(s, s->narrowest), all = of_all(s, s->k - 2);
+    for (int i = 0; i < BOUND_VOLUMES; i++) {
+        const struct price price = mean_of(one, all, (double)i / MEANS);
+        bound->volumes[i].us = volume_at(work, &price);
+        bound->volumes[i].byte_us = price.dense / s->wire;
+        bound->volume_us = fmax(bound->volume_us, bound->volumes[i].us);
     }
-    return most;
 }
 
 /* Launch and latency before the network holds anything of a gradient, by the way that has the least: some of its shards
@@ -285,7 +290,7 @@ static void bound_network(const struct work *work, const struct cost *cost, stru
     struct price prices[MAX_PRICES];
     uint32_t n = window_prices(&shape, prices);
     double saved_us = burst_us(cost);
-    bound->volume_us = volume(work, &shape);
+    find_volume(work, &shape, bound);
     for (uint32_t i = 0; i < n; i++) {
         bound->windows_us = fmax(bound->windows_us, windows(work, &prices[i], cost, false) - saved_us);
         bound->barrier_windows_us = fmax(bound->barrier_windows_us, windows(work, &prices[i], cost, true) - saved_us);
@@ -367,6 +372,56 @@ enum status bound_iteration(const struct model *model, const struct cost *cost, 
     return bound_of_micro_batches(model, cost, lossy, in_parts, 1, out, err);
 }
 
+/* ---- within a budget of memory ---- */
+
+/* Bytes of parameters that a device can have between its forward and its backward pass. Then all activations are there,
+ * and of the optimizer's states a part for each device or more. */
+static double room_between_passes(const struct model *model, const struct cost *cost, uint64_t memory_bytes) {
+    double room = (double)memory_bytes, states = 0;
+    for (uint32_t i = 0; i < model->n_operators; i++)
+        if (!model->operators[i].backward)
+            room -= (double)model->operators[i].activation_bytes;
+    for (uint32_t v = 0; v < model->n_variables; v++)
+        states += (double)optimizer_bytes(&model->optimizer, &model->variables[v], model->variables[v].elements);
+    return fmax(room - states / cost->cluster->n_devices, 0);
+}
+
+/* The least that a byte of parameters costs: it stays whole at the price, or a device keeps 1 / ranks of it, and
+ * gathers it again. */
+static double least_of_byte(const struct cost *cost, double price) {
+    double least = price;
+    for (uint32_t i = 0; i < cost->n_limit_gathers; i++)
+        least = fmin(least, cost->limit_gathers[i].wire + price / cost->limit_gathers[i].ranks);
+    return least;
+}
+
+/* Every price gives a bound (docs/lower-bound.md, lemma 7). The best is one at which two ways cost the same. */
+double bound_again_bytes(const struct model *model, const struct cost *cost, uint64_t memory_bytes) {
+    if (memory_bytes == 0 || cost->n_workers < 2)
+        return 0;
+    const double room = room_between_passes(model, cost, memory_bytes), bytes = (double)model->bytes;
+    double most = 0;
+    for (uint32_t i = 0; i < cost->n_limit_gathers; i++) {
+        const struct gather_limit *a = &cost->limit_gathers[i];
+        const double stays = a->wire / (1 - 1.0 / a->ranks);
+        most = fmax(most, bytes * least_of_byte(cost, stays) - stays * room);
+        for (uint32_t j = 0; j < i; j++) {
+            const struct gather_limit *b = &cost->limit_gathers[j];
+            const double price = (a->wire - b->wire) / (1.0 / b->ranks - 1.0 / a->ranks);
+            if (price > 0 && isfinite(price))
+                most = fmax(most, bytes * least_of_byte(cost, price) - price * room);
+        }
+    }
+    return most;
+}
+
+void bound_within(struct bound *bound, const struct model *model, const struct cost *cost, uint64_t memory_bytes) {
+    const double again = bound_again_bytes(model, cost, memory_bytes);
+    for (int i = 0; i < BOUND_VOLUMES; i++)
+        bound->iteration_us = fmax(bound->iteration_us, bound->volumes[i].us + again * bound->volumes[i].byte_us);
+    bound->barrier_us = fmax(bound->barrier_us, bound->iteration_us);
+}
+
 enum status bounds_find(const struct model *model, const struct cost *cost, struct bounds *out, struct error *err) {
     struct bounds bounds = {.model = model, .cost = cost};
     struct bound bound;
@@ -375,21 +430,26 @@ enum status bounds_find(const struct model *model, const struct cost *cost, stru
         const uint32_t in_parts = i % IN_PARTS_COUNT, lossy = i / IN_PARTS_COUNT;
         st = bound_iteration(model, cost, (enum lossiness)lossy, (enum in_parts)in_parts, &bound, err);
         bounds.us[in_parts][lossy] = st ? 0 : bound.iteration_us;
+        if (!st && lossy == LOSSY_none)
+            bounds.whole[in_parts] = bound;
     }
     if (!st)
         *out = bounds;
     return st;
 }
 
-enum status bounds_of(const struct bounds *bounds, const struct prediction *prediction, double *us, struct error *err) {
-    struct bound bound;
-    *us = bounds->us[prediction->in_parts][prediction->lossy];
-    if (prediction->micro_batches <= 1)
-        return ST_OK;
-    enum status st = bound_of_micro_batches(bounds->model, bounds->cost, prediction->lossy, prediction->in_parts,
-                                            prediction->micro_batches, &bound, err);
-    if (!st)
-        *us = bound.iteration_us;
+enum status bounds_of(const struct bounds *bounds, const struct prediction *prediction, uint64_t memory_bytes,
+                      double *us, struct error *err) {
+    struct bound bound = bounds->whole[prediction->in_parts];
+    enum status st = ST_OK;
+    if (prediction->micro_batches > 1)
+        st = bound_of_micro_batches(bounds->model, bounds->cost, prediction->lossy, prediction->in_parts,
+                                    prediction->micro_batches, &bound, err);
+    if (!st && prediction->lossy == LOSSY_none)
+        bound_within(&bound, bounds->model, bounds->cost, memory_bytes);
+    *us = bound.iteration_us;
+    if (prediction->lossy != LOSSY_none && prediction->micro_batches <= 1)
+        *us = bounds->us[prediction->in_parts][prediction->lossy];
     return st;
 }
 

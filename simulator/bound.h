@@ -36,6 +36,8 @@
  * With several micro-batches the same, with and without replicas, where all before the last one's backward pass is the
  * tail of the gradients, since what the last one sums is all in one pass. "each" sends more, and no less than that.
  *
+ * All this holds whatever a device can hold. Within a budget of memory more must move (bound_again_bytes).
+ *
  * Coordination, copy and summing costs count as zero. Overridden links, and device links of several nodes, count only
  * where they slow all-reduces down. If one node works and spare ones may serve, only compute counts. */
 #ifndef SIMULATOR_BOUND_H
@@ -52,12 +54,28 @@
 
 struct prediction; /* simulator/timeline.h */
 
+enum { BOUND_VOLUMES = 5 };
+
 struct bound {
     double compute_us, volume_us;
+    /* volume_us is the most of these, each at its own prices of NICs. With it what a byte costs that every working NIC
+     * passes; zeros on one node. */
+    struct {
+        double us, byte_us;
+    } volumes[BOUND_VOLUMES];
     double windows_us, barrier_windows_us; /* for every strategy; for those of barrier_us */
     double iteration_us;                   /* no strategy is faster */
     double barrier_us; /* no strategy with the barrier is faster, without sharded parameters; at least iteration_us */
 };
+
+/* Bytes that a strategy which loses nothing and needs at most memory_bytes of a device (strategy/memory.h) must move
+ * through each working NIC, in each direction, beyond what volumes count. Parameters that do not stay on a device
+ * between the passes are gathered twice. 0 for memory_bytes 0, and on one node. O(operators + variables + divisors of
+ * the devices cubed). */
+double bound_again_bytes(const struct model *model, const struct cost *cost, uint64_t memory_bytes);
+
+/* Raise a bound of strategies that lose nothing to that of those which need at most memory_bytes. */
+void bound_within(struct bound *bound, const struct model *model, const struct cost *cost, uint64_t memory_bytes);
 
 /* O((operators + variables) log variables + nodes). `cost` is the cluster's, `in_parts` and `lossy` the most that
  * strategies do, in so many micro-batches. Fails: ST_NO_MEMORY. */
@@ -75,12 +93,14 @@ struct bounds {
     const struct model *model;
     const struct cost *cost;
     double us[IN_PARTS_COUNT][LOSSINESS_COUNT];
+    struct bound whole[IN_PARTS_COUNT]; /* of those that lose nothing */
 };
 enum status bounds_find(const struct model *model, const struct cost *cost, struct bounds *out, struct error *err);
 
 /* The bound that holds for the strategy of a prediction; of several micro-batches it is made here, as by
- * bound_of_micro_batches. Fails: ST_NO_MEMORY. */
-enum status bounds_of(const struct bounds *bounds, const struct prediction *prediction, double *us, struct error *err);
+ * bound_of_micro_batches. memory_bytes: that the strategy fits into; 0: whatever it needs. Fails: ST_NO_MEMORY. */
+enum status bounds_of(const struct bounds *bounds, const struct prediction *prediction, uint64_t memory_bytes,
+                      double *us, struct error *err);
 
 /* Whether that is the bound of strategies which do no more than all-reduces and servers do, once an iteration. */
 bool bounds_is_plain(const struct bounds *bounds, const struct prediction *prediction);

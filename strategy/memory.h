@@ -100,8 +100,8 @@ uint64_t memory_of_devices(const struct cluster *cluster);
 enum status memory_check(const struct memory *memory, const struct cluster *cluster, uint64_t budget_bytes,
                          struct error *err);
 
-/* Add it as the member "memory": {"peak_bytes", "at", "parameters_bytes", ...}, null where a part is not known, without
- * "temporary_bytes" where they are 0, and
+/* Add it as the member "memory": {"peak_bytes", "at", "parameters_bytes", ...}, null where a part is not known.
+ * "temporary_bytes" is left out where it is 0.
  * "server", "server_bytes" where there is one. memory_write says whether there was memory for it. memory_read fails:
  * ST_INVALID; peak_step stays 0. */
 bool memory_write(const struct memory *memory, const struct cluster *cluster, cJSON *root);

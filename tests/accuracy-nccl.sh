@@ -105,6 +105,7 @@ done
 
 if [ "$worker" = nccl ] && python3 -c 'import torch; torch.cuda.get_device_name()' 2>/dev/null; then
     echo "PyTorch on NCCL:"
+    # Not under an MPS of ours: a way that is ended there may take the server with it.
     env -u CUDA_MPS_PIPE_DIRECTORY PYTHONPATH=interop/pytorch:examples/pytorch PYTHONWARNINGS=ignore \
         python3 tests/accuracy/nccl_pytorch.py "$syncopate" "$dir" || failed=1
 else

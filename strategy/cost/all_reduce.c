@@ -515,16 +515,34 @@ static double halves_least_per_byte_us(const struct all_reduce_table *table, dou
     return sum;
 }
 
-double all_reduce_least_per_byte_us(const struct all_reduce_table *table) {
+static double algorithm_least_per_byte_us(const struct all_reduce_table *table, int a) {
+    const struct all_reduce_lines *lines = &table->lines[a];
     double least = INFINITY;
-    for (int a = 0; a < ALL_REDUCE_COUNT; a++) {
-        const struct all_reduce_lines *lines = &table->lines[a];
-        if (table->curves[a].measured.n > 0)
-            least = fmin(least, curve_least_per_byte_us(&table->curves[a]));
-        for (uint32_t i = 0; i < lines->n && a != ALGORITHM_auto && table->curves[a].measured.n == 0; i++)
-            least = fmin(least, lines->line[i].per_byte_us);
-    }
-    return fmin(least, halves_least_per_byte_us(table, least));
+    if (table->curves[a].measured.n > 0)
+        return curve_least_per_byte_us(&table->curves[a]);
+    for (uint32_t i = 0; i < lines->n && a != ALGORITHM_auto; i++)
+        least = fmin(least, lines->line[i].per_byte_us);
+    return least;
+}
+
+static double whole_least_per_byte_us(const struct all_reduce_table *table) {
+    double least = INFINITY;
+    for (int a = 0; a < ALL_REDUCE_COUNT; a++)
+        least = fmin(least, algorithm_least_per_byte_us(table, a));
+    return least;
+}
+
+double all_reduce_least_per_byte_us(const struct all_reduce_table *table) {
+    const double whole = whole_least_per_byte_us(table);
+    return fmin(whole, halves_least_per_byte_us(table, whole));
+}
+
+double all_reduce_least_half_gather_per_byte_us(const struct all_reduce_table *table) {
+    const struct all_reduce_curve *gather = &table->halves[1];
+    if (gather->measured.n > 0)
+        return curve_least_per_byte_us(gather);
+    const bool of_ring = table->fixed || !table->any_curve || table->curves[ALGORITHM_ring].measured.n > 0;
+    return (of_ring ? algorithm_least_per_byte_us(table, ALGORITHM_ring) : whole_least_per_byte_us(table)) / 2;
 }
 
 /* The least, over sizes, of a measured time less what its bytes take at the best rate. Between two measured sizes the

@@ -123,6 +123,9 @@ struct all_reduce_cost all_reduce_gather_cost(const struct all_reduce_table *tab
  * direction. */
 double all_reduce_least_per_byte_us(const struct all_reduce_table *table);
 
+/* The same of the second half alone. */
+double all_reduce_least_half_gather_per_byte_us(const struct all_reduce_table *table);
+
 /* The least startup_us of any all-reduce of any size or half of one, and of any all-gather of touched rows. */
 double all_reduce_least_startup_us(const struct all_reduce_table *table);
 double all_reduce_least_gather_startup_us(const struct all_reduce_table *table);

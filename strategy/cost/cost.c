@@ -149,6 +149,31 @@ static void limit_replicas(struct cost *cost, const struct rank_groups *groups, 
              fmin(rank_groups_least_startup_us(groups, limits), rank_groups_least_startup_us(&cost->groups, own)));
 }
 
+/* Of groups of each size, and of all devices. */
+static enum status limit_gathers(struct cost *cost, const struct rank_groups *groups,
+                                 const struct all_reduce_table *limits, double narrowest, struct error *err) {
+    const double seen_rate = cost->narrowest_bytes_per_us * least_slack(cost);
+    struct gather_limit *out = arena_alloc(&cost->arena, groups->n + (size_t)1, sizeof *out);
+    if (!out)
+        return error_no_memory(err);
+    cost->limit_gathers = out;
+    cost->n_limit_gathers = 0;
+    if (cost->n_workers < 2 || !isfinite(narrowest))
+        return ST_OK;
+    for (uint32_t i = 0; i < groups->n; i++) {
+        const uint32_t ranks = groups->group[i].ranks, n = cost->n_limit_gathers;
+        if (groups->group[i].stride != 1 || ranks < 2 || (n > 0 && out[n - 1].ranks == ranks))
+            continue;
+        const double limit = rank_groups_gather_us(groups, limits, ranks) * narrowest,
+                     seen = rank_groups_gather_us(&cost->groups, &cost->all_reduce, ranks) * seen_rate;
+        out[cost->n_limit_gathers++] = (struct gather_limit){ranks, fmin(limit, seen)};
+    }
+    const double limit = all_reduce_least_half_gather_per_byte_us(limits) * narrowest,
+                 seen = all_reduce_least_half_gather_per_byte_us(&cost->all_reduce) * seen_rate;
+    out[cost->n_limit_gathers++] = (struct gather_limit){cost->cluster->n_devices, fmin(limit, seen)};
+    return ST_OK;
+}
+
 /* The costs of groups of devices, and all limits. Figures that nobody measured may be better than a profile says, so a
  * bound counts them as free. */
 static enum status find_groups_and_limits(struct cost *cost, double *nic, struct error *err) {
@@ -170,7 +195,7 @@ static enum status find_groups_and_limits(struct cost *cost, double *nic, struct
     limit_all_reduces(cost, &table, narrowest);
     limit_replicas(cost, &groups, &table, narrowest);
     limit_latencies(cost, &bare);
-    return ST_OK;
+    return limit_gathers(cost, &groups, &table, narrowest, err);
 }
 
 /* What the timeline charges, all-reduces aside. */

@@ -34,6 +34,11 @@
 
 struct message; /* strategy/plan.h */
 
+struct gather_limit {
+    uint32_t ranks;
+    double wire; /* bytes through each worker's NIC in each direction, of each byte that is gathered */
+};
+
 struct cost {
     struct arena arena;            /* owns what the pointers show */
     const struct cluster *cluster; /* borrowed: must outlive this */
@@ -65,6 +70,10 @@ struct cost {
     /* The same three where gradients may be summed within groups of devices, and then among replicas; none is larger.
      */
     double limit_replicas_wire, limit_replicas_per_byte_us, limit_replicas_startup_us;
+    /* Of an all-gather among so many consecutive devices, by their number, on several nodes; none where NICs have no
+     * rate. */
+    uint32_t n_limit_gathers;
+    const struct gather_limit *limit_gathers;
     double limit_message_us;             /* launch of a message */
     double limit_push_us, limit_pull_us; /* latency between any two nodes */
     double limit_local_us;               /* and on one node, either way */

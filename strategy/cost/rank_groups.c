@@ -347,6 +347,23 @@ static double least_hold_us(const struct rank_groups *groups, const struct all_r
     return least;
 }
 
+static double gather_hold_us(const struct rank_group *g, const struct all_reduce_table *whole) {
+    const double n = g->devices, r = g->ranks;
+    if (g->stays)
+        return 0;
+    if (g->scaled)
+        return g->crossing * (r - 1) / (n - 1) * n / r * all_reduce_least_half_gather_per_byte_us(whole);
+    return all_reduce_least_half_gather_per_byte_us(&g->table) * (is_measured(&g->table) ? g->crossing : 1);
+}
+
+double rank_groups_gather_us(const struct rank_groups *groups, const struct all_reduce_table *whole, uint32_t ranks) {
+    double least = INFINITY;
+    for (uint32_t k = 0; k < groups->n; k++)
+        if (groups->group[k].ranks == ranks && groups->group[k].stride == 1)
+            least = fmin(least, gather_hold_us(&groups->group[k], whole));
+    return least;
+}
+
 double rank_groups_least_per_byte_us(const struct rank_groups *groups, const struct all_reduce_table *whole) {
     double least = INFINITY;
     for (uint32_t k = 0; k < groups->n; k++) {

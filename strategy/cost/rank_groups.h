@@ -67,4 +67,8 @@ bool rank_groups_stay(const struct rank_groups *groups, const struct message *me
 double rank_groups_least_startup_us(const struct rank_groups *groups, const struct all_reduce_table *whole);
 double rank_groups_least_per_byte_us(const struct rank_groups *groups, const struct all_reduce_table *whole);
 
+/* The time a byte for which an all-gather among so many consecutive devices holds NICs at least; 0 where some such
+ * group lies in one node, INFINITY where there are no such groups. */
+double rank_groups_gather_us(const struct rank_groups *groups, const struct all_reduce_table *whole, uint32_t ranks);
+
 #endif

@@ -1,7 +1,7 @@
 #!/bin/bash
 # Predictions of memory and budgets, as a person meets them: simulate, compare and tune; and what the workers' processes
 # really take. Needs OUT; prints ok, not ok and skip lines (tests/README.md).
-# Plan: 45
+# Plan: 46
 set -u
 cd "$(dirname "$0")/../.."
 source tests/cli/check.bash
@@ -70,6 +70,14 @@ verdict a_server_has_the_memory_of_its_node $? "$(cat err)"
 "$syncopate" simulate model.json four.json --strategy two.json --memory 40KB --json >out 2>err
 grep -q '"memory":{"peak_bytes":36100,"at":"backward step 2 of 2, x.grad","parameters_bytes":8000,"gradients_bytes":8000,"optimizer_bytes":16000,"gathered_bytes":0,"buffers_bytes":4000,"encoding_bytes":0,"activations_bytes":100,"budget_bytes":40000,"fits":true}' out
 verdict it_is_in_the_json $? "$(cat out)"
+# What does not stay between the passes is gathered again, and no strategy that fits does without.
+cat >eight.json <<'JSON'
+{"schema":"syncopate.cluster/1","name":"eight","nodes":[{"name":"n","count":8,"devices":1,"device":"v100","nic_gbit_per_s":10,
+ "nic_latency_us":20,"device_link_gbyte_per_s":12}]}
+JSON
+bound_within() { "$syncopate" simulate llama-1b-v100 eight.json --baseline fsdp-per-block --memory "$1" 2>err | sed -n '1s/.*lower bound //p'; }
+[ "$(bound_within 16GB) $(bound_within 10GB)" = "3.460 s 4.608 s" ]
+verdict a_budget_raises_the_bound $? "$(bound_within 16GB) $(bound_within 10GB) $(cat err)"
 "$syncopate" simulate mlp-small lab-4x1g >out 2>err && "$syncopate" simulate mlp-small lab-4x1g --json >>out 2>err
 ! grep -qi memory out && grep -q iteration_us out
 verdict without_a_budget_and_states_nothing_is_new $? "$(head -c 300 out)"

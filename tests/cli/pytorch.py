@@ -529,13 +529,15 @@ def buffers_are_timed(folder):
     return "" if fits and warned == {None: dist.get_rank() == 0, False: False, True: False} else f"{times} {warned}"
 
 
-def profiled(model, path, make_optimizer, inputs, evaluate=True, **options):
+def profiled(model, path, make_optimizer, inputs, evaluate=True, clear=False, **options):
     """The file after three iterations; None by ranks that do not write it."""
     optimizer = make_optimizer(model.parameters())
     profile = syncopate_torch.profile(model, path, warmup=0, iterations=3, **options)
     for _ in range(3):
         if evaluate:
             model(inputs)  # with gradients on; it does not count
+        if clear:
+            optimizer.zero_grad(set_to_none=True)
         model(inputs).square().sum().backward()
         optimizer.step()
     return read(path) if dist.get_rank() == 0 else None
@@ -579,29 +581,36 @@ class Scripted:
 
 
 def temporary_is_what_is_left(folder):
-    """By a plain reading of the file: what the allocator said of an operator, without variables, Adam's states, gradients
-    up to its own, and what operators before it have left and none before it used last."""
-    layers = [torch.nn.Linear(4, 8), torch.nn.Tanh(), torch.nn.Linear(8, 3)]
-    allocator, usual = Scripted(), syncopate_torch.profile.__globals__["allocator_of"]
-    syncopate_torch.profile.__globals__["allocator_of"] = lambda device: allocator
-    try:
-        found = profiled(torch.nn.Sequential(*layers), f"{folder}/held.json", torch.optim.Adam, torch.ones(5, 4), False)
-    finally:
-        syncopate_torch.profile.__globals__["allocator_of"] = usual
-    if not found:
-        return ""
-    operators, parameters, why = found["operators"], 4 * (32 + 8 + 24 + 3), []
+    """By a plain reading of the file: what the allocator said of an operator, without variables, Adam's states, the gradients
+    that are there, and what operators before it have left and none before it used last."""
+    why = []
+    for clear in (False, True):
+        allocator, usual = Scripted(), syncopate_torch.profile.__globals__["allocator_of"]
+        layers = [torch.nn.Linear(4, 8), torch.nn.Tanh(), torch.nn.Linear(8, 3)]
+        syncopate_torch.profile.__globals__["allocator_of"] = lambda device, allocator=allocator: allocator
+        try:
+            made = f"{folder}/held-{clear}.json", torch.optim.Adam, torch.ones(5, 4)
+            found = profiled(torch.nn.Sequential(*layers), *made, evaluate=False, clear=clear)
+        finally:
+            syncopate_torch.profile.__globals__["allocator_of"] = usual
+        why += not_left(found, allocator, clear) if found else []
+    return ", ".join(why)
+
+
+def not_left(found, allocator, clear):
+    """What of the file is something else."""
+    operators, sizes, why = found["operators"], [4 * n for n in (32, 8, 24, 3)], []
+    bytes_of = {v["name"]: size for v, size in zip(found["variables"], sizes)}
     place = {o["name"]: i for i, o in enumerate(operators)}
-    # Of the first operator, before the forward pass, what is there without gradients; of the last, after them, nothing.
-    said = [allocator.base - parameters, *allocator.said[1:], 0]
+    # The first operator ends before the forward pass begins, the last is after the last gradient.
+    said = [allocator.base, *allocator.said[1:], 0]
     for i, operator in enumerate(operators):
-        there = [o for o in operators[: i + 1] if o.get("activation_bytes") and place[o["kept_for"]] >= i]
-        made = sum(4 * [32, 8, 24, 3][found["variables"].index(v)] for o in operators[: i + 1] for v in found["variables"]
-                   if v["name"] in o.get("produces", []))  # fmt: skip
-        left = said[i] - 3 * parameters - made - sum(o["activation_bytes"] for o in there)
-        if operator.get("temporary_bytes", 0) != max(left, 0):
-            why.append(f"{operator['name']}: {operator.get('temporary_bytes')}, not {left}")
-    return ", ".join(why) or ("" if len(said) == len(operators) else f"{len(said)} answers of {len(operators)}")
+        left = [o["activation_bytes"] for o in operators[: i + 1] if o.get("kept_for") and place[o["kept_for"]] >= i]
+        made = [bytes_of[name] for o in operators[: i + 1] for name in o.get("produces", [])] if clear else sizes
+        rest = said[i] - 3 * sum(sizes) - sum(made) - sum(left)
+        if operator.get("temporary_bytes", 0) != max(rest, 0):
+            why.append(f"{operator['name']}: {operator.get('temporary_bytes')}, not {rest}")
+    return why or ([] if len(said) == len(operators) else [f"{len(said)} answers of {len(operators)}"])
 
 
 def optimizers_are_known(folder):

@@ -310,14 +310,14 @@ static void say_candidate(const struct advised *c, char *out, size_t room) {
              c->kind, c->strategy.id.hex, groups, units_format_time(advised_us(c), us, sizeof us));
 }
 
-/* The least, and where FRONT_NEAR more makes it MUCH_FASTER that too. */
+/* The least. Also the fastest with at most FRONT_NEAR more, where that one is MUCH_FASTER. */
 static void say_smallest(const struct advice *a, struct advice_sentence *out) {
     const struct advised *least = out->of = advice_smallest(a);
     const struct advised *near = advice_best_within(a, (uint64_t)((double)advised_bytes(least) * (1 + FRONT_NEAR)));
     char words[192];
     snprintf(out->before, sizeof out->before, "The smallest memory at which anything fits: ");
     say_candidate(least, out->figures, sizeof out->figures);
-    if (advised_us(near) * MUCH_FASTER > advised_us(least))
+    if (near == least || advised_us(near) * MUCH_FASTER > advised_us(least))
         return;
     say_candidate(near, words, sizeof words);
     snprintf(out->after, sizeof out->after, "; with at most a thousandth more: %s.", words);

@@ -132,7 +132,8 @@ static enum status predict_strategy(struct simulation *s, const struct strategy 
     if (!st)
         st = predict_memory(s, &plan, out, err);
     if (!st)
-        st = bounds_of(&s->bounds, &out->prediction, &out->bound_us, err);
+        st = bounds_of(&s->bounds, &out->prediction, out->has_memory && !out->over ? s->memory_bytes : 0,
+                       &out->bound_us, err);
     plan_release(&plan);
     snprintf(out->name, sizeof out->name, "%s", strategy->name);
     return st;

@@ -348,7 +348,10 @@ enum status outcome_bound(const struct session_options *kept, const struct model
     const enum in_parts in_parts = kept->allow_sharded == SHARDED_none         ? IN_PARTS_none
                                    : kept->allow_sharded == SHARDED_parameters ? IN_PARTS_replicas
                                                                                : IN_PARTS_updates;
-    return bound_iteration(model, cost, lossy, in_parts, out, err);
+    enum status st = bound_iteration(model, cost, lossy, in_parts, out, err);
+    if (!st && lossy == LOSSY_none && kept->allow_stale == 0)
+        bound_within(out, model, cost, kept->memory_bytes);
+    return st;
 }
 
 static enum status find_bound(struct outcome *o, const struct model *model, const struct cluster *cluster,

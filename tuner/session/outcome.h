@@ -148,7 +148,7 @@ struct outcome {
     struct outcome_row *rows; /* in the order of their first trials */
     size_t hopeless;       /* baselines that were predicted too slow to be worth a trial; only session_answer knows */
     size_t best, baseline; /* rows: the best, the best baseline; SIZE_MAX: none completed */
-    double lower_bound_us; /* no strategy is faster, by the description of the cluster */
+    double lower_bound_us; /* no strategy that may be tried is faster, by the description of the cluster */
     double gap;            /* best over lower bound, minus 1; NaN without a best */
     double speedup, speedup_low, speedup_high; /* best baseline over best; NaN without both */
     bool overlap;                              /* their intervals overlap (in weather that of the speedup holds 1): no

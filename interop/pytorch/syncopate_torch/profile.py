@@ -9,8 +9,8 @@ is ready when autograd has accumulated it (the hook that PyTorch's and Horovod's
 gradient's operator takes the time since the gradient before. Times are medians over iterations; the order is that of
 the medians. Each hook costs a few microseconds of the processor.
 
-The first iteration also shows what the forward pass leaves for the backward pass (activations.py), and the last one,
-on a GPU, what else each operator holds (temporary.py).
+The first iteration also shows what the forward pass leaves for the backward pass (activations.py), and the last one
+of several, on a GPU, what else each operator holds (temporary.py).
 
 DistributedDataParallel sends a module's buffers (those of BatchNorm) from rank 0 before each forward pass. With
 broadcast_buffers=True, which all ranks must give, that is timed at the end, and is the operator "broadcast buffers".
@@ -95,6 +95,7 @@ class Profile:
         self.sparse_rows = {}
         self.activations = None  # of the first iteration
         self.temporary = None  # of the last one
+        self.gradients, self.gradients_bytes = set(), 0  # that are there; counted in that one
         self.buckets_bytes = bytes_of(self.names) if distributed else 0  # that DistributedDataParallel keeps
         self.done = False
         self.handles = []
@@ -179,14 +180,20 @@ class Profile:
     def _watch_allocator(self):
         allocator = allocator_of(next(iter(self.names)).device)
         if self.left == 1 and self.iterations and allocator and torch.is_grad_enabled():
-            gradients = [p.grad for p in self.names if p.grad is not None and not p.grad.is_sparse]
-            states = states_bytes(optimizers_of(self.names))
-            buckets = 0 if gradients and self.gradients_are_buckets else self.buckets_bytes
-            self.temporary = Temporary(allocator, bytes_of(gradients), states, buckets)
+            self._see_gradients()
+            self.temporary = Temporary(allocator, states_bytes(optimizers_of(self.names)), self._apart())
+
+    def _see_gradients(self):
+        self.gradients = {p for p in self.names if p.grad is not None and not p.grad.is_sparse}
+        self.gradients_bytes = bytes_of(self.gradients)
+
+    def _apart(self):
+        """Bytes of the gradients that are there, and of DistributedDataParallel's buckets, which may be the same."""
+        return self.buckets_bytes + (0 if self.gradients_are_buckets else self.gradients_bytes)
 
     def _held_by(self, operator):
         if self.temporary:
-            self.temporary.operator(operator)
+            self.temporary.operator(operator, self._apart())
 
     def _in_forward(self):
         return self.now is not None and self.now.backward_start is None
@@ -227,6 +234,8 @@ class Profile:
         if self._in_forward() and self.now.forward_end is not None:
             self.now.backward_start = self.clock.now()
             self._held_by("loss forward")
+            if self.temporary:
+                self._see_gradients()  # the old ones may be gone
             if not self.iterations and self.activations:
                 self.activations.operator("loss")
                 self.activations.end_forward()
@@ -239,6 +248,9 @@ class Profile:
             if self.now is None or self.now.backward_start is None:
                 return
             self.now.ready[name] = self.clock.now()
+            if parameter not in self.gradients and parameter.grad is not None and not parameter.grad.is_sparse:
+                self.gradients.add(parameter)
+                self.gradients_bytes += bytes_of([parameter])
             self._held_by(f"{name} backward")
             if not self.iterations and self.activations:
                 self.activations.gradient(name)

@@ -31,27 +31,27 @@ def allocator_of(device):
 
 
 class Temporary:
-    """Watches from the beginning of a forward pass; operator(name) says that what was held since the one before is this
-    one's. `gradients_bytes` and `states_bytes` are there at the beginning; `apart`: what is there only because of the
-    way in which this profile trains."""
+    """Watches from the beginning of a forward pass. operator(name) says that the most held since the operator before is
+    this one's. `apart` are bytes of gradients that are there, and of what keeps them."""
 
-    def __init__(self, allocator, gradients_bytes, states_bytes, apart=0):
-        self.allocator, self.states_bytes, self.apart = allocator, states_bytes, apart
+    def __init__(self, allocator, states_bytes, apart):
+        self.allocator, self.states_bytes = allocator, states_bytes
         self.most = {}  # by operator
-        self.begin = allocator.held() - gradients_bytes
+        self.begin = allocator.held() - apart
         allocator.most()
 
-    def operator(self, name):
-        self.most[name] = max(self.most.get(name, 0), self.allocator.most())
+    def operator(self, name, apart):
+        self.most[name] = max(self.most.get(name, 0), self.allocator.most() - apart)
 
     def describe(self, description):
-        """Add "temporary_bytes" to the operators of a description, of which the first ends where this began, or was watched."""
+        """Add "temporary_bytes" to the operators of a description. The first may have ended before this began ("between
+        iterations"). It gets what was held at the beginning."""
         bytes_of = {v["name"]: size_of(v) for v in description["variables"]}
-        known = sum(bytes_of.values()) + self.states_bytes + self.apart
+        known = sum(bytes_of.values()) + self.states_bytes
         left_for = {}  # by backward operator: what it uses last
         first = description["operators"][0]["name"]
         for operator in description["operators"]:
-            known += operator.get("activation_bytes", 0) + sum(bytes_of[v] for v in operator.get("produces", []))
+            known += operator.get("activation_bytes", 0)
             if operator.get("kept_for"):
                 left_for[operator["kept_for"]] = left_for.get(operator["kept_for"], 0) + operator["activation_bytes"]
             seen = self.most.get(operator["name"], self.begin if operator["name"] == first else 0)

@@ -291,11 +291,14 @@ static int compare_items(const void *a, const void *b) {
 }
 
 /* A round of updates has no iteration that the bound could hold for. */
-static bool add_bound(cJSON *row, const struct prediction *p, const struct prepared_domain *d) {
+static bool add_bound(cJSON *row, const struct item *item, const struct batch *batch) {
+    const struct bounds *bounds = &batch->domain->bounds;
+    const struct prediction *p = &item->outlook.quiet;
     double bound_us;
-    if (bounds_of(&d->bounds, p, &bound_us, NULL))
+    if (bounds_of(bounds, p, item->has_memory && !item->over ? batch->memory_bytes : 0, &bound_us, NULL))
         return false;
-    return (bounds_is_plain(&d->bounds, p) || cJSON_AddNumberToObject(row, "lower_bound_us", bound_us)) &&
+    const bool plain = bounds_is_plain(bounds, p) && bound_us <= bounds->us[p->in_parts][LOSSY_none];
+    return (plain || cJSON_AddNumberToObject(row, "lower_bound_us", bound_us)) &&
            cJSON_AddNumberToObject(row, "gap", bound_us > 0 ? p->iteration_us / bound_us - 1 : 0);
 }
 
@@ -311,7 +314,6 @@ static bool add_memory(cJSON *row, const struct item *item, const struct batch *
 }
 
 static bool add_prediction(cJSON *to, const struct item *item, const struct batch *batch) {
-    const struct prepared_domain *d = batch->domain;
     const struct prediction *p = &item->outlook.quiet;
     cJSON *row = cJSON_CreateObject();
     return row && cJSON_AddItemToArray(to, row) && json_add_named(row, "strategy", item->strategy.hex, item->name) &&
@@ -319,7 +321,7 @@ static bool add_prediction(cJSON *to, const struct item *item, const struct batc
            cJSON_AddNumberToObject(row, "compute_us", p->compute_us) &&
            cJSON_AddNumberToObject(row, "exposed_us", p->exposed_us) &&
            cJSON_AddNumberToObject(row, "samples_per_s", p->samples_per_s) &&
-           cJSON_AddNumberToObject(row, "messages", p->messages) && (item->updates || add_bound(row, p, d)) &&
+           cJSON_AddNumberToObject(row, "messages", p->messages) && (item->updates || add_bound(row, item, batch)) &&
            (!item->outlook.expected.seeds || expectation_write(&item->outlook.expected, row)) &&
            (!item->updates || updates_prediction_write(item->updates, row)) && add_memory(row, item, batch) &&
            (!item->timeline || cJSON_AddRawToObject(row, "timeline", item->timeline));

@@ -320,7 +320,7 @@ static const struct schema schemas[] = {
      "'additionalProperties':false,'properties':{'strategy':" NAMED ",'iteration_us':" AMOUNT ",'compute_us':" AMOUNT
      ",'exposed_us':" NUMBER ",'samples_per_s':" AMOUNT ",'messages':" COUNT ",'gap':" NUMBER
      ",'lower_bound_us':{'type':'number','minimum':0,'description':'of a strategy that encodes gradients or has "
-     "replicas'},"
+     "replicas, or of all that fit into the memory'},"
      "'in_weather':" EXPECTED ",'updates':" UPDATES ",'memory':" MEMORY
      ",'timeline':{'type':'object','description':'Chrome trace events','required':['traceEvents']}}}},"
      "'failures':{'type':'array','items':{'type':'object','required':['pointer','code','detail'],"

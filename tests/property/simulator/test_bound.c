@@ -13,6 +13,7 @@
 #include "simulator/timeline.h"
 #include "simulator/tuned.h"
 #include "strategy/baselines/baselines.h"
+#include "strategy/memory.h"
 #include "strategy/space/space.h"
 #include "tests/support/check.h"
 #include "tests/support/strategy/handmade_cluster.h"
@@ -28,8 +29,9 @@ enum { SAMPLES = 18, PREEMPTIVE = 4, STEPS = 16, TUPLES = 50 * INSTANCES };
 enum { MOST_NODES = 8, MOST_PUSHES = 600, MOST_ROUNDS = TIMELINE_MAX_PASSES + 4 };
 
 struct tally {
-    int tuples, settled, barriers, served, gathered, preemptive, sharded, replicas, accumulated, both, left_out, tight;
-    double closest, closest_barrier;
+    int tuples, settled, barriers, served, gathered, preemptive, sharded, replicas, accumulated, both, left_out, tight,
+        again;
+    double closest, closest_barrier, closest_again;
 };
 
 struct instance {
@@ -108,6 +110,64 @@ static bool is_long(const struct instance *in, const struct plan *plan) {
     return plan->any_server && (uint64_t)plan->n_messages * in->cost.n_workers > MOST_PUSHES;
 }
 
+/* Of how many devices each has an equal part of what is synchronized so, between its passes. */
+static uint32_t ranks_between_passes(const struct instance *in, const struct strategy *s,
+                                     const struct variable_sync *sync) {
+    const struct group *g = &s->groups[sync->group];
+    if (sync->kind != SYNC_ALL_REDUCE || g->sharded != SHARDED_parameters || g->keeps_gathered)
+        return 1;
+    return g->reshard_ranks > 0 ? g->reshard_ranks : s->shard_ranks > 0 ? s->shard_ranks : in->cluster.n_devices;
+}
+
+/* Bytes of parameters that a device has between its passes, or more where a variable's shards go their own ways. */
+static uint64_t held_between_passes(const struct instance *in, const struct strategy *s) {
+    double held = 0;
+    for (uint32_t v = 0; v < in->model.n_variables; v++) {
+        uint32_t least = UINT32_MAX;
+        for (uint32_t k = 0; k < sync_parts(&s->variables[v]); k++) {
+            const uint32_t ranks = ranks_between_passes(in, s, sync_part(&s->variables[v], k));
+            least = ranks < least ? ranks : least;
+        }
+        held += (double)in->model.variables[v].bytes / least;
+    }
+    return (uint64_t)ceil(held);
+}
+
+/* And of activations, and of states what each device has of them. */
+static uint64_t held_beside(const struct instance *in) {
+    double bytes = 0;
+    for (uint32_t i = 0; i < in->model.n_operators; i++)
+        bytes += in->model.operators[i].backward ? 0 : (double)in->model.operators[i].activation_bytes;
+    for (uint32_t v = 0; v < in->model.n_variables; v++)
+        bytes +=
+            (double)optimizer_bytes(&in->model.optimizer, &in->model.variables[v], in->model.variables[v].elements) /
+            in->cluster.n_devices;
+    return (uint64_t)ceil(bytes);
+}
+
+/* Where the device has no more room than that, a schedule that repeats moves so much more. */
+static void check_budget(struct instance *in, const struct strategy *s, const struct plan *plan,
+                         const struct prediction *p) {
+    struct error err;
+    struct bound bound;
+    struct memory memory;
+    if (p->lossy != LOSSY_none)
+        return;
+    assert_ok(memory_of_plan(plan, &memory, &err));
+    const uint64_t between = held_between_passes(in, s) + held_beside(in),
+                   room = between < memory.peak_bytes ? between : memory.peak_bytes;
+    assert_ok(bound_of_micro_batches(&in->model, &in->cost, LOSSY_none, p->in_parts, s->micro_batches, &bound, &err));
+    const double any_us = bound.iteration_us;
+    bound_within(&bound, &in->model, &in->cost, room);
+    if (!is_below(bound.iteration_us, p))
+        printf("%s: %.6f within its memory above prediction %.6f\n", s->name, bound.iteration_us, p->iteration_us);
+    assert_true(is_below(bound.iteration_us, p));
+    if (bound.iteration_us <= any_us)
+        return;
+    in->tally->again++;
+    in->tally->closest_again = fmax(in->tally->closest_again, bound.iteration_us / p->iteration_us);
+}
+
 /* How far above its bound the strategy is, as a ratio (a microsecond on both sides, since a bound may be 0); INFINITY
  * when it is left out. */
 static double check_strategy(struct instance *in, const struct strategy *strategy) {
@@ -130,6 +190,8 @@ static double check_strategy(struct instance *in, const struct strategy *strateg
                b->compute_us, b->volume_us, windows, p.iteration_us, strategy->name, barrier ? ", barrier" : "",
                p.converged ? "" : ", not converged");
     assert_true(below);
+    if (p.converged)
+        check_budget(in, strategy, &plan, &p);
     if (p.converged)
         note_gap(in->tally, b, &p, barrier);
     else
@@ -378,13 +440,21 @@ static void check_samples(struct instance *in, struct rng *rng) {
     strategy_release(&best);
 }
 
+static void draw_model(struct rng *rng, struct model *out) {
+    struct error err;
+    cJSON *json = random_model_json(rng);
+    random_memory(rng, json);
+    assert_ok(model_read(json, "random model", out, &err));
+    cJSON_Delete(json);
+}
+
 static void check_instance(struct timeline *tl, struct rng *rng, struct tally *tally) {
     struct error err;
     struct instance in = {.tl = tl, .tally = tally};
     struct space_options options = space_default_options();
     options.max_shards = 8; /* a timeline's time goes with the number of messages */
     options.min_partition_bytes = 1 << 18;
-    assert_ok(random_updated_model(rng, &in.model, &err));
+    draw_model(rng, &in.model);
     draw_cluster(rng, &in.cluster);
     assert_ok(cost_init(&in.cost, &in.cluster, &err));
     const enum lossiness lossy =
@@ -419,12 +489,14 @@ static void no_strategy_is_predicted_below_the_bound(void **state) {
     printf("%d tuples (%d with too many pushes left out), %d settled, %d with the barrier, %d with servers, %d "
            "with gathers, %d preemptive, %d with sharded parameters, %d of them with replicas, %d with several "
            "micro-batches, %d of them with replicas; where communication shows, %d "
-           "within 10%% of the bound, the closest at %.4f of it, with the barrier at %.4f\n",
+           "within 10%% of the bound, the closest at %.4f of it, with the barrier at %.4f; %d that gather again, the "
+           "closest at %.4f of the bound within its memory\n",
            t.tuples, t.left_out, t.settled, t.barriers, t.served, t.gathered, t.preemptive, t.sharded, t.replicas,
-           t.accumulated, t.both, t.tight, t.closest, t.closest_barrier);
+           t.accumulated, t.both, t.tight, t.closest, t.closest_barrier, t.again, t.closest_again);
     assert_true(t.tuples >= TUPLES);
-    assert_true(t.tight > 0 && t.barriers > 0 && t.gathered > 0 && t.preemptive > 0 && t.sharded > TUPLES / 50 &&
-                t.replicas > TUPLES / 200 && t.accumulated > TUPLES / 50 && t.both > 0 && t.settled < t.tuples);
+    assert_true(t.again > 0 && t.tight > 0 && t.barriers > 0 && t.gathered > 0 && t.preemptive > 0 &&
+                t.sharded > TUPLES / 50 && t.replicas > TUPLES / 200 && t.accumulated > TUPLES / 50 && t.both > 0 &&
+                t.settled < t.tuples);
     timeline_free(tl);
 }
 
