@@ -315,7 +315,8 @@ def refusals():
     return {
         **said,
         "pass the optimizer": refusal(lambda: distribute(module(), one_group(cross_iteration=True))),
-        "not of this module": refusal(lambda: distribute(module(), {"groups": []})),
+        "no groups of variables": refusal(lambda: distribute(module(), {"groups": []})),
+        "not of this module": refusal(lambda: distribute(module(), {"groups": [{"variables": ["another.weight"]}]})),
         "do not add up": refusal(lambda: distribute(module(), one_group(slices=[{"group": 0, "bytes": 8}]))),
         "cannot run a closure": refusal(lambda: optimizer.step(lambda: None)),
         "two backward passes": refusal(two_backward_passes),

@@ -117,7 +117,7 @@ check hook_says_priority_whole 0 "" test ! -s bytescheduler-all-reduce.err
 check hook_says_slices_whole 0 "" test ! -s pace.err
 check hook_says_servers_whole 0 "" test ! -s ps.err
 check hook_says_order_of_servers_whole 0 "" test ! -s bytescheduler-ps.err
-timeout 200 $python "$root/tests/cli/pytorch_features.py" "$module" 2>err ||
+timeout 400 $python "$root/tests/cli/pytorch_features.py" "$module" 2>err ||
     echo "not ok features_end_well: $(grep . err | tail -n 3 | tr '\n' '|')"
 timeout 500 $python "$root/tests/cli/pytorch.py" "$module" train "${hooks[@]}" 2>err ||
     echo "not ok training_ends_well: $(tail -n 1 err)"
