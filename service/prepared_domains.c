@@ -114,7 +114,7 @@ static enum status make_entry(struct model *model, struct cluster *cluster, stru
         free_entry(e);
         return st;
     }
-    e->domain.lower_bound_us = e->domain.bounds.us[false][LOSSY_none];
+    e->domain.lower_bound_us = e->domain.bounds.of[IN_PARTS_none][LOSSY_none].iteration_us;
     e->bytes = arena_bytes(&e->model.arena) + arena_bytes(&e->cluster.arena) + arena_bytes(&e->cost.arena);
     *out = e;
     return ST_OK;

@@ -424,14 +424,11 @@ void bound_within(struct bound *bound, const struct model *model, const struct c
 
 enum status bounds_find(const struct model *model, const struct cost *cost, struct bounds *out, struct error *err) {
     struct bounds bounds = {.model = model, .cost = cost};
-    struct bound bound;
     enum status st = ST_OK;
     for (uint32_t i = 0; i < IN_PARTS_COUNT * LOSSINESS_COUNT && !st; i++) {
         const uint32_t in_parts = i % IN_PARTS_COUNT, lossy = i / IN_PARTS_COUNT;
-        st = bound_iteration(model, cost, (enum lossiness)lossy, (enum in_parts)in_parts, &bound, err);
-        bounds.us[in_parts][lossy] = st ? 0 : bound.iteration_us;
-        if (!st && lossy == LOSSY_none)
-            bounds.whole[in_parts] = bound;
+        st = bound_iteration(model, cost, (enum lossiness)lossy, (enum in_parts)in_parts, &bounds.of[in_parts][lossy],
+                             err);
     }
     if (!st)
         *out = bounds;
@@ -440,7 +437,7 @@ enum status bounds_find(const struct model *model, const struct cost *cost, stru
 
 enum status bounds_of(const struct bounds *bounds, const struct prediction *prediction, uint64_t memory_bytes,
                       double *us, struct error *err) {
-    struct bound bound = bounds->whole[prediction->in_parts];
+    struct bound bound = bounds->of[prediction->in_parts][prediction->lossy];
     enum status st = ST_OK;
     if (prediction->micro_batches > 1)
         st = bound_of_micro_batches(bounds->model, bounds->cost, prediction->lossy, prediction->in_parts,
@@ -448,8 +445,6 @@ enum status bounds_of(const struct bounds *bounds, const struct prediction *pred
     if (!st && prediction->lossy == LOSSY_none)
         bound_within(&bound, bounds->model, bounds->cost, memory_bytes);
     *us = bound.iteration_us;
-    if (prediction->lossy != LOSSY_none && prediction->micro_batches <= 1)
-        *us = bounds->us[prediction->in_parts][prediction->lossy];
     return st;
 }
 

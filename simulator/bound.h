@@ -87,13 +87,12 @@ enum status bound_of_micro_batches(const struct model *model, const struct cost 
 enum status bound_iteration(const struct model *model, const struct cost *cost, enum lossiness lossy,
                             enum in_parts in_parts, struct bound *out, struct error *err);
 
-/* iteration_us by what a strategy of one micro-batch may do, and what it may lose; model and cost are borrowed. Fails:
+/* Bounds by what a strategy of one micro-batch may do, and what it may lose; model and cost are borrowed. Fails:
  * ST_NO_MEMORY. */
 struct bounds {
     const struct model *model;
     const struct cost *cost;
-    double us[IN_PARTS_COUNT][LOSSINESS_COUNT];
-    struct bound whole[IN_PARTS_COUNT]; /* of those that lose nothing */
+    struct bound of[IN_PARTS_COUNT][LOSSINESS_COUNT];
 };
 enum status bounds_find(const struct model *model, const struct cost *cost, struct bounds *out, struct error *err);
 

@@ -33,8 +33,8 @@ struct comparison {
     bool in_weather;             /* the cluster has weather: rows say what to expect in it, and `fastest` is in it */
     uint64_t memory_bytes;       /* that a device may have; 0: no budget */
     size_t fastest;              /* row without updates; SIZE_MAX when none could be predicted */
-    /* No schedule of dense all-reduces is faster: one machine, preemption, no start-up, no copies; lower_bound_us where
-     * that is more. */
+    /* No schedule of dense all-reduces is faster. It is the optimum of one machine with preemption, without start-ups
+     * and copies, and at least lower_bound_us. */
     double all_reduce_us;
     /* No strategy is faster (simulator/bound.h) that does no more than some given one does: without any, nothing is
      * encoded, and there are no replicas. */

@@ -25,7 +25,7 @@ enum status simulation_init(struct simulation *out, const struct model *model, c
         simulation_release(out);
         return st;
     }
-    out->bound_us = out->bounds.us[false][LOSSY_none];
+    out->bound_us = out->bounds.of[IN_PARTS_none][LOSSY_none].iteration_us;
     return ST_OK;
 }
 

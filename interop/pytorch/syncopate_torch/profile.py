@@ -321,7 +321,8 @@ class Profile:
         if self.activations:
             self.activations.describe(out["operators"])
         if self.temporary:
-            self.temporary.describe(out)
+            described = [parameters[v["name"]] for v in out["variables"]]
+            self.temporary.describe(out["operators"], bytes_of(described))
         return out
 
 

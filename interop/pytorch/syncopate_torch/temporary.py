@@ -1,7 +1,7 @@
 """The most that each operator of one iteration holds on a GPU besides what syncopate counts by itself ("temporary_bytes").
 
-PyTorch's allocator knows how much it has given out, and the most since it was asked last; both follow the host, so
-nothing waits for the GPU. Of an operator's most that is taken off which is counted otherwise: parameters, the optimizer's
+PyTorch's allocator knows how much it has given out, and the most since it was asked last. Both figures follow the host, so
+nothing waits for the GPU. From an operator's most we subtract what syncopate counts otherwise: parameters, the optimizer's
 states, the gradients that are there, and what operators have left for the backward pass. The rest are results on their
 way, workspaces (cuBLAS takes 32 MiB for each thread on Hopper), the batch, buffers.
 
@@ -43,25 +43,16 @@ class Temporary:
     def operator(self, name, apart):
         self.most[name] = max(self.most.get(name, 0), self.allocator.most() - apart)
 
-    def describe(self, description):
+    def describe(self, operators, parameters_bytes):
         """Add "temporary_bytes" to the operators of a description. The first may have ended before this began ("between
         iterations"). It gets what was held at the beginning."""
-        bytes_of = {v["name"]: size_of(v) for v in description["variables"]}
-        known = sum(bytes_of.values()) + self.states_bytes
+        known = parameters_bytes + self.states_bytes
         left_for = {}  # by backward operator: what it uses last
-        first = description["operators"][0]["name"]
-        for operator in description["operators"]:
+        for operator in operators:
             known += operator.get("activation_bytes", 0)
             if operator.get("kept_for"):
                 left_for[operator["kept_for"]] = left_for.get(operator["kept_for"], 0) + operator["activation_bytes"]
-            seen = self.most.get(operator["name"], self.begin if operator["name"] == first else 0)
+            seen = self.most.get(operator["name"], self.begin if operator is operators[0] else 0)
             if seen > known:
                 operator["temporary_bytes"] = seen - known
             known -= left_for.get(operator["name"], 0)
-
-
-def size_of(variable):
-    elements = 1
-    for size in variable["shape"]:
-        elements *= size
-    return elements * {"f16": 2, "bf16": 2, "f64": 8}.get(variable["dtype"], 4)

@@ -297,7 +297,7 @@ static bool add_bound(cJSON *row, const struct item *item, const struct batch *b
     double bound_us;
     if (bounds_of(bounds, p, item->has_memory && !item->over ? batch->memory_bytes : 0, &bound_us, NULL))
         return false;
-    const bool plain = bounds_is_plain(bounds, p) && bound_us <= bounds->us[p->in_parts][LOSSY_none];
+    const bool plain = bounds_is_plain(bounds, p) && bound_us <= bounds->of[p->in_parts][LOSSY_none].iteration_us;
     return (plain || cJSON_AddNumberToObject(row, "lower_bound_us", bound_us)) &&
            cJSON_AddNumberToObject(row, "gap", bound_us > 0 ? p->iteration_us / bound_us - 1 : 0);
 }
