@@ -6,8 +6,8 @@
 # First come the executable tests/FOLDER/*.sh that say "# Alone: why", since other scripts beside them would change the times
 # that they measure: one at a time. Beside them run those that say "# Waits: why", also one at a time, and, at the lowest
 # priority, programs that only compute and scripts that say "# Computes: why". Then come the other scripts and programs, up to
-# four at a time. Last come those that say "# Last: why", with nothing beside them. What says "# Once: why" runs for the
-# builds release and coverage alone. Each has a time limit, a closed standard input and a TMPDIR of its own. At the end
+# four at a time, of which at most one says "# Apart: why". Last come those that say "# Last: why", with nothing beside them.
+# What says "# Once: why" runs for the builds release and coverage alone. Each has a time limit, a closed standard input and a TMPDIR of its own. At the end
 # stand the ten slowest, what was not tested and why, what failed, once more, and the line "N passed, N failed, N skipped"; the
 # exit status is 1 when anything failed or nothing ran. TEST_TIMEOUT (600) and TEST_SCRIPT_TIMEOUT (900) are seconds, of
 # which what runs at the lowest priority, and may have to wait for all others, has three times as many;
@@ -130,17 +130,18 @@ for program; do
     *) waiting+=("$program") ;;
     esac
 done
-alone=() waits=() together=() last=()
+alone=() waits=() apart=() together=() last=()
 for script in tests/*/*.sh; do
     case $script in
     tests/support/* | tests/fuzz/* | tests/load/* | tests/lint/lint.sh) continue ;;
     esac
     [ -x "$script" ] && [ "${TEST_SCRIPTS:-1}" != 0 ] || continue
     [[ ${OUT##*/} = @(release|coverage) ]] || ! grep -q '^# Once: ' "$script" || continue
-    case $(grep -m 1 -oE '^# (Alone|Waits|Computes|Last): ' "$script") in
+    case $(grep -m 1 -oE '^# (Alone|Waits|Computes|Apart|Last): ' "$script") in
     *Alone*) alone+=("$script") ;;
     *Waits*) waits+=("$script") ;;
     *Computes*) computing+=("$script") ;;
+    *Apart*) apart+=("$script") ;;
     *Last*) last+=("$script") ;;
     *) if grep -q '^# Once: ' "$script"; then together=("$script" "${together[@]}"); else together+=("$script"); fi ;; # the long ones first
     esac
@@ -151,7 +152,8 @@ at_once 1 "${waits[@]}" &
 waited=$!
 at_once 1 "${alone[@]}"
 wait "$waited"
-at_once $((2 * jobs)) "${together[@]}" "${waiting[@]}"
+at_once 1 "${apart[@]}" &
+at_once $((2 * jobs - 1)) "${together[@]}" "${waiting[@]}"
 wait
 at_once 1 "${last[@]}"
 

@@ -2,6 +2,7 @@
 # Where an iteration's time went, from traces of four ranks: generated ones of which the truth is known, one of 100 MB
 # (EXPLAIN_MB), and real ones where there is a PyTorch whose profiler is Kineto.
 # Once: it is the generator's time and torch's; what it calls of ours has tests of its own.
+# Apart: gloo's threads wait in loops, and beside others of the kind take several times as long.
 # Plan: 52
 set -u
 cd "$(dirname "$0")/../.." || exit 2

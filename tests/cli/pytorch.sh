@@ -2,6 +2,7 @@
 # Training by the hook against plain DistributedDataParallel, profiling in all ranks at once, and the bench of
 # torch.distributed, with gloo on the loopback.
 # Once: it is torch's time; what it calls of ours has tests of its own.
+# Apart: gloo's threads wait in loops, and beside others of the kind take several times as long.
 # Plan: 108
 set -u
 cd "$(dirname "$0")/../.." || exit 2

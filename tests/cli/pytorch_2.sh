@@ -1,6 +1,7 @@
 #!/bin/bash
 # cli/pytorch.sh once more, with the PyTorch 2.13 of build/venv, where .ci/torch puts it.
 # Once: it is torch's time; what it calls of ours has tests of its own.
+# Apart: gloo's threads wait in loops, and beside others of the kind take several times as long.
 # Plan: 95
 set -u
 cd "$(dirname "$0")/../.." || exit 2

@@ -2,6 +2,7 @@
 # The emulated device of examples/pytorch: gradients are those of the plain module, and none is handed on before the device
 # has computed it. Times are held from below alone, so a slow machine fails nothing.
 # Once: it is torch's time.
+# Apart: gloo's threads wait in loops, and beside others of the kind take several times as long.
 # Plan: 24
 set -u
 cd "$(dirname "$0")/../.." || exit 2

@@ -69,7 +69,7 @@ def loss_of_numbers(model, step):
 
 
 class Feature:
-    """How it is used."""
+    """How it is used. What is plain is neither compiled before nor after."""
 
     def __init__(
         self, kind=Network, loss=loss_of_words, wrap=lambda m: m, first=lambda m: m, too_far=TOO_FAR, only=None, **arguments
@@ -83,12 +83,12 @@ class Feature:
         if self.too_far == TOO_FAR:
             model = model.double()
         optimizer = torch.optim.SGD(model.parameters(), 0.1, momentum=0.9)
-        plain, model = model, self.first(model)
+        plain = model
         if strategy is None:
-            model = DistributedDataParallel(model, **self.arguments)
+            call = model = DistributedDataParallel(model, **self.arguments)
         else:
-            model = distribute(model, strategy, optimizer, **self.arguments)
-        call = self.wrap(model)
+            model = distribute(self.first(model), strategy, optimizer, **self.arguments)
+            call = self.wrap(model)
         for step in range(STEPS):
             optimizer.zero_grad()
             self.step(model, call, optimizer, step)
@@ -179,9 +179,9 @@ FEATURES = {
 }
 PYTORCH_2 = {
     "GradScaler": lambda: Scaled(),
-    # Compiling takes seconds, so each kind of strategy has one of these.
-    "a_module_compiled_before": lambda: Feature(first=compiled, only=("barrier", "served by priority")),
-    "a_module_compiled_after": lambda: Feature(wrap=compiled, only=("priority", "served")),
+    # Compiling takes seconds: a small model, and each kind of strategy has one of these.
+    "a_module_compiled_before": lambda: Feature(Tied, first=compiled, only=("barrier", "served by priority")),
+    "a_module_compiled_after": lambda: Feature(Tied, wrap=compiled, only=("priority", "served")),
 }
 
 
@@ -261,6 +261,8 @@ def late(words):
 
 if __name__ == "__main__":
     OPTIMIZERS["sgd"]([torch.nn.Parameter(torch.zeros(1))])  # PyTorch 2 imports much for the first one
+    if hasattr(torch, "compile"):
+        import torch._dynamo  # here, not in each rank
     train(ranks_use_features)
     train(ranks_hear_late)
     train(rank_ends_at_once, reports=RANKS - 1)

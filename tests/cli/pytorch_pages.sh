@@ -3,6 +3,7 @@
 # (tests/http/guide.py), with gloo and two ranks on the loopback. The environment has what the pages ask for: syncopate,
 # torchrun, the Python package, and the script train.py of someone else. And what the two commands of the package say.
 # Once: it is torch's time; what it calls of ours has tests of its own.
+# Apart: gloo's threads wait in loops, and beside others of the kind take several times as long.
 # Plan: 18
 set -u
 cd "$(dirname "$0")/../.." || exit 2

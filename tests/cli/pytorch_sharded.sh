@@ -2,6 +2,7 @@
 # Updates in parts by the hook (ZeRO-1, DeAR) against plain DistributedDataParallel, with gloo on the loopback, by the
 # PyTorch of Debian and by that of build/venv.
 # Once: it is torch's time; what it calls of ours has tests of its own.
+# Apart: gloo's threads wait in loops, and beside others of the kind take several times as long.
 # Plan: 34
 set -u
 cd "$(dirname "$0")/../.." || exit 2

@@ -2,6 +2,7 @@
 # syncopate weather and simulations in weather: the picture, the trace that can be played again, and what is refused.
 # Also sessions in weather in the lab, here and on a service. Needs OUT; prints ok, not ok and skip lines (tests/README.md).
 # Once: minutes of sessions and of weather drawn; what runs in it is under sanitizers in the unit and property tests.
+# Apart: its ranks wait in loops, and beside others of the kind take several times as long.
 # Plan: 61
 set -u
 cd "$(dirname "$0")/../.."

@@ -140,8 +140,8 @@ static void a_session_that_has_not_ended_has_a_report(void **state) {
     char *text = write_report(&f);
     assert_contains(text, " of 20<");
     assert_contains(text, "Not confirmed");
-    free(text);
     assert_null(strstr(text, "memory of a device, at most"));
+    free(text);
     f.options.memory_bytes = 1 << 30;
     f.options.allow_sharded = SHARDED_gradients;
     f.options.allow_lossy = true;

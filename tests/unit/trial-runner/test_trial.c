@@ -443,7 +443,7 @@ static void pulls_by_priority_go_one_by_one_first_needed_first(void **state) {
 #ifdef NDEBUG
 enum { BENCH_S = 20 };
 #else
-enum { BENCH_S = 60 };
+enum { BENCH_S = 240 };
 #endif
 
 static uint32_t points_of(const struct cluster *cluster, enum operation operation) {
