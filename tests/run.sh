@@ -114,6 +114,9 @@ trap 'exit 130' INT TERM
 : >"$WORK/times"
 : >"$WORK/skips"
 
+# Where python3 is a script that looks for the right one, as pyenv's is, the search would take longer than most programs.
+python=$(python3 -c 'import os, sys; print(os.path.dirname(sys.executable))' 2>/dev/null)
+[ -z "$python" ] || [ "$python/python3" -ef "$(command -v python3)" ] || PATH=$python:$PATH
 processors=$(nproc)
 jobs=${TEST_JOBS:-$((processors < 2 ? processors : 2))}
 

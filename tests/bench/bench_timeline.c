@@ -97,6 +97,17 @@ static void read_cluster(struct cluster *out, uint32_t nodes, uint32_t devices, 
 }
 
 /* The strategy is there. */
+static void build_sharded(struct strategy *strategy, const struct model *model, const struct cluster *cluster) {
+    struct error err;
+    bench_check(strategy_init(strategy, "sharded", model, model->n_variables, &err), &err);
+    strategy->credit_bytes = 0;
+    for (uint32_t v = 0; v < model->n_variables; v++) {
+        strategy->variables[v].group = v;
+        strategy->groups[v].sharded = SHARDED_parameters;
+    }
+    bench_check(strategy_seal(strategy, model, cluster, &err), &err);
+}
+
 static void finish_subject(struct subject *s) {
     struct error err;
     bench_check(plan_lower(&s->model, &s->cluster, &s->strategy, &s->plan, &err), &err);
@@ -192,23 +203,20 @@ static void bench_model(struct timeline *tl, const char *path, bool server) {
     release_subject(&s);
 }
 
-/* All parameters sharded, every layer gathered alone: three messages a layer. */
-static void bench_sharded(struct timeline *tl, const char *path) {
+/* Parameters sharded as FSDP does it, by the block, and every variable gathered alone: three messages each. */
+static void bench_sharded(struct timeline *tl, const char *path, bool by_block) {
     struct error err;
     struct prediction p;
     struct subject s = {0};
     bench_check(model_read_file(path, &s.model, &err), &err);
     read_cluster(&s.cluster, 16, 1, 10, 0);
-    bench_check(strategy_init(&s.strategy, "sharded", &s.model, s.model.n_variables, &err), &err);
-    s.strategy.credit_bytes = 0;
-    for (uint32_t v = 0; v < s.model.n_variables; v++) {
-        s.strategy.variables[v].group = v;
-        s.strategy.groups[v].sharded = SHARDED_parameters;
-    }
-    bench_check(strategy_seal(&s.strategy, &s.model, &s.cluster, &err), &err);
+    if (by_block)
+        bench_check(baselines_build(baselines_find("fsdp-per-block"), &s.model, &s.cluster, &s.strategy, &err), &err);
+    else
+        build_sharded(&s.strategy, &s.model, &s.cluster);
     finish_subject(&s);
     double us = timeline_us(tl, &s, REPEATS, &p);
-    report("sharded parameters", &s, us, &p);
+    report(by_block ? "fsdp per block" : "sharded parameters", &s, us, &p);
     double whole = lowered_us(tl, &s);
     printf("sharded strategies a second, lowering and timeline: %.0f (%.1f us each)\n", 1e6 / whole, whole);
     release_subject(&s);
@@ -275,7 +283,8 @@ int main(int argc, char **argv) {
         return 2;
     bench_model(tl, argv[1], false);
     bench_model(tl, argv[1], true);
-    bench_sharded(tl, argv[1]);
+    bench_sharded(tl, argv[1], true);
+    bench_sharded(tl, argv[1], false);
     bench_growth(tl);
     bench_servers(tl, argv[1]);
     printf("allocations inside a run: 0\n");
