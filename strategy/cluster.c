@@ -626,6 +626,17 @@ int64_t cluster_find_node(const struct cluster *cluster, const char *name) {
     return names_find(&cluster->names, name);
 }
 
+static uint32_t common_divisor(uint32_t a, uint32_t b) {
+    return b == 0 ? a : common_divisor(b, a % b);
+}
+
+uint32_t cluster_devices_of_all(const struct cluster *cluster) {
+    uint32_t common = 0;
+    for (uint32_t i = 0; i < cluster->n_nodes; i++)
+        common = common_divisor(common, cluster->nodes[i].devices);
+    return common;
+}
+
 uint32_t cluster_node_of_device(const struct cluster *cluster, uint32_t device) {
     uint32_t low = 0, high = cluster->n_nodes - 1;
     while (low < high) {

@@ -263,6 +263,8 @@ bool measurement_write(const struct measurement *measurement, cJSON *array);
 
 int64_t cluster_find_node(const struct cluster *cluster, const char *name); /* or -1 */
 uint32_t cluster_node_of_device(const struct cluster *cluster, uint32_t device);
+/* The most consecutive devices that divide those of every node: groups of so many stay in nodes. */
+uint32_t cluster_devices_of_all(const struct cluster *cluster);
 
 void cluster_release(struct cluster *cluster);
 

@@ -11,19 +11,8 @@
 #include "strategy/baselines/baselines.h"
 #include "strategy/baselines/fsdp.h"
 
-static uint32_t common_divisor(uint32_t a, uint32_t b) {
-    return b == 0 ? a : common_divisor(b, a % b);
-}
-
-static uint32_t devices_within_nodes(const struct cluster *cluster) {
-    uint32_t common = 0;
-    for (uint32_t i = 0; i < cluster->n_nodes; i++)
-        common = common_divisor(common, cluster->nodes[i].devices);
-    return common;
-}
-
 enum status baseline_hsdp(const struct model *model, const struct cost *cost, struct strategy *out, struct error *err) {
-    const uint32_t ranks = devices_within_nodes(cost->cluster);
+    const uint32_t ranks = cluster_devices_of_all(cost->cluster);
     return fsdp_build_replicas(model, cost->cluster, FSDP_WRAP_blocks, FSDP_KEEP_last, ranks > 1 ? ranks : 0, "hsdp",
                                out, err);
 }

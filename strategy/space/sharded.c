@@ -39,6 +39,12 @@ static enum carried draw_carried(const struct draft *d) {
     return draw_bit(d->rng, halves) == ENCODING_f16 ? CARRIED_f16 : CARRIED_bf16;
 }
 
+/* Among how many devices parts may be kept between the passes, so that their second gather stays in nodes; 0: not. */
+static uint32_t ranks_in_nodes(const struct draft *d) {
+    const uint32_t ranks = cluster_devices_of_all(d->space->cluster);
+    return ranks > 1 && ranks < strategy_shard_group(&d->strategy, d->space->cluster) ? ranks : 0;
+}
+
 /* Most people gather one group ahead, and keep what was gathered for all groups or for none. */
 static void draw_parameters(struct draft *d) {
     struct strategy *s = &d->strategy;
@@ -47,6 +53,11 @@ static void draw_parameters(struct draft *d) {
     s->cross_iteration = false;
     for (uint32_t g = 0; g < s->n_groups; g++)
         s->groups[g].keeps_gathered = s->groups[g].sharded == SHARDED_parameters && draw_chance(d->rng, kept);
+    const uint32_t in_nodes = ranks_in_nodes(d);
+    if (in_nodes && draw_chance(d->rng, 0.25))
+        for (uint32_t g = 0; g < s->n_groups; g++)
+            s->groups[g].reshard_ranks =
+                s->groups[g].sharded == SHARDED_parameters && !s->groups[g].keeps_gathered ? in_nodes : 0;
     if (draw_chance(d->rng, 0.5)) {
         s->forward_prefetch = draw_prefetch(d);
         s->backward_prefetch = draw_prefetch(d);
@@ -108,15 +119,17 @@ bool move_sharded(struct draft *d, const struct group_view *view) {
     return true;
 }
 
+/* All of what was gathered, a node's devices their parts of it, or nothing. */
 bool move_kept(struct draft *d, const struct group_view *view) {
     struct picked picked;
     if (!strategy_sharded_parameters(&d->strategy) || !pick_groups(d, view, &picked))
         return false;
     const bool kept = draw_chance(d->rng, 0.5);
+    const uint32_t in_nodes = kept ? 0 : ranks_in_nodes(d), ranks = in_nodes && draw_chance(d->rng, 0.5) ? in_nodes : 0;
     for (uint32_t i = 0; i < picked.n; i++) {
         struct group *group = &d->strategy.groups[picked_at(&picked, i)];
         group->keeps_gathered = kept;
-        group->reshard_ranks = 0;
+        group->reshard_ranks = group->sharded == SHARDED_parameters ? ranks : 0;
     }
     return true;
 }

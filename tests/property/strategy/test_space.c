@@ -114,15 +114,16 @@ static void check_walk(const struct instance *in, struct rng *rng, struct strate
     }
 }
 
-/* How often each was seen in a group; and sharded parameters that are kept, or gathered another number of groups
+/* How often each was seen in a group; and sharded parameters that are kept, by all or by a node's devices, or gathered another number of groups
  * ahead. */
-static uint32_t seen[SHARDED_COUNT], seen_kept, seen_ahead, seen_carried;
+static uint32_t seen[SHARDED_COUNT], seen_kept, seen_in_nodes, seen_ahead, seen_carried;
 
 static void count_sharded(const struct strategy *s) {
     for (uint32_t g = 0; g < s->n_groups; g++) {
         seen[s->groups[g].sharded]++;
         seen_carried += s->groups[g].gathered_as || s->groups[g].summed_as;
         seen_kept += s->groups[g].keeps_gathered;
+        seen_in_nodes += s->groups[g].reshard_ranks > 1;
     }
     seen_ahead += s->forward_prefetch != 1 || s->backward_prefetch != 1;
 }
@@ -132,7 +133,7 @@ static void check_sampler(enum status (*sample)(const struct space *, struct rng
                                                 struct error *)) {
     struct error err = {0};
     memset(seen, 0, sizeof seen);
-    seen_kept = seen_ahead = 0;
+    seen_kept = seen_in_nodes = seen_ahead = 0;
     for (uint64_t i = 0; i < INSTANCES; i++) {
         struct rng rng;
         struct instance in;
@@ -147,7 +148,7 @@ static void check_sampler(enum status (*sample)(const struct space *, struct rng
         instance_close(&in);
     }
     assert_true(seen[SHARDED_none] && seen[SHARDED_optimizer] && seen[SHARDED_gradients] && seen[SHARDED_parameters] &&
-                seen_kept && seen_ahead);
+                seen_kept && seen_in_nodes && seen_ahead);
 }
 
 static void uniform_samples_and_their_neighbours_are_valid_and_cover_each_byte_once(void **state) {
