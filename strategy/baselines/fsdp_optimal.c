@@ -1,5 +1,6 @@
 /* The best wrapping of a model whose parameters are all sharded: which layers FSDP gathers together, so that the
- * iteration is shortest, and which keep what they gathered for the backward pass: all where memory is not limited.
+ * iteration is shortest, and which keep what they gathered for the backward pass: all where memory is not limited, else
+ * all of it, the devices of a node their parts of it, or nothing.
  * Messages go one at a time, gathered one group ahead.
  *
  * Best by the simulator's own costs, among all wrappings whose groups are runs of layers, or near it: neighbours of a
@@ -26,7 +27,7 @@ enum { MOST_LAYERS = 40, LABELS = 64 };
 
 /* Each group of the wrapping is a merge group, one for each element type in it. */
 static enum status assign(const struct model *model, const struct layers *layers, const struct wrapping *wrapping,
-                          struct strategy *s, struct error *err) {
+                          uint32_t parts, struct strategy *s, struct error *err) {
     uint32_t *group_of = arena_alloc(&s->arena, layers->chain.n, sizeof *group_of);
     uint32_t *slots = arena_alloc(&s->arena, (size_t)wrapping->n_groups * DTYPE_COUNT, sizeof *slots);
     if (!group_of || !slots)
@@ -39,7 +40,9 @@ static enum status assign(const struct model *model, const struct layers *layers
         uint32_t *slot = &slots[group_of[layers->layer_of[v]] * DTYPE_COUNT + model->variables[v].dtype];
         if (!*slot) {
             s->groups[n].sharded = SHARDED_parameters;
-            s->groups[n].keeps_gathered = wrapping->keeps[group_of[layers->layer_of[v]]];
+            s->groups[n].keeps_gathered = wrapping->keeps[group_of[layers->layer_of[v]]] == WRAPPING_KEEPS;
+            if (wrapping->keeps[group_of[layers->layer_of[v]]] == WRAPPING_KEEPS_PARTS)
+                s->groups[n].reshard_ranks = parts;
             *slot = ++n;
         }
         s->variables[v].group = *slot - 1;
@@ -92,8 +95,8 @@ static enum status build(struct site *site, const struct wrapping *wrapping, str
     if (st)
         return st;
     s.credit_bytes = 0;
-    st = baseline_finish(assign(site->model, &site->layers, wrapping, &s, err), &s, site->model, site->cost->cluster,
-                         &out->strategy, err);
+    st = baseline_finish(assign(site->model, &site->layers, wrapping, layers_parts(site->cost->cluster), &s, err), &s,
+                         site->model, site->cost->cluster, &out->strategy, err);
     if (st)
         return st;
     out->value_us = wrapping->value_us;
@@ -114,7 +117,7 @@ static enum status build(struct site *site, const struct wrapping *wrapping, str
 static enum status alone(struct site *site, struct wrapping *out, struct error *err) {
     const uint32_t n = site->layers.chain.n;
     uint32_t *ends = arena_alloc(&site->arena, n, sizeof *ends);
-    bool *keeps = arena_alloc(&site->arena, n, sizeof *keeps); /* none */
+    uint8_t *keeps = arena_alloc(&site->arena, n, sizeof *keeps); /* none */
     if (!ends || !keeps)
         return error_no_memory(err);
     for (uint32_t i = 0; i < n; i++)

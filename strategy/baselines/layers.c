@@ -155,7 +155,31 @@ static uint64_t summed_bytes(const void *context, uint64_t bytes, uint32_t n_pie
     return bytes + part_of(context, bytes);
 }
 
+/* ---- parts that the devices of a node keep ---- */
+
+static double again_us(const void *context, uint64_t bytes, uint32_t n_pieces) {
+    const struct cost *cost = context;
+    const struct message message = {
+        .bytes = bytes, .half = HALF_gather, .ranks = cluster_devices_of_all(cost->cluster), .stride = 1};
+    const struct all_reduce_cost c = cost_all_reduce(cost, &message);
+    (void)n_pieces;
+    return cost->runtime.message_us + c.startup_us + c.transfer_us;
+}
+
+static uint64_t part_bytes(const void *context, uint64_t bytes, uint32_t n_pieces) {
+    const struct cost *cost = context;
+    (void)n_pieces;
+    return bytes / cluster_devices_of_all(cost->cluster);
+}
+
+uint32_t layers_parts(const struct cluster *cluster) {
+    const uint32_t ranks = cluster_devices_of_all(cluster);
+    return ranks > 1 && ranks < cluster->n_devices ? ranks : 0;
+}
+
 struct wrapping_cost layers_cost(const struct cost *cost) {
     const struct cost_line floor = cost_line_half_floor(cost);
-    return (struct wrapping_cost){gather_us, copy_us, sum_us, own_bytes, summed_bytes, cost, floor, floor};
+    const bool parts = layers_parts(cost->cluster) > 0;
+    return (struct wrapping_cost){gather_us,  copy_us, sum_us, own_bytes, summed_bytes, parts ? again_us : NULL,
+                                  part_bytes, cost,    floor,  floor};
 }

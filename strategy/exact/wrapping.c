@@ -39,7 +39,7 @@ struct label {
     double promise_us;
     uint64_t ahead, held, slack; /* bytes gathered again for the last group; kept by all; left for the next one */
     uint32_t begin, before;      /* where the last group begins, and the label there that it was added to */
-    bool keeps;                  /* the last group */
+    uint8_t keeps;               /* the last group */
 };
 
 struct front {
@@ -82,22 +82,24 @@ struct search {
 
 /* What a group costs. */
 struct group_us {
-    double gather, unpack, sum, forward, backward;
-    uint64_t bytes, own, summed;
+    double gather, unpack, again, sum, forward, backward;
+    uint64_t bytes, part, own, summed;
 };
 
 static struct group_us group_of(const struct search *s, uint32_t begin, uint32_t end) {
     const struct wrapping_cost *cost = s->cost;
-    const bool limited = s->chain->budget != UINT64_MAX;
+    const bool limited = s->chain->budget != UINT64_MAX, parts = limited && cost->again_us;
     const uint64_t bytes = s->bytes[end] - s->bytes[begin];
     const uint32_t pieces = s->pieces[end] - s->pieces[begin];
     return (struct group_us){
         .gather = cost->gather_us(cost->context, bytes, pieces),
         .unpack = cost->unpack_us(cost->context, bytes, pieces),
+        .again = parts ? cost->again_us(cost->context, bytes, pieces) : 0,
         .sum = cost->sum_us(cost->context, bytes, pieces),
         .forward = s->forward_us[end] - s->forward_us[begin],
         .backward = s->backward_us[end] - s->backward_us[begin],
         .bytes = bytes,
+        .part = parts ? cost->part_bytes(cost->context, bytes, pieces) : 0,
         .own = limited ? cost->own_bytes(cost->context, bytes, pieces) : 0,
         .summed = limited ? cost->summed_bytes(cost->context, bytes, pieces) : 0,
     };
@@ -106,8 +108,9 @@ static struct group_us group_of(const struct search *s, uint32_t begin, uint32_t
 /* ---- one group more ---- */
 
 /* The backward pass of what was there before needs p and b. */
-static struct label label_of(const struct group_us *g, bool keeps, double e, double r, double p, double b) {
-    const double gather = keeps ? 0 : g->gather, unpack = keeps ? 0 : g->unpack;
+static struct label label_of(const struct group_us *g, uint8_t keeps, double e, double r, double p, double b) {
+    const double again = keeps == WRAPPING_KEEPS_PARTS ? g->again : g->gather;
+    const double gather = keeps == WRAPPING_KEEPS ? 0 : again, unpack = keeps == WRAPPING_KEEPS ? 0 : g->unpack;
     return (struct label){.e = e,
                           .r = r,
                           .p = p,
@@ -117,13 +120,13 @@ static struct label label_of(const struct group_us *g, bool keeps, double e, dou
                           .keeps = keeps};
 }
 
-static struct label first_label(const struct search *s, const struct group_us *g, bool keeps) {
+static struct label first_label(const struct search *s, const struct group_us *g, uint8_t keeps) {
     const double head = s->chain->head_us;
     const double ends = larger(g->sum, s->chain->tail_us);
     return label_of(g, keeps, larger(head, g->gather + g->unpack) + g->forward, larger(g->gather, head), ends, ends);
 }
 
-static struct label next_label(const struct label *from, const struct group_us *g, bool keeps) {
+static struct label next_label(const struct label *from, const struct group_us *g, uint8_t keeps) {
     const double gathered = from->r + g->gather;
     return label_of(g, keeps, larger(from->e, gathered + g->unpack) + g->forward, larger(gathered, from->e),
                     larger(from->z, from->y + g->sum), larger(from->c, from->p + g->sum));
@@ -144,6 +147,10 @@ static bool has_room(const struct search *s, const struct label *from, const str
            (g->own + from->ahead + from->held + s->kept[end] <= s->chain->budget && g->summed <= from->slack);
 }
 
+static uint64_t held_of(uint8_t keeps, uint64_t bytes, uint64_t part) {
+    return keeps == WRAPPING_KEEPS ? bytes : keeps == WRAPPING_KEEPS_PARTS ? part : 0;
+}
+
 /* Note the memory of a label's last group, which was added to `from` (NULL: to none) and ends before unit `end`. False
  * when the budget does not hold it. */
 static bool fits(const struct search *s, const struct label *from, const struct group_us *g, uint32_t end,
@@ -153,8 +160,8 @@ static bool fits(const struct search *s, const struct label *from, const struct 
     label->slack = UINT64_MAX;
     if (budget == UINT64_MAX)
         return true;
-    label->ahead = label->keeps ? 0 : g->bytes;
-    label->held = held + (label->keeps ? g->bytes : 0);
+    label->ahead = label->keeps == WRAPPING_KEEPS ? 0 : g->bytes;
+    label->held = held + held_of(label->keeps, g->bytes, g->part);
     label->slack = needs <= budget ? budget - needs : 0;
     return needs <= budget && can_go_on(s, label, end) && (!from || g->summed <= from->slack);
 }
@@ -170,10 +177,12 @@ static double floor_us(const struct search *s, const struct cost_line *floor, ui
     return floor->startup_us * larger(ceil((double)bytes / most), 1) + floor->per_byte_us * (double)bytes;
 }
 
-/* Of the units from `end` on, at least. */
+/* Of the units from `end` on, at least: nothing where fewer devices may gather, which may cost next to nothing. */
 static double again_us(const struct search *s, const struct label *label, uint32_t end) {
     const int64_t bytes = s->rests[end].again + (int64_t)label->held;
-    return bytes > 0 ? s->cost->gather_floor.startup_us + s->cost->gather_floor.per_byte_us * (double)bytes : 0;
+    return bytes > 0 && !s->cost->again_us
+               ? s->cost->gather_floor.startup_us + s->cost->gather_floor.per_byte_us * (double)bytes
+               : 0;
 }
 
 /* Note what the label promises before unit `end`. The units from there on compute and sum, and some are gathered again,
@@ -236,7 +245,7 @@ static bool may_be_best(const struct search *s, double us) {
 }
 
 /* Add the group of units begin .. end - 1 to a label that ends where it begins, or to nothing (NULL). */
-static void extend(struct search *s, const struct label *from, uint32_t index, const struct group_us *g, bool keeps,
+static void extend(struct search *s, const struct label *from, uint32_t index, const struct group_us *g, uint8_t keeps,
                    uint32_t begin, uint32_t end) {
     struct label label = from ? next_label(from, g, keeps) : first_label(s, g, keeps);
     if (!fits(s, from, g, end, &label))
@@ -258,11 +267,14 @@ static void extend(struct search *s, const struct label *from, uint32_t index, c
 }
 
 /* Without a budget nothing speaks against keeping. */
-static void extend_both(struct search *s, const struct label *from, uint32_t index, const struct group_us *g,
+static void extend_each(struct search *s, const struct label *from, uint32_t index, const struct group_us *g,
                         uint32_t begin, uint32_t end) {
-    extend(s, from, index, g, true, begin, end);
-    if (s->chain->budget != UINT64_MAX)
-        extend(s, from, index, g, false, begin, end);
+    extend(s, from, index, g, WRAPPING_KEEPS, begin, end);
+    if (s->chain->budget == UINT64_MAX)
+        return;
+    extend(s, from, index, g, WRAPPING_FREES, begin, end);
+    if (s->cost->again_us)
+        extend(s, from, index, g, WRAPPING_KEEPS_PARTS, begin, end);
 }
 
 /* No cut that begins as the label (NULL: with nothing) and goes on with a group as long as g, or longer, is faster:
@@ -295,7 +307,7 @@ static struct label best_of(const struct front *front) {
 static bool is_futile(const struct search *s, const struct label *best, const struct group_us *g, uint32_t end) {
     if (s->chain->budget != UINT64_MAX || end == s->chain->n)
         return false;
-    const struct label label = next_label(best, g, true);
+    const struct label label = next_label(best, g, WRAPPING_KEEPS);
     const struct front *front = &s->fronts[end];
     for (size_t i = 0; i < front->n; i++)
         if (is_no_better(s, &label, &front->labels[i]))
@@ -318,7 +330,7 @@ static void extend_front(struct search *s, uint32_t begin) {
         for (size_t i = 0; i < front->n; i++) {
             const struct label *from = &front->labels[i];
             if (has_room(s, from, &g, end) && may_be_best(s, larger(from->least_us, least_with(s, from, &g, begin)))) {
-                extend_both(s, from, (uint32_t)i, &g, begin, end);
+                extend_each(s, from, (uint32_t)i, &g, begin, end);
                 goes_on = true;
             }
         }
@@ -332,7 +344,7 @@ static void add_first(struct search *s) {
         const struct group_us g = group_of(s, 0, end);
         if (!may_be_best(s, least_with(s, NULL, &g, 0)) || (budget != UINT64_MAX && g.own > budget))
             return;
-        extend_both(s, NULL, 0, &g, 0, end);
+        extend_each(s, NULL, 0, &g, 0, end);
     }
 }
 
@@ -351,8 +363,8 @@ static uint32_t equal_end(const struct search *s, uint32_t n_groups, uint32_t k,
     return k + 1 == n_groups ? n : end;
 }
 
-/* The cut, in `into`, whose groups all keep what they gathered or none does; *n_groups is 0 where it does not fit. */
-static void try_equal(struct search *s, uint32_t want, bool keeps, uint32_t *into, uint32_t *n_groups) {
+/* The cut, in `into`, whose groups all keep alike; *n_groups is 0 where it does not fit. */
+static void try_equal(struct search *s, uint32_t want, uint8_t keeps, uint32_t *into, uint32_t *n_groups) {
     struct label last = {0};
     uint32_t n = 0;
     *n_groups = 0;
@@ -376,21 +388,19 @@ static void try_equal(struct search *s, uint32_t want, bool keeps, uint32_t *int
 static enum status try_equal_cuts(struct search *s, struct arena *arena, struct wrapping *out, struct error *err) {
     const uint32_t n = s->chain->n;
     uint32_t *tried = arena_alloc(arena, n, sizeof *tried), *ends = arena_alloc(arena, n, sizeof *ends), n_groups;
-    bool *keeps = arena_alloc(arena, n, sizeof *keeps);
+    uint8_t *keeps = arena_alloc(arena, n, sizeof *keeps);
     if (!tried || !ends || !keeps)
         return error_no_memory(err);
-    const uint32_t rounds = s->chain->budget == UINT64_MAX ? 1 : 2;
-    for (uint32_t i = 0, want = 1, kept = 1; i < rounds; want = want < n ? want + 1 + want / 16 : 1) {
-        try_equal(s, want < n ? want : n, kept, tried, &n_groups);
+    static const uint8_t kept[] = {WRAPPING_KEEPS, WRAPPING_FREES, WRAPPING_KEEPS_PARTS};
+    const uint32_t rounds = s->chain->budget == UINT64_MAX ? 1 : s->cost->again_us ? 3 : 2;
+    for (uint32_t i = 0, want = 1; i < rounds; want = want < n ? want + 1 + want / 16 : 1) {
+        try_equal(s, want < n ? want : n, kept[i], tried, &n_groups);
         if (n_groups > 0) {
             memcpy(ends, tried, n_groups * sizeof *ends);
-            memset(keeps, kept ? 1 : 0, n_groups * sizeof *keeps);
+            memset(keeps, kept[i], n_groups * sizeof *keeps);
             *out = (struct wrapping){.n_groups = n_groups, .ends = ends, .keeps = keeps, .value_us = s->best_us};
         }
-        if (want >= n) {
-            kept = 0;
-            i++;
-        }
+        i += want >= n;
     }
     return ST_OK;
 }
@@ -411,7 +421,7 @@ static bool clear_fronts(struct search *s, size_t most) {
 /* Follow the labels back from the last group to the first. */
 static enum status write_ends(const struct search *s, struct arena *arena, struct wrapping *out, struct error *err) {
     uint32_t *ends = arena_alloc(arena, s->chain->n, sizeof *ends), n = 1;
-    bool *keeps = arena_alloc(arena, s->chain->n, sizeof *keeps);
+    uint8_t *keeps = arena_alloc(arena, s->chain->n, sizeof *keeps);
     if (!ends || !keeps)
         return error_no_memory(err);
     for (const struct label *at = &s->best; at->begin > 0; at = &s->fronts[at->begin].labels[at->before])
@@ -613,7 +623,7 @@ static struct span span_of(const struct wrapping_chain *chain, uint32_t begin, u
 }
 
 uint64_t wrapping_peak(const struct wrapping_chain *chain, const struct wrapping_cost *cost, uint32_t n_groups,
-                       const uint32_t *ends, const bool *keeps) {
+                       const uint32_t *ends, const uint8_t *keeps) {
     uint64_t most = 0, kept = 0, held = 0, ahead = 0;
     for (uint32_t g = 0, i = 0; g < n_groups; g++) {
         const struct span own = span_of(chain, g ? ends[g - 1] : 0, ends[g]);
@@ -625,8 +635,9 @@ uint64_t wrapping_peak(const struct wrapping_chain *chain, const struct wrapping
         for (; i < ends[g]; i++)
             kept += chain->units[i].kept;
         most = peak + kept > most ? peak + kept : most;
-        ahead = keeps[g] ? 0 : own.bytes;
-        held += keeps[g] ? own.bytes : 0;
+        ahead = keeps[g] == WRAPPING_KEEPS ? 0 : own.bytes;
+        const bool parts = keeps[g] == WRAPPING_KEEPS_PARTS;
+        held += held_of(keeps[g], own.bytes, parts ? cost->part_bytes(cost->context, own.bytes, own.pieces) : 0);
     }
     return most;
 }

@@ -15,13 +15,14 @@
  * - B_j+1 = max(B_j, P_j + a_j+1 + u_j+1) + b_j+1
  * - P_j+1 = max(P_j + a_j+1, B_j) + s_j
  *
- * Here a and u are 0 for a group that keeps what it gathered. The pass ends at max(P_G, B_G) + max(s_G, tail_us), and a
+ * Here a and u are 0 for a group that keeps what it gathered, and a is another where fewer devices, as those of a node,
+ * keep the parts of it that they gather again. The pass ends at max(P_G, B_G) + max(s_G, tail_us), and a
  * cut's value is the sum of both.
  *
  * Memory. While group j computes backward, what it needs itself (own_bytes: parameters, gradients, buffers) is there,
- * and the parameters of the next group that computes backward and of all groups before it that keep them, what is being
- * summed of the last one (summed_bytes), and what the forward pass has kept for all units up to its last. The peak is
- * the most over all groups.
+ * and the parameters of the next group that computes backward and of all groups before it that keep them, or their part
+ * of them (part_bytes), what is being summed of the last one (summed_bytes), and what the forward pass has kept for all
+ * units up to its last. The peak is the most over all groups.
  *
  * Units: bytes, microseconds. Threads: no state. */
 #ifndef STRATEGY_EXACT_WRAPPING_H
@@ -49,6 +50,9 @@ struct wrapping_cost {
     uint64_t (*own_bytes)(const void *context, uint64_t bytes,
                           uint32_t n_pieces); /* rises by `bytes` or more, from twice `bytes` */
     uint64_t (*summed_bytes)(const void *context, uint64_t bytes, uint32_t n_pieces);
+    double (*again_us)(const void *context, uint64_t bytes,
+                       uint32_t n_pieces); /* among the fewer; NULL: there are none */
+    uint64_t (*part_bytes)(const void *context, uint64_t bytes, uint32_t n_pieces); /* of these each, at most `bytes` */
     const void *context;
     struct cost_line gather_floor, sum_floor; /* no gather or sum of any size costs less; zeros will do */
 };
@@ -60,10 +64,13 @@ struct wrapping_chain {
     uint64_t budget;         /* the largest peak that is allowed; UINT64_MAX: any */
 };
 
+/* What is there of what a group gathered, from its forward to its backward pass. */
+enum { WRAPPING_FREES, WRAPPING_KEEPS, WRAPPING_KEEPS_PARTS };
+
 struct wrapping {
     uint32_t n_groups;
     const uint32_t *ends; /* group g is units ends[g - 1] (or 0) to ends[g] - 1; in the caller's arena, both */
-    const bool *keeps;    /* by group: what it gathered */
+    const uint8_t *keeps; /* by group: one of the above */
     double value_us;
     double least_us; /* no cut within the budget has a smaller value; value_us less 1e-9 of it where that is proved */
     uint64_t peak;
@@ -71,7 +78,7 @@ struct wrapping {
 
 /* The peak of a cut. O(n). */
 uint64_t wrapping_peak(const struct wrapping_chain *chain, const struct wrapping_cost *cost, uint32_t n_groups,
-                       const uint32_t *ends, const bool *keeps);
+                       const uint32_t *ends, const uint8_t *keeps);
 
 /* The smallest peak of any cut, if it is that of every unit alone, of which none keeps anything. */
 uint64_t wrapping_least_peak(const struct wrapping_chain *chain, const struct wrapping_cost *cost);

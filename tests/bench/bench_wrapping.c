@@ -57,7 +57,13 @@ static void bench(uint32_t n, double spread, double budget, uint32_t labels) {
         rng_seed(&rng, (uint64_t)i + 1);
         fill(&rng, n, spread, units);
         struct wrapping_chain chain = {.n = n, .units = units, .budget = UINT64_MAX};
-        const struct wrapping_cost cost = {message_us, copy_us, sum_us, own_bytes, summed_bytes, NULL, line, line};
+        const struct wrapping_cost cost = {.gather_us = message_us,
+                                           .unpack_us = copy_us,
+                                           .sum_us = sum_us,
+                                           .own_bytes = own_bytes,
+                                           .summed_bytes = summed_bytes,
+                                           .gather_floor = line,
+                                           .sum_floor = line};
         if (budget > 0)
             chain.budget = (uint64_t)(budget * (double)wrapping_least_peak(&chain, &cost));
         const double start = clock_now_us();

@@ -61,7 +61,7 @@ static double simulated_us(struct world *w, const struct strategy *strategy) {
 }
 
 static void build(struct world *w, const struct layers *layers, uint32_t n_groups, const uint32_t *ends,
-                  const bool *keeps, struct strategy *out) {
+                  const uint8_t *keeps, struct strategy *out) {
     struct error err;
     assert_ok(strategy_init(out, "wrapping", &w->model, n_groups, &err));
     out->credit_bytes = 0;
@@ -70,18 +70,27 @@ static void build(struct world *w, const struct layers *layers, uint32_t n_group
             out->variables[v].group++;
     for (uint32_t g = 0; g < n_groups; g++) {
         out->groups[g].sharded = SHARDED_parameters;
-        out->groups[g].keeps_gathered = keeps[g];
+        out->groups[g].keeps_gathered = keeps[g] == WRAPPING_KEEPS;
+        out->groups[g].reshard_ranks = keeps[g] == WRAPPING_KEEPS_PARTS ? layers_parts(&w->cluster) : 0;
     }
     assert_ok(strategy_seal(out, &w->model, &w->cluster, &err));
 }
 
 static double wrapping_us(struct world *w, const struct layers *layers, uint32_t n_groups, const uint32_t *ends,
-                          const bool *keeps) {
+                          const uint8_t *keeps) {
     struct strategy s;
     build(w, layers, n_groups, ends, keeps, &s);
     const double us = simulated_us(w, &s);
     strategy_release(&s);
     return us;
+}
+
+/* The next way to keep, counted in `ways`; false after the last. */
+static bool next_kept(uint32_t n, uint8_t ways, uint8_t *keeps) {
+    uint32_t g = 0;
+    while (g < n && ++keeps[g] == ways)
+        keeps[g++] = 0;
+    return g < n;
 }
 
 /* Of those within the budget. */
@@ -93,13 +102,11 @@ static double least_of_all_wrappings(struct world *w, const struct layers *layer
         for (uint32_t i = 1; i <= n; i++)
             if (i == n || cuts >> (i - 1) & 1)
                 ends[k++] = i;
-        for (uint32_t kept = 0; kept < 1U << k; kept++) {
-            bool keeps[SMALL];
-            for (uint32_t g = 0; g < k; g++)
-                keeps[g] = kept >> g & 1;
+        uint8_t keeps[SMALL] = {0};
+        do {
             if (wrapping_peak(&layers->chain, cost, k, ends, keeps) <= layers->chain.budget)
                 least = fmin(least, wrapping_us(w, layers, k, ends, keeps));
-        }
+        } while (next_kept(k, layers_parts(&w->cluster) ? 3 : 2, keeps));
     }
     return least;
 }
@@ -107,7 +114,7 @@ static double least_of_all_wrappings(struct world *w, const struct layers *layer
 static void the_best_wrapping_is_what_its_program_says_and_none_is_faster(void **state) {
     struct world w = {.timeline = timeline_new()};
     struct rng rng;
-    int run = 0, all = 0, several = 0, mixed = 0;
+    int run = 0, all = 0, several = 0, mixed = 0, parts = 0;
     (void)state;
     assert_non_null(w.timeline);
     rng_seed(&rng, test_seed());
@@ -126,8 +133,10 @@ static void the_best_wrapping_is_what_its_program_says_and_none_is_faster(void *
             assert_ok(wrapping_best(&layers.chain, &cost, WRAPPING_LABELS, &arena, &wrapping, &err));
             const double us = wrapping_us(&w, &layers, wrapping.n_groups, wrapping.ends, wrapping.keeps);
             assert_close(us, wrapping.value_us, 1e-9);
-            for (uint32_t g = 0; g < wrapping.n_groups; g++)
+            for (uint32_t g = 0; g < wrapping.n_groups; g++) {
                 mixed += g > 0 && wrapping.keeps[g] != wrapping.keeps[0];
+                parts += wrapping.keeps[g] == WRAPPING_KEEPS_PARTS;
+            }
             run++;
             several += wrapping.n_groups > 1;
             if (layers.chain.n <= SMALL) {
@@ -138,9 +147,11 @@ static void the_best_wrapping_is_what_its_program_says_and_none_is_faster(void *
         arena_release(&arena);
         world_close(&w);
     }
-    assert_true(all > INSTANCES / 20 && several > INSTANCES / 20 && mixed > 0);
-    print_message("%d wrappings, %d of several groups, %d that keep some, %d against all wrappings\n", run, several,
-                  mixed, all);
+    assert_true(all > INSTANCES / 20 && several > INSTANCES / 20 && mixed > 0 && parts > 0);
+    print_message(
+        "%d wrappings, %d of several groups, %d that keep some, %d groups of which nodes keep parts, %d against "
+        "all wrappings\n",
+        run, several, mixed, parts, all);
     timeline_free(w.timeline);
 }
 
@@ -157,7 +168,7 @@ static uint64_t peak_of(const struct world *w, const struct strategy *s) {
 /* Every layer in a group of its own, of which none keeps anything. */
 static void build_layers_alone(struct world *w, const struct layers *layers, struct strategy *out) {
     uint32_t ends[MOST];
-    const bool keeps[MOST] = {false};
+    const uint8_t keeps[MOST] = {0};
     for (uint32_t i = 0; i < layers->chain.n; i++)
         ends[i] = i + 1;
     build(w, layers, layers->chain.n, ends, keeps, out);

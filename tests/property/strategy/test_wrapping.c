@@ -9,14 +9,16 @@
 #include "strategy/exact/wrapping.h"
 #include "tests/support/check.h"
 
-enum { SMALL = 8, SMALL_CHAINS = 1500, LARGE = 100, LARGE_CHAINS = 40, SLOW_CHAINS = 200, SLOW_LABELS = 128 };
+enum { SMALL = 8, SMALL_CHAINS = 1500, LARGE = 100, LARGE_CHAINS = 40, SLOW_CHAINS = 200, SLOW_LABELS = 192 };
 
 struct chain {
     struct wrapping_chain chain;
     struct wrapping_unit units[LARGE];
     struct cost_line gather, sum;
     double copy_per_byte_us;
-    uint64_t packed; /* of 8: how much of what is packed lies beside it */
+    uint64_t packed;   /* of 8: how much of what is packed lies beside it */
+    uint32_t parts;    /* devices that keep parts and gather them again; 0: none */
+    double parts_cost; /* beside a gather among all */
 };
 
 static bool chance(struct rng *rng, double p) {
@@ -45,13 +47,24 @@ static uint64_t own_bytes(const void *context, uint64_t bytes, uint32_t n_pieces
     return 2 * bytes + (n_pieces > 1 ? ((const struct chain *)context)->packed * bytes / 8 : 0);
 }
 
+/* A node's devices gather what they keep parts of faster than all do, or not. */
+static double parts_us(const void *context, uint64_t bytes, uint32_t n_pieces) {
+    return ((const struct chain *)context)->parts_cost * gather_us(context, bytes, n_pieces);
+}
+
+static uint64_t part_bytes(const void *context, uint64_t bytes, uint32_t n_pieces) {
+    (void)n_pieces;
+    return bytes / ((const struct chain *)context)->parts;
+}
+
 static uint64_t summed_bytes(const void *context, uint64_t bytes, uint32_t n_pieces) {
     (void)n_pieces;
     return bytes + ((const struct chain *)context)->packed * bytes / 32;
 }
 
 static struct wrapping_cost cost_of(const struct chain *c) {
-    return (struct wrapping_cost){gather_us, copy_us, sum_us, own_bytes, summed_bytes, c, c->gather, c->sum};
+    return (struct wrapping_cost){gather_us,  copy_us, sum_us,    own_bytes, summed_bytes, c->parts ? parts_us : NULL,
+                                  part_bytes, c,       c->gather, c->sum};
 }
 
 /* Computing and traffic are of one order; layers are alike in some chains and differ by far in others. */
@@ -63,6 +76,10 @@ static void random_chain(struct rng *rng, uint32_t n, struct chain *out) {
     *out = (struct chain){.gather = line, .sum = line};
     if (chance(rng, 0.5))
         out->sum.startup_us *= 2;
+    if (chance(rng, 0.3)) {
+        out->parts = 2 + (uint32_t)rng_below(rng, 7);
+        out->parts_cost = rng_log_between(rng, 0.05, 1.5);
+    }
     out->packed = rng_below(rng, 9);
     if (chance(rng, 0.5))
         out->copy_per_byte_us = copies * line.per_byte_us;
@@ -80,11 +97,12 @@ static void random_chain(struct rng *rng, uint32_t n, struct chain *out) {
 
 struct run_of_units {
     double f, b, a, u, s;
-    uint64_t bytes, kept, own, summed;
-    bool keeps;
+    double again; /* among a node's devices */
+    uint64_t bytes, part, kept, own, summed;
+    uint8_t keeps;
 };
 
-static void list_groups(const struct chain *c, uint32_t n_groups, const uint32_t *ends, const bool *keeps,
+static void list_groups(const struct chain *c, uint32_t n_groups, const uint32_t *ends, const uint8_t *keeps,
                         struct run_of_units *groups) {
     for (uint32_t g = 0, i = 0; g < n_groups; g++) {
         uint32_t pieces = 0;
@@ -98,6 +116,8 @@ static void list_groups(const struct chain *c, uint32_t n_groups, const uint32_t
         }
         groups[g].own = own_bytes(c, groups[g].bytes, pieces);
         groups[g].summed = summed_bytes(c, groups[g].bytes, pieces);
+        groups[g].again = c->parts ? parts_us(c, groups[g].bytes, pieces) : NAN;
+        groups[g].part = c->parts ? part_bytes(c, groups[g].bytes, pieces) : 0;
         groups[g].a = gather_us(c, groups[g].bytes, pieces);
         groups[g].u = copy_us(c, groups[g].bytes, pieces);
         groups[g].s = sum_us(c, groups[g].bytes, pieces);
@@ -105,11 +125,11 @@ static void list_groups(const struct chain *c, uint32_t n_groups, const uint32_t
 }
 
 static double again_us(const struct run_of_units *g) {
-    return g->keeps ? 0 : g->a;
+    return g->keeps == WRAPPING_KEEPS ? 0 : g->keeps == WRAPPING_KEEPS_PARTS ? g->again : g->a;
 }
 
 static double unpack_again_us(const struct run_of_units *g) {
-    return g->keeps ? 0 : g->u;
+    return g->keeps == WRAPPING_KEEPS ? 0 : g->u;
 }
 
 /* The header's recurrences. */
@@ -136,14 +156,24 @@ static uint64_t plain_peak(uint32_t n, const struct run_of_units *g) {
     uint64_t most = 0;
     for (uint32_t j = 0; j < n; j++) {
         uint64_t lives = g[j].own + g[j].kept + (j + 1 < n ? g[j + 1].summed : 0);
-        for (uint32_t i = 0; i < j; i++)
-            lives += g[i].keeps || i + 1 == j ? g[i].bytes : 0;
+        for (uint32_t i = 0; i < j; i++) {
+            lives += g[i].keeps == WRAPPING_KEEPS || i + 1 == j ? g[i].bytes : 0;
+            lives += g[i].keeps == WRAPPING_KEEPS_PARTS ? g[i].part : 0;
+        }
         most = lives > most ? lives : most;
     }
     return most;
 }
 
-/* The best of all 2 * 3^(n-1) wrappings; INFINITY when none fits. */
+/* The next way to keep, counted in `ways`; false after the last. */
+static bool next_kept(uint32_t n, uint8_t ways, uint8_t *keeps) {
+    uint32_t g = 0;
+    while (g < n && ++keeps[g] == ways)
+        keeps[g++] = 0;
+    return g < n;
+}
+
+/* The best of all 2 * 3^(n-1) wrappings, or 3 * 4^(n-1) with parts; INFINITY when none fits. */
 static double brute_force_us(const struct chain *c) {
     const uint32_t n = c->chain.n;
     double best = INFINITY;
@@ -152,15 +182,13 @@ static double brute_force_us(const struct chain *c) {
         for (uint32_t i = 1; i <= n; i++)
             if (i == n || cuts >> (i - 1) & 1)
                 ends[k++] = i;
-        for (uint32_t kept = 0; kept < 1U << k; kept++) {
+        uint8_t keeps[SMALL] = {0};
+        do {
             struct run_of_units groups[SMALL];
-            bool keeps[SMALL];
-            for (uint32_t g = 0; g < k; g++)
-                keeps[g] = kept >> g & 1;
             list_groups(c, k, ends, keeps, groups);
             if (plain_peak(k, groups) <= c->chain.budget)
                 best = fmin(best, plain_value_us(c, k, groups));
-        }
+        } while (next_kept(k, c->parts ? 3 : 2, keeps));
     }
     return best;
 }
@@ -245,7 +273,8 @@ static void no_single_change_is_better_than_the_bound(void **state) {
         for (uint32_t at = 1; at < LARGE; at++) { /* end a group at `at`, or let it go on */
             struct run_of_units groups[LARGE];
             uint32_t ends[LARGE + 1], n = 0;
-            bool was = false, keeps[LARGE + 1];
+            bool was = false;
+            uint8_t keeps[LARGE + 1];
             memset(keeps, 1, sizeof keeps); /* there is no budget */
             for (uint32_t g = 0; g < w.n_groups; g++)
                 was |= w.ends[g] == at;
@@ -280,17 +309,20 @@ struct partials {
 /* Units begin to end - 1. */
 static struct run_of_units group_of(const struct chain *c, uint32_t begin, uint32_t end) {
     const uint32_t ends[] = {begin, end};
-    const bool keeps[2] = {0};
+    const uint8_t keeps[2] = {0};
     struct run_of_units groups[2];
     list_groups(c, 2, ends, keeps, groups);
     return groups[1];
 }
 
-static struct partial go_on(const double *k, const struct run_of_units *g, bool keeps) {
-    const double a = keeps ? 0 : g->a, u = keeps ? 0 : g->u, p = fmax(k[Z], k[Y] + g->s);
+static struct partial go_on(const double *k, const struct run_of_units *group, uint8_t keeps) {
+    struct run_of_units of = *group, *g = &of;
+    of.keeps = keeps;
+    const double a = again_us(g), u = unpack_again_us(g), p = fmax(k[Z], k[Y] + g->s);
     const double c = g->b + fmax(k[C], k[P] + g->s);
+    const uint64_t held = keeps == WRAPPING_KEEPS ? g->bytes : keeps == WRAPPING_KEEPS_PARTS ? g->part : 0;
     return (struct partial){{fmax(k[E], k[R] + g->a + g->u) + g->f, fmax(k[R] + g->a, k[E]), p, a + p, a + u + c, c,
-                             keeps ? 0 : (double)g->bytes, k[HELD] + (keeps ? (double)g->bytes : 0),
+                             keeps == WRAPPING_KEEPS ? 0 : (double)g->bytes, k[HELD] + (double)held,
                              (double)(g->own + g->kept) + k[AHEAD] + k[HELD]}};
 }
 
@@ -319,9 +351,10 @@ static bool add(struct partials *front, const struct partial *next) {
 static bool add_groups(const struct chain *c, struct partials *fronts, uint32_t begin, uint32_t end) {
     const double budget = c->chain.budget == UINT64_MAX ? INFINITY : (double)c->chain.budget;
     const struct run_of_units g = group_of(c, begin, end);
-    for (uint32_t i = 0; i < 2 * fronts[begin].n; i++) {
-        const struct partial *from = &fronts[begin].items[i / 2];
-        const struct partial next = go_on(from->key, &g, i % 2);
+    const uint32_t ways = c->parts ? 3 : 2;
+    for (uint32_t i = 0; i < ways * fronts[begin].n; i++) {
+        const struct partial *from = &fronts[begin].items[i / ways];
+        const struct partial next = go_on(from->key, &g, (uint8_t)(i % ways));
         if (next.key[LEFT] > budget || from->key[LEFT] + (begin ? (double)g.summed : 0) > budget)
             continue;
         if (!add(&fronts[end], &next))
