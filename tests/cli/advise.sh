@@ -178,16 +178,16 @@ for answer in advice["answers"]:
 PY
 verdict of_equal_times_less_memory_is_the_answer $? "$(tail -n 1 why)"
 
-# Two of the front differ by 0.13% of memory and look different; that of 182 groups is left out beside that of 31. The
-# smallest memory is that of 182 groups, and that of 31 groups is said with it.
+# Rows of the front look different; that of 182 groups is left out beside one with a thousandth more. The smallest memory is
+# that of 182 groups, and one of 31 groups is said with it.
 "$syncopate" advise llama-135m-v100 v100-16x10g --memory 80GB >out
 python3 - <<'PY' >why 2>&1
 import re
 text = open("out").read()
 front = re.findall(r"^ *([\d.]+ [KMG]iB) +[\d.]+ m?s ", text, re.M)
-assert len(front) > 2 and len(set(front)) == len(front), front
+assert len(front) > 1 and len(set(front)) == len(front), front
 smallest, near = re.findall(r"at which anything fits: (.*); with at most a thousandth more: (.*)\.$", text, re.M)[0]
-assert near.startswith(front[0] + " (FSDP, ") and ", 31 groups, 501 ms)" in near, text
+assert re.fullmatch(r"10.9[67] GiB \(FSDP, \w{12}, 31 groups, 501 ms\)", near) and near.split()[0] <= front[0].split()[0], text
 size, name = re.match(r"(\S+ \S+) \(FSDP, (\w{12}), 182 groups, 761 ms\)", smallest).groups()
 sizes = [float(n) for n in re.findall(r"([\d.]+) GiB +(?:\d+|-) +(?:messages|computing)", text)]
 assert float(size.split()[0]) == min(sizes) < float(front[0].split()[0]), text
