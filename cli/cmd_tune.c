@@ -133,11 +133,11 @@ static void runs_release(struct runs *runs) {
 }
 
 static void tell_memory(const struct session_options *kept, const struct cluster *cluster) {
-    char text[32];
+    char text[64];
     const uint64_t bytes = kept->memory_bytes > 0 ? kept->memory_bytes : memory_of_devices(cluster);
     if (bytes > 0)
         log_info("only strategies that need at most %s on a device are tried",
-                 units_format_bytes(bytes, text, sizeof text));
+                 units_format_budget(bytes, text, sizeof text));
 }
 
 static enum status run_session(struct store *store, const struct inputs *inputs, struct tune_command_options *words,
