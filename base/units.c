@@ -67,6 +67,25 @@ enum status units_parse_bytes(const char *text, uint64_t *bytes, struct error *e
     return ST_OK;
 }
 
+enum status units_parse_memory(const char *text, uint64_t *bytes, struct error *err) {
+    static const uint64_t least = 1000000, most_gb = 512; /* of a device */
+    uint64_t value;
+    const size_t digits = strspn(text, "0123456789.");
+    enum status st = units_parse_bytes(text, &value, err);
+    if (st)
+        return st;
+    if (value == 0)
+        return error_set(err, ST_USAGE, "nothing fits into 0 bytes");
+    if (value < least && !text[digits + strspn(text + digits, " ")]) {
+        const char unit = value < most_gb ? 'G' : 'M';
+        return error_set(err, ST_USAGE, "%.*s is %llu byte%s; write %.*s%cB or %.*s%ciB", (int)digits, text,
+                         (unsigned long long)value, value == 1 ? "" : "s", (int)digits, text, unit, (int)digits, text,
+                         unit);
+    }
+    *bytes = value;
+    return ST_OK;
+}
+
 enum status units_parse_time(const char *text, double *us, struct error *err) {
     long double value;
     if (!parse(text, time_units, &value))
@@ -99,6 +118,27 @@ const char *units_format_bytes(uint64_t bytes, char *out, size_t n) {
 
 const char *units_format_bytes_finely(uint64_t bytes, char *out, size_t n) {
     return format_bytes(bytes, true, out, n);
+}
+
+/* People type few digits: what has few in the decimal unit was typed so, unless it is whole in the binary one. */
+const char *units_format_budget(uint64_t bytes, char *out, size_t n) {
+    static const struct {
+        const char *word;
+        uint64_t decimal, step, binary;
+    } units[] = {{"GB", 1000000000, 1000000, 1 << 30},
+                 {"MB", 1000000, 1000, 1 << 20},
+                 {"KB", 1000, 1000, 1 << 10},
+                 {"", 0, 1, 1}};
+    size_t i = 0;
+    char binary[32];
+    while (bytes < units[i].decimal)
+        i++;
+    units_format_bytes_finely(bytes, binary, sizeof binary);
+    if (bytes % units[i].step || bytes % units[i].binary == 0)
+        snprintf(out, n, "%s", binary);
+    else
+        snprintf(out, n, "%.10g%s (%s)", (double)bytes / (double)units[i].decimal, units[i].word, binary);
+    return out;
 }
 
 /* Three significant digits. */

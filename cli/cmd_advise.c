@@ -50,10 +50,23 @@ static void print_candidates(const struct advice *a, const struct budgets *budge
     table_release(&table);
 }
 
+/* Needs are in binary units, so a memory that was not said in these is shown in them too: "80GB (74.51 GiB)". */
+static void say_in_binary(struct budget *b) {
+    char bytes[32], words[sizeof b->words + sizeof bytes + 4];
+    if (b->bytes == UINT64_MAX || strcasestr(b->words, "iB"))
+        return;
+    snprintf(words, sizeof words, "%s (%s)", b->words, units_format_bytes_finely(b->bytes, bytes, sizeof bytes));
+    if (strlen(words) < sizeof b->words)
+        memcpy(b->words, words, strlen(words) + 1);
+}
+
 static void print_answers(const struct advice *a, const struct budgets *budgets) {
     struct advice_sentence s;
+    struct budgets said = *budgets;
+    for (size_t i = 0; i < said.n; i++)
+        say_in_binary(&said.of[i]);
     text_print(stdout, "\n");
-    for (size_t i = 0; advice_sentence(a, budgets, i, &s); i++)
+    for (size_t i = 0; advice_sentence(a, &said, i, &s); i++)
         text_print(stdout, "%s%s%s\n", s.before, s.figures, s.after);
 }
 
@@ -119,12 +132,13 @@ static enum status write_all(struct advice *a, const char *folder, struct error 
 
 static enum status check_fit(const struct advice *a, const struct budgets *budgets, struct error *err) {
     char least[32];
+    struct budget largest = budgets->of[budgets->n - 1];
     for (size_t i = 0; i < budgets->n; i++)
         if (advice_best_within(a, budgets->of[i].bytes))
             return ST_OK;
+    say_in_binary(&largest);
     return error_set(err, ST_INFEASIBLE, "nothing fits into %s: the least that any way needs is %s on a device",
-                     budgets->of[budgets->n - 1].words,
-                     units_format_bytes_finely(advised_bytes(advice_smallest(a)), least, sizeof least));
+                     largest.words, units_format_bytes_finely(advised_bytes(advice_smallest(a)), least, sizeof least));
 }
 
 struct request {
@@ -162,9 +176,24 @@ static enum status answer(const struct inputs *inputs, const struct budgets *bud
     return st ? st : check_fit(a, budgets, err);
 }
 
+/* Each size of the list as --memory of other commands; how many there may be says budgets_read. */
+static enum status check_sizes(const char *list, struct error *err) {
+    enum status st = ST_OK;
+    for (const char *at = list; at && !st; at = strchr(at, ',')) {
+        char word[64];
+        uint64_t bytes;
+        at += *at == ',';
+        snprintf(word, sizeof word, "%.*s", (int)strcspn(at, ","), at);
+        st = units_parse_memory(word, &bytes, err);
+    }
+    return st;
+}
+
 static enum status read_budgets(const struct request *r, const struct inputs *inputs, struct budgets *out,
                                 struct error *err) {
-    enum status st = budgets_read(r->memory, &inputs->cluster, out, err);
+    enum status st = check_sizes(r->memory, err);
+    if (!st)
+        st = budgets_read(r->memory, &inputs->cluster, out, err);
     return st ? error_prefix(err, st, "--memory") : ST_OK;
 }
 

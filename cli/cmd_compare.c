@@ -211,7 +211,7 @@ static size_t least_memory(const struct comparison *c) {
 
 static void print_memory(const struct column *columns, size_t n) {
     struct table table;
-    char have[32], need[32];
+    char have[64], need[32];
     if (!columns[0].comparison.memory_bytes)
         return;
     table_init(&table, (const char *const[]){"MEMORY", ">OVER", ">LEAST", "OF", NULL});
@@ -231,7 +231,7 @@ static void print_memory(const struct column *columns, size_t n) {
     text_print(stdout,
                "\n\"over\" needs more than the %s that a device may have, at its peak (syncopate simulate tells "
                "of what), or more for a\nserver than its node has. LEAST: of these, what the smallest needs.\n\n",
-               units_format_bytes(columns[0].comparison.memory_bytes, have, sizeof have));
+               units_format_budget(columns[0].comparison.memory_bytes, have, sizeof have));
 }
 
 /* ---- time against memory ---- */

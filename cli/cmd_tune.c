@@ -133,11 +133,11 @@ static void runs_release(struct runs *runs) {
 }
 
 static void tell_memory(const struct session_options *kept, const struct cluster *cluster) {
-    char text[32];
+    char text[64];
     const uint64_t bytes = kept->memory_bytes > 0 ? kept->memory_bytes : memory_of_devices(cluster);
     if (bytes > 0)
         log_info("only strategies that need at most %s on a device are tried",
-                 units_format_bytes(bytes, text, sizeof text));
+                 units_format_budget(bytes, text, sizeof text));
 }
 
 static enum status run_session(struct store *store, const struct inputs *inputs, struct tune_command_options *words,
@@ -435,8 +435,8 @@ enum status cmd_tune(int argc, char **argv, struct error *err) {
         {"least-gain", OPTION_PERCENT, &o->kept.least_gain, "P%",
          "end when no candidate promises to be P% faster than the best"},
         {"allow-lossy", OPTION_FLAG, &o->kept.allow_lossy, NULL,
-         "let gradients lose something on their way: as 16-bit floats and, over mpi, 8-bit integers in blocks, "
-         "their largest elements alone or products of thin matrices; check that the model still learns"},
+         "let gradients lose something on their way: as 16-bit floats and, over mpi and nccl, 8-bit integers in "
+         "blocks, their largest elements alone or products of thin matrices; check that the model still learns"},
         {"allow-sharded", OPTION_TEXT, &words.sharded, "optimizer|gradients|parameters",
          "try strategies too that keep only a part of this, and of what stands before it, on each device (ZeRO, FSDP); "
          "the trainer must be able to do it, as syncopate_torch is"},

@@ -214,11 +214,6 @@ static enum status parse_percent(const char *text, double *out, struct error *er
     return st;
 }
 
-static enum status parse_memory(const char *text, uint64_t *out, struct error *err) {
-    enum status st = units_parse_bytes(text, out, err);
-    return !st && *out == 0 ? error_set(err, ST_USAGE, "nothing fits into 0 bytes") : st;
-}
-
 static enum status set_value(const struct option *option, const char *text, struct error *err) {
     switch (option->kind) {
     case OPTION_FLAG:
@@ -239,7 +234,7 @@ static enum status set_value(const struct option *option, const char *text, stru
     case OPTION_BYTES:
         return units_parse_bytes(text, option->value, err);
     case OPTION_MEMORY:
-        return parse_memory(text, option->value, err);
+        return units_parse_memory(text, option->value, err);
     case OPTION_END:
         break;
     }

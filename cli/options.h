@@ -22,7 +22,7 @@ enum option_kind {
     OPTION_PERCENT, /* double *: "2%" and "2" are 0.02 */
     OPTION_TIME,    /* double *, microseconds: units_parse_time */
     OPTION_BYTES,   /* uint64_t *: units_parse_bytes */
-    OPTION_MEMORY,  /* the same, of a device: at least one byte */
+    OPTION_MEMORY,  /* the same, of a device: units_parse_memory */
 };
 
 struct option {

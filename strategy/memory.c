@@ -627,12 +627,12 @@ enum status memory_check(const struct memory *m, const struct cluster *cluster, 
                          struct error *err) {
     const struct node *server = &cluster->nodes[m->server];
     const double server_has = server->memory_gbyte * GBYTE;
-    char need[32], over[32], have[32];
+    char need[32], over[32], have[64];
     if (budget_bytes > 0 && m->peak_bytes > budget_bytes)
         return error_set(err, ST_INFEASIBLE, "needs %s on a device (%s), %s over the %s that it may have",
-                         units_format_bytes(m->peak_bytes, need, sizeof need), m->place,
-                         units_format_bytes(m->peak_bytes - budget_bytes, over, sizeof over),
-                         units_format_bytes(budget_bytes, have, sizeof have));
+                         units_format_bytes_finely(m->peak_bytes, need, sizeof need), m->place,
+                         units_format_bytes_finely(m->peak_bytes - budget_bytes, over, sizeof over),
+                         units_format_budget(budget_bytes, have, sizeof have));
     if (server_has > 0 && (double)m->server_bytes > server_has)
         return error_set(err, ST_INFEASIBLE, "needs up to %s for the server on node \"%s\", which has %s",
                          units_format_bytes(m->server_bytes, need, sizeof need), server->name,

@@ -66,6 +66,14 @@ enum status export_limits_parse(const char *forms, const char *accepted, struct 
     return st;
 }
 
+const char *export_limits_names(const struct export_limits *limits, char *out, size_t room) {
+    size_t n = 0;
+    *out = '\0';
+    for (size_t i = 0; i < limits->n && n < room; i++)
+        n += (size_t)snprintf(out + n, room - n, "%s%s", i ? "," : "", limits->forms[i]->name);
+    return out;
+}
+
 /* ---- what gets lost ---- */
 
 static uint32_t losses_of(const struct export *export) {

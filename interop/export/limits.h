@@ -21,6 +21,9 @@ struct export_limits {
 /* Forms and losses by their names, with commas between; `accepted` may be NULL. Fails: ST_USAGE. */
 enum status export_limits_parse(const char *forms, const char *accepted, struct export_limits *out, struct error *err);
 
+/* The forms' names, "horovod,nccl", cut to the room; out is returned. */
+const char *export_limits_names(const struct export_limits *limits, char *out, size_t room);
+
 /* ST_OK when the forms say all of the strategy that is not accepted; else ST_INFEASIBLE, with what is lost. Fails: as
  * export_build. As costly as the exports. */
 enum status export_limits_check(const struct export_limits *limits, const struct strategy *strategy,

@@ -386,6 +386,18 @@ static void print_domains(size_t n, struct record *const *rows) {
     print_far_pairs(n, rows);
 }
 
+/* Why the trials of the rows sum to more than all. */
+static void print_counted_twice(size_t n, struct record *const *rows) {
+    for (size_t w = 0; w < WAYS; w++) {
+        size_t trials = 0;
+        for (size_t i = 0; i < n; i++)
+            trials += has_stem(rows[i]->strategy_name, ways[w].name);
+        if (ways[w].kinds[1] && trials)
+            printf("Trials of %s count in two rows, %s and %s: %zu\n", ways[w].name, ways[w].kinds[0], ways[w].kinds[1],
+                   trials);
+    }
+}
+
 static void print_kinds(size_t n, struct record *const *rows) {
     char kind[64];
     printf("\n%-35s %8s %14s %18s\n", "KIND", "TRIALS", "MEDIAN ERROR", "90% ARE BELOW");
@@ -399,6 +411,7 @@ static void print_kinds(size_t n, struct record *const *rows) {
             const struct errors e = errors_of(n, rows, NULL, kind);
             printf("%-35s %8zu %13.1f%% %17.1f%%\n", kind, e.n, e.median * 100, e.high * 100);
         }
+    print_counted_twice(n, rows);
 }
 
 /* How many trials failed. */

@@ -1,6 +1,6 @@
 #!/bin/bash
 # syncopate advise: the answer for each memory, what it leaves out, what is written, and what is refused. Needs OUT.
-# Plan: 29
+# Plan: 32
 set -u
 cd "$(dirname "$0")/../.."
 source tests/cli/check.bash
@@ -10,13 +10,13 @@ dir=$(mktemp -d)
 trap 'rm -rf "$dir"' EXIT
 cd "$dir"
 
-check advise_answers_for_each_memory 0 "With 800MB: FSDP (fsdp-optimal, " "$syncopate" advise bert-large v100-16x10g --memory 16GB,800MB
-check and_where_all_fits_it_is_the_fastest 0 "With 16GB: HSDP (hsdp, " "$syncopate" advise bert-large v100-16x10g --memory 16GB
+check advise_answers_for_each_memory 0 "With 800MB (762.9 MiB): FSDP (fsdp-optimal, " "$syncopate" advise bert-large v100-16x10g --memory 16GB,800MB
+check and_where_all_fits_it_is_the_fastest 0 "With 16GB (14.90 GiB): HSDP (hsdp, " "$syncopate" advise bert-large v100-16x10g --memory 16GB
 check advise_says_what_memory_leaves_out 0 'the model has no "optimizer"' "$syncopate" advise mlp-small lab-4x1g
 check advise_says_the_smallest 0 "The smallest memory at which anything fits" "$syncopate" advise mlp-small lab-4x1g
-check what_does_not_fit_is_said 0 "With 20KB: nothing fits." "$syncopate" advise mlp-small lab-4x1g --memory 20KB,1GB
+check what_does_not_fit_is_said 0 "With 20KB (19.53 KiB): nothing fits." "$syncopate" advise mlp-small lab-4x1g --memory 20KB,1GB
 "$syncopate" advise mlp-small lab-4x1g --memory 10KB,20KB >out 2>err
-[ $? = 3 ] && grep -q "With 20KB: nothing fits." out && grep -q "nothing fits into 20KB: the least that any way needs is" err &&
+[ $? = 3 ] && grep -q "With 20KB (19.53 KiB): nothing fits." out && grep -q "nothing fits into 20KB (19.53 KiB): the least that any way needs is" err &&
     [ "$(wc -l <err)" = 1 ]
 verdict where_nothing_fits_at_all_it_fails $? "$(head -c 300 err)"
 check estimated_activations_are_said 0 "Activations are estimated from the model's architecture" \
@@ -27,6 +27,14 @@ for command in simulate compare tune; do
     [ $? = 2 ] && grep -q -e "--memory: nothing fits into 0 bytes" err && [ "$(wc -l <err)" = 1 ] || break
 done
 verdict and_by_others_too $? "$command: $(head -c 300 err)"
+check bytes_of_binary_units_are_said_once 0 "With 9MiB: " "$syncopate" advise mlp-small lab-4x1g --memory 9MiB
+for command in advise simulate compare tune trial "strategy show" "session open"; do
+    "$syncopate" $command mlp-small lab-4x1g --memory 24 >out 2>err
+    [ $? = 2 ] && grep -q -e "--memory: 24 is 24 bytes; write 24GB or 24GiB$" err && [ "$(wc -l <err)" = 1 ] || break
+done
+verdict a_number_without_a_unit_is_asked_for_it $? "$command: $(head -c 300 err)"
+check also_in_a_list 2 "--memory: 800 is 800 bytes; write 800MB or 800MiB" \
+    "$syncopate" advise mlp-small lab-4x1g --memory 24GB,800
 check no_size_is_refused 2 "--memory: \"lots\"" "$syncopate" advise mlp-small lab-4x1g --memory lots
 check too_many_sizes_are_refused 2 "--memory: at most 8 sizes" \
     "$syncopate" advise mlp-small lab-4x1g --memory 1GB,2GB,3GB,4GB,5GB,6GB,7GB,8GB,9GB
@@ -199,7 +207,7 @@ verdict rows_of_the_front_differ $? "$(tail -n 1 why)"
 python3 - <<'PY' >why 2>&1
 import glob, json, re
 text, advice = open("out").read(), json.load(open("advice.json"))
-said = dict(re.findall(r"^With (\S+): .* \((?:\S+), ([0-9a-f]{12})\)", text, re.M))
+said = dict(re.findall(r"^With (\S+) \([\d.]+ MiB\): .* \((?:\S+), ([0-9a-f]{12})\)", text, re.M))
 for words, answer in zip(("8MB", "1GB"), advice["answers"]):
     assert said[words] == answer["id"][:12] and glob.glob("advice/%s.json" % said[words]), (words, said, answer)
     assert "WITH " + words in text

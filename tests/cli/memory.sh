@@ -1,7 +1,7 @@
 #!/bin/bash
 # Predictions of memory and budgets, as a person meets them: simulate, compare and tune; and what the workers' processes
 # really take. Needs OUT; prints ok, not ok and skip lines (tests/README.md).
-# Plan: 46
+# Plan: 47
 set -u
 cd "$(dirname "$0")/../.."
 source tests/cli/check.bash
@@ -49,19 +49,19 @@ columns() {
 check the_peak_has_its_parts_and_its_place 0 "PEAK" "$syncopate" simulate model.json four.json --strategy two.json --memory 40KB
 columns | grep -qx 'two 35.3 KiB 7.8 KiB 7.8 KiB 15.6 KiB 3.9 KiB 100 B 3.8 KiB backward step 2 of 2, x.grad'
 verdict they_are_those_worked_out_by_hand $? "$(columns)"
-"$syncopate" simulate model.json four.json --strategy two.json --memory 36099 >out 2>err
+"$syncopate" simulate model.json four.json --strategy two.json --memory 36099B >out 2>err
 [ $? = 3 ] && [ "$(wc -l <err)" = 1 ] && columns | grep -q 'OVER by 1 B backward step 2 of 2, x.grad$' &&
-    grep -q 'two needs 35.3 KiB on a device (backward step 2 of 2, x.grad), 1 B over the 35.3 KiB that it may have' err
+    grep -q 'two needs 35.25 KiB on a device (backward step 2 of 2, x.grad), 1 B over the 35.25 KiB that it may have' err
 verdict a_byte_too_much_is_said_and_ends_with_3 $? "$(cat out err)"
 "$syncopate" simulate model.json small.json --strategy two.json >out 2>err
 [ $? = 3 ] && columns | grep -q 'OVER by 100 B'
 verdict the_budget_is_by_default_the_memory_of_the_devices $? "$(cat out err)"
 check which_may_be_enough 0 "3.8 KiB" "$syncopate" simulate model.json large.json --strategy two.json,halves.json
 check a_budget_that_is_said_counts_instead 0 "STRATEGY" "$syncopate" simulate model.json small.json --strategy two.json --memory 1MB
-"$syncopate" simulate model.json four.json --strategy two.json,one.json,halves.json --memory 32000 >out 2>err
+"$syncopate" simulate model.json four.json --strategy two.json,one.json,halves.json --memory 32000B >out 2>err
 [ $? = 0 ] && [ "$(columns | awk 'NR == 2 { print $1 }')" = halves ] && [ "$(columns | grep -c OVER)" = 2 ]
 verdict what_fits_comes_first $? "$(cat out err)"
-"$syncopate" simulate model.json four.json --strategy two.json,one.json,halves.json --memory 20000 >out 2>err
+"$syncopate" simulate model.json four.json --strategy two.json,one.json,halves.json --memory 20000B >out 2>err
 [ $? = 3 ] && grep -q 'nothing fits: of these halves needs least, 25.4 KiB on a device; fsdp-optimal would fit, with 18.7 KiB' err
 verdict where_nothing_fits_the_least_is_said $? "$(cat err)"
 "$syncopate" simulate model.json server.json --baseline ps >out 2>err
@@ -90,7 +90,7 @@ check a_sweep_has_no_budget 2 '--memory is about one size' "$syncopate" simulate
 
 # ---- compare ----
 
-check compare_passes_over_what_does_not_fit 0 "31.3 KiB  wfbp" "$syncopate" compare model.json four.json --memory 33000
+check compare_passes_over_what_does_not_fit 0 "31.3 KiB  wfbp" "$syncopate" compare model.json four.json --memory 33000B
 grep -q '^single  *over$' out && grep -qE '^wfbp  *\*?[0-9.]+$' out && ! grep -qE '^single.*\*' out
 verdict the_fastest_is_one_that_fits $? "$(cat out)"
 
@@ -139,12 +139,12 @@ of_lab=(--model cnn-small --cluster lab.json)
     "$syncopate" strategy show cnn-small lab.json --baseline fsdp-optimal --memory 8MB --json >fitted.json 2>err &&
     [ "$("$syncopate" strategy check cnn-small lab.json fitted.json)" = "$fitted" ]
 verdict the_fitted_strategy_is_had_by_its_name $? "$(cat err) $(head -c 300 out)"
-check and_refused_where_nothing_fits 3 'fsdp-optimal needs 6.7 MiB on a device' \
+check and_refused_where_nothing_fits 3 'fsdp-optimal needs 6.659 MiB on a device' \
     "$syncopate" strategy export fsdp-optimal "${of_lab[@]}" --memory 1MB --to fsdp2
-check as_what_needs_more_is 3 'single needs 39.1 KiB on a device (the update), 19.5 KiB over the 19.5 KiB' \
-    "$syncopate" trial model.json four.json --baseline single --runner local --memory 20000
-check from_a_file_too 3 'two needs 35.3 KiB on a device (backward step 2 of 2, x.grad), 1 B over' \
-    "$syncopate" strategy show model.json four.json --strategy two.json --memory 36099
+check as_what_needs_more_is 3 'single needs 39.06 KiB on a device (the update), 19.53 KiB over the 20KB (19.53 KiB)' \
+    "$syncopate" trial model.json four.json --baseline single --runner local --memory 20000B
+check from_a_file_too 3 'two needs 35.25 KiB on a device (backward step 2 of 2, x.grad), 1 B over' \
+    "$syncopate" strategy show model.json four.json --strategy two.json --memory 36099B
 check of_updates_nobody_knows 3 'async-ps: the memory of a strategy with "consistency" is not known' \
     "$syncopate" strategy show model.json four.json --baseline async-ps --memory 1GB
 check a_session_knows_its_memory 2 'drop --model, --cluster and --memory' \
@@ -153,12 +153,17 @@ check a_session_knows_its_memory 2 'drop --model, --cluster and --memory' \
 # ---- sessions ----
 
 # Refused before a worker starts or a dataset is made.
-"$syncopate" tune model.json four.json --runner local --memory 18000 --dataset none.db >out 2>err
-[ $? = 3 ] && grep -qE 'nothing fits into 17.6 KiB on a device: the least that any needs is 18.[0-9] KiB' err
+"$syncopate" tune model.json four.json --runner local --memory 18000B --dataset none.db >out 2>err
+[ $? = 3 ] && grep -qE 'nothing fits into 18KB \(17.58 KiB\) on a device: the least that any needs is 18.[0-9]+ KiB' err
 verdict a_session_of_nothing_says_the_least $? "$(cat err)"
-"$syncopate" tune model.json four.json --runner local --memory 30000 --dataset none.db >out 2>err
-[ $? = 3 ] && grep -q 'nothing that is tried fits into 29.3 KiB on a device; dear does, with .*: --allow-sharded optimizer' err
+"$syncopate" tune model.json four.json --runner local --memory 30000B --dataset none.db >out 2>err
+[ $? = 3 ] && grep -q 'nothing that is tried fits into 30KB (29.30 KiB) on a device; dear does, with .*: --allow-sharded optimizer' err
 verdict or_what_would_fit_and_must_be_allowed $? "$(cat err)"
+echo exit 1 >job.sh
+check what_the_forms_cannot_say_is_not_the_least 3 \
+    'nothing that horovod can say fits into 18KB (17.58 KiB) on a device: the least that any of it needs is ' \
+    "$syncopate" tune model.json four.json --memory 18KB --allow-sharded parameters --export-to horovod --command 'sh job.sh' \
+    --trials 3 --dataset none.db --log error
 check nobody_shards_the_batch 2 '"batch" is nothing that can be sharded: say optimizer, gradients, parameters or none' \
     "$syncopate" tune model.json four.json --runner local --allow-sharded batch --dataset batch.db
 [ ! -e batch.db ]
@@ -207,9 +212,9 @@ END
     verdict "buffers_of_$1_are_those_predicted${4:+_by_nccl}" $? "$(tail -n 1 err)"
 }
 # What fits into this shards the optimizer, of which alone it is told: 16000 bytes of the 36100.
-"$syncopate" tune model.json four.json --runner local --memory 30000 --allow-sharded gradients --trials 6 --rounds 1 \
+"$syncopate" tune model.json four.json --runner local --memory 30000B --allow-sharded gradients --trials 6 --rounds 1 \
     --trial-time 20ms --dataset sharded.db --out found.json >out 2>err && grep -q '"sharded"' found.json &&
-    "$syncopate" simulate model.json four.json --strategy found.json --memory 30000 >>out 2>>err
+    "$syncopate" simulate model.json four.json --strategy found.json --memory 30000B >>out 2>>err
 verdict a_session_finds_what_fits_where_it_may_shard $? "$(head -c 400 out err)"
 taken whole 0.999 # the library has as much again
 taken scattered 1

@@ -548,7 +548,7 @@ def every_answer_is_as_described():
     for kind in described:
         with open(f"told-{kind}.json", "w", encoding="utf-8") as file:
             json.dump(described[kind], file)
-    printed = run("advise", "told-model.json", "told-cluster.json", "--memory", "1,16000,80000000000", "--json")
+    printed = run("advise", "told-model.json", "told-cluster.json", "--memory", "1B,16000B,80000000000", "--json")
     assert json.loads(printed.stdout) == advice, (printed, advice)
     fits = {row["strategy"]["name"]: row.get("memory", {}).get("fits") for row in told["predictions"]}
     assert fits == {"wfbp": False, "ps": False, "async-ps": None, "shards": True}, fits  # 2000 + 2000 + 12 * 1000 + 500

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/units.h"
+#include "interop/export/limits.h"
 #include "simulator/tuned.h"
 
 static enum sharded most_sharded(const struct strategy *s) {
@@ -156,8 +157,8 @@ enum status starts_check_memory(const struct starts *starts, struct predictor *p
     size_t n;
     const struct baseline *rows = baselines_by_name(&n);
     struct fitting best = {0};
-    char have[32], least[32];
-    units_format_bytes(predictor->memory_bytes, have, sizeof have);
+    char have[64], least[32], forms[96];
+    units_format_budget(predictor->memory_bytes, have, sizeof have);
     if (starts->n > 0 || predictor->least_bytes == 0)
         return ST_OK;
     for (size_t i = 0; i < n; i++) {
@@ -169,10 +170,15 @@ enum status starts_check_memory(const struct starts *starts, struct predictor *p
         return error_set(err, ST_INFEASIBLE,
                          "nothing that is tried fits into %s on a device; %s does, with %s: --allow-sharded %s "
                          "(\"allow_sharded\": \"%s\") tries it",
-                         have, best.name, units_format_bytes(best.peak_bytes, least, sizeof least),
+                         have, best.name, units_format_bytes_finely(best.peak_bytes, least, sizeof least),
                          sharded_name(best.sharded), sharded_name(best.sharded));
+    units_format_bytes_finely(predictor->least_bytes, least, sizeof least);
+    if (predictor->limits)
+        return error_set(err, ST_INFEASIBLE,
+                         "nothing that %s can say fits into %s on a device: the least that any of it needs is %s",
+                         export_limits_names(predictor->limits, forms, sizeof forms), have, least);
     return error_set(err, ST_INFEASIBLE, "nothing fits into %s on a device: the least that any needs is %s", have,
-                     units_format_bytes(predictor->least_bytes, least, sizeof least));
+                     least);
 }
 
 void starts_release(struct starts *starts) {

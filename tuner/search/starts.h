@@ -36,8 +36,9 @@ enum status starts_list(struct predictor *predictor, const struct space *space, 
 /* Whether it is tried whatever it is predicted to take: a framework's default that shards nothing. */
 bool start_is_default(const struct start *start);
 
-/* Whether any start fits into the predictor's memory. Fails: ST_INFEASIBLE, with the least that anything needs, and
- * what would have to be sharded where that is not allowed; and as starts_list. */
+/* Whether any start fits into the predictor's memory. Fails: ST_INFEASIBLE, with the least that anything needs (of
+ * what the forms of the predictor's limits can say), and what would have to be sharded where that is not allowed; and
+ * as starts_list. */
 enum status starts_check_memory(const struct starts *starts, struct predictor *predictor, struct error *err);
 void starts_release(struct starts *starts);
 

@@ -114,8 +114,8 @@ static void check_walk(const struct instance *in, struct rng *rng, struct strate
     }
 }
 
-/* How often each was seen in a group; and sharded parameters that are kept, by all or by a node's devices, or gathered another number of groups
- * ahead. */
+/* How often each was seen in a group; and sharded parameters that are kept, by all or by a node's devices, or gathered
+ * another number of groups ahead. */
 static uint32_t seen[SHARDED_COUNT], seen_kept, seen_in_nodes, seen_ahead, seen_carried;
 
 static void count_sharded(const struct strategy *s) {

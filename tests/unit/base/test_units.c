@@ -86,6 +86,45 @@ static void a_thousandth_more_looks_different(void **state) {
     assert_string_equal(units_format_bytes_finely(UINT64_C(4) << 20, one, sizeof one), "4 MiB");
 }
 
+static void budget_is(const char *text, const char *want) {
+    struct error err = {0};
+    uint64_t bytes = 0;
+    char out[64];
+    assert_ok(units_parse_memory(text, &bytes, &err));
+    assert_string_equal(units_format_budget(bytes, out, sizeof out), want);
+}
+
+static void memory_is_shown_as_typed_and_in_the_units_of_needs(void **state) {
+    (void)state;
+    budget_is("80GB", "80GB (74.51 GiB)");
+    budget_is("3.6GB", "3.6GB (3.353 GiB)");
+    budget_is("800MB", "800MB (762.9 MiB)");
+    budget_is("1000000", "1MB (976.6 KiB)");
+    budget_is("20KB", "20KB (19.53 KiB)");
+    budget_is("24GiB", "24 GiB");
+    budget_is("24G", "24 GiB");
+    budget_is("1.5GiB", "1.500 GiB");
+    budget_is("1000MiB", "1000 MiB");
+    budget_is("125KiB", "125 KiB");
+    budget_is("36099B", "35.25 KiB");
+    budget_is("9B", "9 B");
+}
+
+/* Nobody means "--memory 24" as bytes. */
+static void memory_below_a_million_needs_a_unit(void **state) {
+    (void)state;
+    struct error err = {0};
+    uint64_t bytes = 7;
+    assert_fails(units_parse_memory("24", &bytes, &err), ST_USAGE, "24 is 24 bytes; write 24GB or 24GiB");
+    assert_fails(units_parse_memory("1.5 ", &bytes, &err), ST_USAGE, "1.5 is 1 byte; write 1.5GB or 1.5GiB");
+    assert_fails(units_parse_memory("800", &bytes, &err), ST_USAGE, "800 is 800 bytes; write 800MB or 800MiB");
+    assert_fails(units_parse_memory("999999", &bytes, &err), ST_USAGE, "write 999999MB or 999999MiB");
+    assert_fails(units_parse_memory("0", &bytes, &err), ST_USAGE, "nothing fits into 0 bytes");
+    assert_fails(units_parse_memory("0GB", &bytes, &err), ST_USAGE, "nothing fits into 0 bytes");
+    assert_fails(units_parse_memory("lots", &bytes, &err), ST_USAGE, "is not a size");
+    assert_true(bytes == 7);
+}
+
 static void sizes_are_shown_short(void **state) {
     (void)state;
     shown_bytes_are(0, "0 B");
@@ -138,6 +177,8 @@ int main(void) {
         cmocka_unit_test(times_are_read_in_their_units),
         cmocka_unit_test(what_is_no_size_or_time_is_refused),
         cmocka_unit_test(sizes_are_shown_short),
+        cmocka_unit_test(memory_is_shown_as_typed_and_in_the_units_of_needs),
+        cmocka_unit_test(memory_below_a_million_needs_a_unit),
         cmocka_unit_test(a_thousandth_more_looks_different),
         cmocka_unit_test(times_are_shown_with_three_digits_or_in_clock_form),
         cmocka_unit_test(rates_turn_into_bytes_per_microsecond),

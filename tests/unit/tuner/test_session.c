@@ -464,6 +464,11 @@ static void no_trial_is_over_the_memory(void **state) {
     o.kept.memory_bytes = 1;
     assert_fails(session_prepare(&w->model, &w->cluster, &o, &s, &err), ST_INFEASIBLE,
                  "nothing fits into 1 B on a device: the least that any needs is ");
+    struct export_limits limits;
+    assert_ok(export_limits_parse("horovod,nccl", NULL, &limits, &err));
+    o.limits = &limits;
+    assert_fails(session_prepare(&w->model, &w->cluster, &o, &s, &err), ST_INFEASIBLE,
+                 "nothing that horovod,nccl can say fits into 1 B on a device: the least that any of it needs is ");
 }
 
 /* The most that any trial of a session shards, and the least. */
