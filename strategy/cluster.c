@@ -630,11 +630,11 @@ static uint32_t common_divisor(uint32_t a, uint32_t b) {
     return b == 0 ? a : common_divisor(b, a % b);
 }
 
-uint32_t cluster_devices_of_all(const struct cluster *cluster) {
+uint32_t cluster_ranks_in_nodes(const struct cluster *cluster, uint32_t among) {
     uint32_t common = 0;
     for (uint32_t i = 0; i < cluster->n_nodes; i++)
         common = common_divisor(common, cluster->nodes[i].devices);
-    return common;
+    return common > 1 && common < among ? common : 0;
 }
 
 uint32_t cluster_node_of_device(const struct cluster *cluster, uint32_t device) {

@@ -263,8 +263,9 @@ bool measurement_write(const struct measurement *measurement, cJSON *array);
 
 int64_t cluster_find_node(const struct cluster *cluster, const char *name); /* or -1 */
 uint32_t cluster_node_of_device(const struct cluster *cluster, uint32_t device);
-/* The most consecutive devices that divide those of every node: groups of so many stay in nodes. */
-uint32_t cluster_devices_of_all(const struct cluster *cluster);
+/* How many consecutive devices make groups that stay in nodes: the most that divide the devices of every node. 0 where
+ * that is one, or not fewer than `among`. */
+uint32_t cluster_ranks_in_nodes(const struct cluster *cluster, uint32_t among);
 
 void cluster_release(struct cluster *cluster);
 

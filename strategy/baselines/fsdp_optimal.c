@@ -95,8 +95,8 @@ static enum status build(struct site *site, const struct wrapping *wrapping, str
     if (st)
         return st;
     s.credit_bytes = 0;
-    st = baseline_finish(assign(site->model, &site->layers, wrapping, layers_parts(site->cost->cluster), &s, err), &s,
-                         site->model, site->cost->cluster, &out->strategy, err);
+    st = baseline_finish(assign(site->model, &site->layers, wrapping, site->costs.parts, &s, err), &s, site->model,
+                         site->cost->cluster, &out->strategy, err);
     if (st)
         return st;
     out->value_us = wrapping->value_us;

@@ -12,7 +12,6 @@
 #include "strategy/baselines/fsdp.h"
 
 enum status baseline_hsdp(const struct model *model, const struct cost *cost, struct strategy *out, struct error *err) {
-    const uint32_t ranks = cluster_devices_of_all(cost->cluster);
-    return fsdp_build_replicas(model, cost->cluster, FSDP_WRAP_blocks, FSDP_KEEP_last, ranks > 1 ? ranks : 0, "hsdp",
-                               out, err);
+    const uint32_t ranks = cluster_ranks_in_nodes(cost->cluster, cost->cluster->n_devices);
+    return fsdp_build_replicas(model, cost->cluster, FSDP_WRAP_blocks, FSDP_KEEP_last, ranks, "hsdp", out, err);
 }

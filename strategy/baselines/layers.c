@@ -120,14 +120,15 @@ enum status layers_coarsen(struct layers *layers, uint32_t most, struct arena *a
 
 /* ---- costs ---- */
 
-static double half_us(const struct cost *cost, enum half half, uint64_t bytes) {
-    const struct all_reduce_cost c = cost_all_reduce(cost, &(struct message){.bytes = bytes, .half = half});
+/* Among `ranks` devices of a node; 0: among all. */
+static double half_us(const struct cost *cost, enum half half, uint64_t bytes, uint32_t ranks) {
+    const struct message message = {.bytes = bytes, .half = half, .ranks = ranks, .stride = ranks > 0};
+    const struct all_reduce_cost c = cost_all_reduce(cost, &message);
     return cost->runtime.message_us + c.startup_us + c.transfer_us;
 }
 
-static double gather_us(const void *context, uint64_t bytes, uint32_t n_pieces) {
-    (void)n_pieces;
-    return half_us(context, HALF_gather, bytes);
+static double gather_us(const void *context, uint64_t bytes, uint32_t ranks) {
+    return half_us(context, HALF_gather, bytes, ranks);
 }
 
 static double copy_us(const void *context, uint64_t bytes, uint32_t n_pieces) {
@@ -136,7 +137,7 @@ static double copy_us(const void *context, uint64_t bytes, uint32_t n_pieces) {
 }
 
 static double sum_us(const void *context, uint64_t bytes, uint32_t n_pieces) {
-    return half_us(context, HALF_scatter, bytes) + copy_us(context, bytes, n_pieces);
+    return half_us(context, HALF_scatter, bytes, 0) + copy_us(context, bytes, n_pieces);
 }
 
 /* ---- memory, as strategy/memory.h counts it at the end of a group's backward pass ---- */
@@ -155,31 +156,8 @@ static uint64_t summed_bytes(const void *context, uint64_t bytes, uint32_t n_pie
     return bytes + part_of(context, bytes);
 }
 
-/* ---- parts that the devices of a node keep ---- */
-
-static double again_us(const void *context, uint64_t bytes, uint32_t n_pieces) {
-    const struct cost *cost = context;
-    const struct message message = {
-        .bytes = bytes, .half = HALF_gather, .ranks = cluster_devices_of_all(cost->cluster), .stride = 1};
-    const struct all_reduce_cost c = cost_all_reduce(cost, &message);
-    (void)n_pieces;
-    return cost->runtime.message_us + c.startup_us + c.transfer_us;
-}
-
-static uint64_t part_bytes(const void *context, uint64_t bytes, uint32_t n_pieces) {
-    const struct cost *cost = context;
-    (void)n_pieces;
-    return bytes / cluster_devices_of_all(cost->cluster);
-}
-
-uint32_t layers_parts(const struct cluster *cluster) {
-    const uint32_t ranks = cluster_devices_of_all(cluster);
-    return ranks > 1 && ranks < cluster->n_devices ? ranks : 0;
-}
-
 struct wrapping_cost layers_cost(const struct cost *cost) {
     const struct cost_line floor = cost_line_half_floor(cost);
-    const bool parts = layers_parts(cost->cluster) > 0;
-    return (struct wrapping_cost){gather_us,  copy_us, sum_us, own_bytes, summed_bytes, parts ? again_us : NULL,
-                                  part_bytes, cost,    floor,  floor};
+    const uint32_t parts = cluster_ranks_in_nodes(cost->cluster, cost->cluster->n_devices);
+    return (struct wrapping_cost){gather_us, copy_us, sum_us, own_bytes, summed_bytes, parts, cost, floor, floor};
 }

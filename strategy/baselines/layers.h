@@ -27,9 +27,6 @@ enum status layers_list(const struct model *model, const struct cost *cost, stru
  * fewer than twice `most` are left. `arena` is that of layers_list. Fails: ST_NO_MEMORY. */
 enum status layers_coarsen(struct layers *layers, uint32_t most, struct arena *arena, struct error *err);
 
-/* Among how many devices, all of one node, parts of what was gathered may be kept; 0: among none. */
-uint32_t layers_parts(const struct cluster *cluster);
-
 /* What messages of sharded parameters cost on this cluster, one at a time. The context is `cost`, which must live as
  * long. */
 struct wrapping_cost layers_cost(const struct cost *cost);

@@ -83,23 +83,22 @@ struct search {
 /* What a group costs. */
 struct group_us {
     double gather, unpack, again, sum, forward, backward;
-    uint64_t bytes, part, own, summed;
+    uint64_t bytes, own, summed;
 };
 
 static struct group_us group_of(const struct search *s, uint32_t begin, uint32_t end) {
     const struct wrapping_cost *cost = s->cost;
-    const bool limited = s->chain->budget != UINT64_MAX, parts = limited && cost->again_us;
+    const bool limited = s->chain->budget != UINT64_MAX;
     const uint64_t bytes = s->bytes[end] - s->bytes[begin];
     const uint32_t pieces = s->pieces[end] - s->pieces[begin];
     return (struct group_us){
-        .gather = cost->gather_us(cost->context, bytes, pieces),
+        .gather = cost->gather_us(cost->context, bytes, 0),
         .unpack = cost->unpack_us(cost->context, bytes, pieces),
-        .again = parts ? cost->again_us(cost->context, bytes, pieces) : 0,
+        .again = limited && cost->parts ? cost->gather_us(cost->context, bytes, cost->parts) : 0,
         .sum = cost->sum_us(cost->context, bytes, pieces),
         .forward = s->forward_us[end] - s->forward_us[begin],
         .backward = s->backward_us[end] - s->backward_us[begin],
         .bytes = bytes,
-        .part = parts ? cost->part_bytes(cost->context, bytes, pieces) : 0,
         .own = limited ? cost->own_bytes(cost->context, bytes, pieces) : 0,
         .summed = limited ? cost->summed_bytes(cost->context, bytes, pieces) : 0,
     };
@@ -147,8 +146,8 @@ static bool has_room(const struct search *s, const struct label *from, const str
            (g->own + from->ahead + from->held + s->kept[end] <= s->chain->budget && g->summed <= from->slack);
 }
 
-static uint64_t held_of(uint8_t keeps, uint64_t bytes, uint64_t part) {
-    return keeps == WRAPPING_KEEPS ? bytes : keeps == WRAPPING_KEEPS_PARTS ? part : 0;
+static uint64_t held_of(const struct wrapping_cost *cost, uint8_t keeps, uint64_t bytes) {
+    return keeps == WRAPPING_KEEPS ? bytes : keeps == WRAPPING_KEEPS_PARTS ? bytes / cost->parts : 0;
 }
 
 /* Note the memory of a label's last group, which was added to `from` (NULL: to none) and ends before unit `end`. False
@@ -161,7 +160,7 @@ static bool fits(const struct search *s, const struct label *from, const struct 
     if (budget == UINT64_MAX)
         return true;
     label->ahead = label->keeps == WRAPPING_KEEPS ? 0 : g->bytes;
-    label->held = held + held_of(label->keeps, g->bytes, g->part);
+    label->held = held + held_of(s->cost, label->keeps, g->bytes);
     label->slack = needs <= budget ? budget - needs : 0;
     return needs <= budget && can_go_on(s, label, end) && (!from || g->summed <= from->slack);
 }
@@ -180,7 +179,7 @@ static double floor_us(const struct search *s, const struct cost_line *floor, ui
 /* Of the units from `end` on, at least: nothing where fewer devices may gather, which may cost next to nothing. */
 static double again_us(const struct search *s, const struct label *label, uint32_t end) {
     const int64_t bytes = s->rests[end].again + (int64_t)label->held;
-    return bytes > 0 && !s->cost->again_us
+    return bytes > 0 && !s->cost->parts
                ? s->cost->gather_floor.startup_us + s->cost->gather_floor.per_byte_us * (double)bytes
                : 0;
 }
@@ -273,7 +272,7 @@ static void extend_each(struct search *s, const struct label *from, uint32_t ind
     if (s->chain->budget == UINT64_MAX)
         return;
     extend(s, from, index, g, WRAPPING_FREES, begin, end);
-    if (s->cost->again_us)
+    if (s->cost->parts)
         extend(s, from, index, g, WRAPPING_KEEPS_PARTS, begin, end);
 }
 
@@ -392,7 +391,7 @@ static enum status try_equal_cuts(struct search *s, struct arena *arena, struct 
     if (!tried || !ends || !keeps)
         return error_no_memory(err);
     static const uint8_t kept[] = {WRAPPING_KEEPS, WRAPPING_FREES, WRAPPING_KEEPS_PARTS};
-    const uint32_t rounds = s->chain->budget == UINT64_MAX ? 1 : s->cost->again_us ? 3 : 2;
+    const uint32_t rounds = s->chain->budget == UINT64_MAX ? 1 : s->cost->parts ? 3 : 2;
     for (uint32_t i = 0, want = 1; i < rounds; want = want < n ? want + 1 + want / 16 : 1) {
         try_equal(s, want < n ? want : n, kept[i], tried, &n_groups);
         if (n_groups > 0) {
@@ -636,8 +635,7 @@ uint64_t wrapping_peak(const struct wrapping_chain *chain, const struct wrapping
             kept += chain->units[i].kept;
         most = peak + kept > most ? peak + kept : most;
         ahead = keeps[g] == WRAPPING_KEEPS ? 0 : own.bytes;
-        const bool parts = keeps[g] == WRAPPING_KEEPS_PARTS;
-        held += held_of(keeps[g], own.bytes, parts ? cost->part_bytes(cost->context, own.bytes, own.pieces) : 0);
+        held += held_of(cost, keeps[g], own.bytes);
     }
     return most;
 }

@@ -21,7 +21,7 @@
  *
  * Memory. While group j computes backward, what it needs itself (own_bytes: parameters, gradients, buffers) is there,
  * and the parameters of the next group that computes backward and of all groups before it that keep them, or their part
- * of them (part_bytes), what is being summed of the last one (summed_bytes), and what the forward pass has kept for all
+ * of them (1 / parts), what is being summed of the last one (summed_bytes), and what the forward pass has kept for all
  * units up to its last. The peak is the most over all groups.
  *
  * Units: bytes, microseconds. Threads: no state. */
@@ -44,15 +44,13 @@ struct wrapping_unit {
 
 /* Costs of one message, and memory. None falls as bytes or pieces rise. */
 struct wrapping_cost {
-    double (*gather_us)(const void *context, uint64_t bytes, uint32_t n_pieces);
+    double (*gather_us)(const void *context, uint64_t bytes, uint32_t parts); /* among `parts` devices; 0: among all */
     double (*unpack_us)(const void *context, uint64_t bytes, uint32_t n_pieces); /* after a gather */
     double (*sum_us)(const void *context, uint64_t bytes, uint32_t n_pieces);
     uint64_t (*own_bytes)(const void *context, uint64_t bytes,
                           uint32_t n_pieces); /* rises by `bytes` or more, from twice `bytes` */
     uint64_t (*summed_bytes)(const void *context, uint64_t bytes, uint32_t n_pieces);
-    double (*again_us)(const void *context, uint64_t bytes,
-                       uint32_t n_pieces); /* among the fewer; NULL: there are none */
-    uint64_t (*part_bytes)(const void *context, uint64_t bytes, uint32_t n_pieces); /* of these each, at most `bytes` */
+    uint32_t parts; /* devices that keep a part each and gather them again; 0: none do */
     const void *context;
     struct cost_line gather_floor, sum_floor; /* no gather or sum of any size costs less; zeros will do */
 };

@@ -41,8 +41,8 @@ static enum carried draw_carried(const struct draft *d) {
 
 /* Among how many devices parts may be kept between the passes, so that their second gather stays in nodes; 0: not. */
 static uint32_t ranks_in_nodes(const struct draft *d) {
-    const uint32_t ranks = cluster_devices_of_all(d->space->cluster);
-    return ranks > 1 && ranks < strategy_shard_group(&d->strategy, d->space->cluster) ? ranks : 0;
+    const struct cluster *cluster = d->space->cluster;
+    return cluster_ranks_in_nodes(cluster, strategy_shard_group(&d->strategy, cluster));
 }
 
 /* Most people gather one group ahead, and keep what was gathered for all groups or for none. */

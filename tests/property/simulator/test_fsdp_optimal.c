@@ -71,7 +71,8 @@ static void build(struct world *w, const struct layers *layers, uint32_t n_group
     for (uint32_t g = 0; g < n_groups; g++) {
         out->groups[g].sharded = SHARDED_parameters;
         out->groups[g].keeps_gathered = keeps[g] == WRAPPING_KEEPS;
-        out->groups[g].reshard_ranks = keeps[g] == WRAPPING_KEEPS_PARTS ? layers_parts(&w->cluster) : 0;
+        out->groups[g].reshard_ranks =
+            keeps[g] == WRAPPING_KEEPS_PARTS ? cluster_ranks_in_nodes(&w->cluster, w->cluster.n_devices) : 0;
     }
     assert_ok(strategy_seal(out, &w->model, &w->cluster, &err));
 }
@@ -106,7 +107,7 @@ static double least_of_all_wrappings(struct world *w, const struct layers *layer
         do {
             if (wrapping_peak(&layers->chain, cost, k, ends, keeps) <= layers->chain.budget)
                 least = fmin(least, wrapping_us(w, layers, k, ends, keeps));
-        } while (next_kept(k, layers_parts(&w->cluster) ? 3 : 2, keeps));
+        } while (next_kept(k, cluster_ranks_in_nodes(&w->cluster, w->cluster.n_devices) ? 3 : 2, keeps));
     }
     return least;
 }

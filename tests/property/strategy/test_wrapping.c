@@ -34,9 +34,10 @@ static double copy_us(const void *context, uint64_t bytes, uint32_t n_pieces) {
     return n_pieces > 1 ? c->copy_per_byte_us * (double)bytes : 0;
 }
 
-static double gather_us(const void *context, uint64_t bytes, uint32_t n_pieces) {
-    (void)n_pieces;
-    return message_us(&((const struct chain *)context)->gather, bytes);
+/* A node's devices gather what they keep parts of faster than all do, or not. */
+static double gather_us(const void *context, uint64_t bytes, uint32_t parts) {
+    const struct chain *c = context;
+    return (parts ? c->parts_cost : 1) * message_us(&c->gather, bytes);
 }
 
 static double sum_us(const void *context, uint64_t bytes, uint32_t n_pieces) {
@@ -47,24 +48,13 @@ static uint64_t own_bytes(const void *context, uint64_t bytes, uint32_t n_pieces
     return 2 * bytes + (n_pieces > 1 ? ((const struct chain *)context)->packed * bytes / 8 : 0);
 }
 
-/* A node's devices gather what they keep parts of faster than all do, or not. */
-static double parts_us(const void *context, uint64_t bytes, uint32_t n_pieces) {
-    return ((const struct chain *)context)->parts_cost * gather_us(context, bytes, n_pieces);
-}
-
-static uint64_t part_bytes(const void *context, uint64_t bytes, uint32_t n_pieces) {
-    (void)n_pieces;
-    return bytes / ((const struct chain *)context)->parts;
-}
-
 static uint64_t summed_bytes(const void *context, uint64_t bytes, uint32_t n_pieces) {
     (void)n_pieces;
     return bytes + ((const struct chain *)context)->packed * bytes / 32;
 }
 
 static struct wrapping_cost cost_of(const struct chain *c) {
-    return (struct wrapping_cost){gather_us,  copy_us, sum_us,    own_bytes, summed_bytes, c->parts ? parts_us : NULL,
-                                  part_bytes, c,       c->gather, c->sum};
+    return (struct wrapping_cost){gather_us, copy_us, sum_us, own_bytes, summed_bytes, c->parts, c, c->gather, c->sum};
 }
 
 /* Computing and traffic are of one order; layers are alike in some chains and differ by far in others. */
@@ -116,9 +106,9 @@ static void list_groups(const struct chain *c, uint32_t n_groups, const uint32_t
         }
         groups[g].own = own_bytes(c, groups[g].bytes, pieces);
         groups[g].summed = summed_bytes(c, groups[g].bytes, pieces);
-        groups[g].again = c->parts ? parts_us(c, groups[g].bytes, pieces) : NAN;
-        groups[g].part = c->parts ? part_bytes(c, groups[g].bytes, pieces) : 0;
-        groups[g].a = gather_us(c, groups[g].bytes, pieces);
+        groups[g].again = c->parts ? gather_us(c, groups[g].bytes, c->parts) : NAN;
+        groups[g].part = c->parts ? groups[g].bytes / c->parts : 0;
+        groups[g].a = gather_us(c, groups[g].bytes, 0);
         groups[g].u = copy_us(c, groups[g].bytes, pieces);
         groups[g].s = sum_us(c, groups[g].bytes, pieces);
     }
