@@ -50,7 +50,7 @@ static enum status assign(const struct model *model, const struct layers *layers
     return ST_OK;
 }
 
-enum { STEPS = 8, HALVINGS = 7 };
+enum { STEPS = 8, HALVINGS = 7, CORRECTIONS = 4 };
 
 /* A wrapping as a strategy: the best within a budget by the rule of strategy/exact/wrapping.h, and the memory that its
  * plan needs. */
@@ -70,13 +70,13 @@ struct site {
     struct wrapping_cost costs;
     struct arena arena;
     size_t n_known;
-    struct wrapped *known; /* [3 + STEPS + budgets * HALVINGS] malloc'd; each rule budget once */
+    struct wrapped *known; /* [3 + STEPS + budgets * (HALVINGS + CORRECTIONS)] malloc'd; each rule budget once */
 };
 
 static enum status site_open(struct site *site, const struct model *model, const struct cost *cost, size_t n_budgets,
                              struct error *err) {
     *site = (struct site){.model = model, .cost = cost, .costs = layers_cost(cost)};
-    site->known = calloc(3 + STEPS + n_budgets * HALVINGS, sizeof *site->known);
+    site->known = calloc(3 + STEPS + n_budgets * (HALVINGS + CORRECTIONS), sizeof *site->known);
     return site->known ? layers_list(model, cost, &site->arena, &site->layers, err) : error_no_memory(err);
 }
 
@@ -185,8 +185,9 @@ static enum status attempt(struct site *site, uint64_t rule_budget, uint64_t bud
 }
 
 /* The rule's budget goes in STEPS from its least to what the fastest wrapping of all needs, since a plan's peak does
- * not always rise with it. It is then halved between the largest that fits and the next. The fastest that fits is kept,
- * NULL: none does. */
+ * not always rise with it. It is then halved between the largest that fits and the next. At last the rule gets the
+ * budget less what the plan of the best so far needs beside what the rule knows, as long as that finds a better one.
+ * The fastest that fits is kept, NULL: none does. */
 static enum status search(struct site *site, uint64_t budget, const struct wrapped **out, struct error *err) {
     const struct wrapped *unlimited, *least;
     bool fits;
@@ -212,6 +213,12 @@ static enum status search(struct site *site, uint64_t budget, const struct wrapp
         const uint64_t middle = low + (high - low) / 2;
         st = attempt(site, middle, budget, &fits, out, err);
         *(fits ? &low : &high) = middle;
+    }
+    for (int i = 0; i < CORRECTIONS && !st; i++) {
+        const struct wrapped *before = *out;
+        st = attempt(site, budget - before->peak + before->rule_peak, budget, &fits, out, err);
+        if (*out == before)
+            break;
     }
     return st;
 }
