@@ -153,7 +153,7 @@ static enum status export_row(const struct words *words, const struct exporter *
         return st;
     snprintf(folder, sizeof folder, "%s/%s", words->out, exporter->name);
     const enum status given = export_check_memory(exporter, &export, &s->strategy, model, cluster, &why);
-    if (given == ST_OK)
+    if (!given)
         st = write_into(folder, &export, err);
     else if (given != ST_INFEASIBLE)
         st = error_pass(err, &why);

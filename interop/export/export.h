@@ -50,14 +50,6 @@ struct export {
 
 struct form; /* private: an export while it is written */
 
-/* Who says what devices keep in parts ("sharded", "shard_ranks"). */
-enum export_parts {
-    EXPORT_PARTS_by_form,    /* the files; what they do not say is whole */
-    EXPORT_PARTS_always,     /* nobody: the parameters of all variables are (fully_shard) */
-    EXPORT_PARTS_by_program, /* the program that the files go to (JAX) */
-    EXPORT_PARTS_beside,     /* another form, which this one goes beside: it says algorithms alone (NCCL) */
-};
-
 struct exporter {
     const char *name;    /* "pytorch-ddp" */
     const char *summary; /* one line for people: what comes out */

@@ -12,10 +12,12 @@
 
 #include "base/arena.h"
 #include "base/error.h"
-#include "interop/export/export.h"
+#include "interop/export/loss.h"
 #include "strategy/cluster.h"
 #include "strategy/model.h"
 #include "strategy/strategy.h"
+
+struct export; /* interop/export/export.h */
 
 struct form {
     const struct strategy *strategy;

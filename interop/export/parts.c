@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/text.h"
+#include "interop/export/export.h"
 #include "interop/export/export_internal.h"
 #include "strategy/optimizer.h"
 
