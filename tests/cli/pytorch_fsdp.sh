@@ -2,7 +2,7 @@
 # Training by fully_shard as a strategy says (syncopate_torch.fsdp) against plain training, with gloo on the loopback.
 # Once: it is torch's time; what it calls of ours has tests of its own.
 # Apart: gloo's threads wait in loops, and beside others of the kind take several times as long.
-# Plan: 65
+# Plan: 63
 set -u
 cd "$(dirname "$0")/../.." || exit 2
 source tests/cli/check.bash
