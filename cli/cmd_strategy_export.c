@@ -1,6 +1,6 @@
 /* syncopate strategy export: a strategy in the form that a training framework takes, and the best strategy of a
- * service's session, as a file or in such a form. Words about what a form cannot say go to standard error; nothing is
- * written when --strict makes them an error. */
+ * service's session, as a file or in such a form. Words about what a form cannot say go to standard error. Nothing is
+ * written when --strict makes them an error, or when the job would need other memory than the strategy promises. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -58,11 +58,14 @@ static void losses_text(const struct export *export, const char *none, char *out
             (size_t)snprintf(out + used, size - used, "%s%s", i ? ", " : "", export_loss_word(export->notes[i].loss));
 }
 
-static cJSON *export_json(const struct exporter *exporter, const struct export *export, bool *whole) {
+/* `refused`: why nothing was written, or NULL. */
+static cJSON *export_json(const struct exporter *exporter, const struct export *export, const char *refused,
+                          bool *whole) {
     cJSON *json = cJSON_CreateObject();
-    *whole = cJSON_AddStringToObject(json, "to", exporter->name) && *whole;
+    *whole = cJSON_AddStringToObject(json, "to", exporter->name) &&
+             (!refused || cJSON_AddStringToObject(json, "refused", refused)) && *whole;
     cJSON *files = cJSON_AddArrayToObject(json, "files"), *losses = cJSON_AddArrayToObject(json, "not_expressed");
-    for (uint32_t i = 0; i < export->n_files; i++) {
+    for (uint32_t i = 0; i < export->n_files && !refused; i++) {
         cJSON *name = cJSON_CreateString(export->files[i].name);
         *whole = cJSON_AddItemToArray(files, name) && *whole;
     }
@@ -102,44 +105,60 @@ static enum status export_one(const struct words *words, const struct subject *s
     if (st)
         return st;
     losses_text(&export, "", losses, sizeof losses);
-    if (words->strict && export.n_notes)
+    st = export_check_memory(exporter, &export, &s->strategy, &s->inputs.model, &s->inputs.cluster, err);
+    if (!st && words->strict && export.n_notes)
         st = error_set(err, ST_INFEASIBLE, "%s cannot say everything that %s does: %s", exporter->name,
                        s->strategy.name, losses);
-    else
+    else if (!st)
         st = write_export(words->out, &export, err);
     for (uint32_t i = 0; i < export.n_notes && !st; i++)
         log_warn("%s cannot say: %s: %s", exporter->name, export_loss_word(export.notes[i].loss), export.notes[i].text);
     if (!st && words->json) {
         bool whole = true;
-        cJSON *json = export_json(exporter, &export, &whole);
+        cJSON *json = export_json(exporter, &export, NULL, &whole);
         st = output_line(json, whole, err);
     }
     export_release(&export);
     return st;
 }
 
-/* Export one form into a folder of its own, and add it to the table and to the list. */
+/* Add what became of a form to the table and to the list. `refused`: as export_json. */
+static enum status add_row(const struct exporter *exporter, const struct export *export, const char *refused,
+                           struct table *table, cJSON *list, struct error *err) {
+    char files[1024] = "-", losses[512];
+    bool whole = true;
+    losses_text(export, "-", losses, sizeof losses);
+    for (size_t at = 0, i = 0; i < export->n_files && !refused && at < sizeof files; i++)
+        at += (size_t)snprintf(files + at, sizeof files - at, "%s%s", i ? " " : "", export->files[i].name);
+    table_cell(table, "%s", exporter->name);
+    table_cell(table, "%s", files);
+    table_cell(table, "%s%s", losses, refused ? " (refused)" : "");
+    cJSON *json = export_json(exporter, export, refused, &whole);
+    if (whole && cJSON_AddItemToArray(list, json))
+        return ST_OK;
+    cJSON_Delete(json);
+    return error_no_memory(err);
+}
+
+/* Export one form into a folder of its own, unless it cannot be given out. */
 static enum status export_row(const struct words *words, const struct exporter *exporter, const struct subject *s,
                               struct table *table, cJSON *list, struct error *err) {
+    const struct model *model = &s->inputs.model;
+    const struct cluster *cluster = &s->inputs.cluster;
     struct export export;
-    char folder[4000], losses[512];
-    bool whole = true;
-    enum status st = export_build(exporter, &s->strategy, &s->inputs.model, &s->inputs.cluster, &export, err);
+    struct error why = {0};
+    char folder[4000];
+    enum status st = export_build(exporter, &s->strategy, model, cluster, &export, err);
     if (st)
         return st;
     snprintf(folder, sizeof folder, "%s/%s", words->out, exporter->name);
-    st = write_into(folder, &export, err);
-    losses_text(&export, "-", losses, sizeof losses);
-    table_cell(table, "%s", exporter->name);
-    for (size_t at = 0, i = 0; i < export.n_files; i++)
-        at += (size_t)snprintf(folder + at, sizeof folder - at, "%s%s", i ? " " : "", export.files[i].name);
-    table_cell(table, "%s", folder);
-    table_cell(table, "%s", losses);
-    cJSON *json = export_json(exporter, &export, &whole);
-    if (!st && !(whole && cJSON_AddItemToArray(list, json))) {
-        cJSON_Delete(json);
-        st = error_no_memory(err);
-    }
+    const enum status given = export_check_memory(exporter, &export, &s->strategy, model, cluster, &why);
+    if (!given)
+        st = write_into(folder, &export, err);
+    else if (given != ST_INFEASIBLE)
+        st = error_pass(err, &why);
+    if (!st)
+        st = add_row(exporter, &export, given ? ERROR_TEXT(&why) : NULL, table, list, err);
     export_release(&export);
     return st;
 }
@@ -267,7 +286,7 @@ enum status strategy_export(int argc, char **argv, struct error *err) {
          "all|pytorch-ddp|pytorch-hook|fsdp2|fsdp2-code|horovod|deepspeed|megatron|torchtitan|accelerate|tensorflow|"
          "xla|"
          "byteps|bytescheduler|autodist|nccl",
-         "the form; all: every form in a folder of its own, and summary.json"},
+         "the form; all: every form that is not refused in a folder of its own, and summary.json"},
         {"out", OPTION_TEXT, &words.out, "PATH",
          "a file, or a folder for forms of several files (default: standard output)"},
         {"strict", OPTION_FLAG, &words.strict, NULL, "fail, and write nothing, when the form cannot say everything"},
@@ -279,8 +298,9 @@ enum status strategy_export(int argc, char **argv, struct error *err) {
             "A strategy in the form that a training framework takes: options, an environment file, groups. STRATEGY\n"
             "is a file or the name of a baseline; with --server it is a session of the service, and its best\n"
             "strategy so far is written in the form, or without --to as a file that every command takes.\n"
-            "What of the strategy a form cannot say is told on standard error. For a session here:\n"
-            "syncopate tune --resume SESSION --out FILE.",
+            "What of the strategy a form cannot say is told on standard error. A form in which devices would keep\n"
+            "other parts than the strategy says (\"sharded\"), and need other memory, is refused. For a session\n"
+            "here: syncopate tune --resume SESSION --out FILE.",
         .examples =
             "  syncopate strategy export best.json --model resnet50 --cluster lab-4x1g --to pytorch-ddp\n"
             "  syncopate strategy export best.json --model resnet50 --cluster lab-4x1g --to all --out exports\n"

@@ -151,7 +151,8 @@ static enum status make_folder(const struct asking *a, const struct suggest_opti
     if (!w->out && !session_id_is_valid(a->stored.id)) /* it may be a path */
         return error_set(err, ST_USAGE, "session %s: its id is no name of a folder; give --out", a->stored.id);
     enum status st = job_folder_make(parent, t->number, folder, err);
-    return st ? st : job_folder_write(folder, t->suggestion.order.strategy, &a->model, &a->cluster, err);
+    return st ? st
+              : job_folder_write(folder, a->options.limits, t->suggestion.order.strategy, &a->model, &a->cluster, err);
 }
 
 static enum status print_json(const struct asking *a, const struct suggest_options *w, struct error *err) {

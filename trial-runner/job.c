@@ -334,10 +334,10 @@ static enum status run_in(struct running *r, const char *folder, uint64_t number
     enum status status =
         r->job->limits.n ? export_limits_check(&r->job->limits, q->strategy, q->model, q->cluster, err) : ST_OK;
     if (!status)
-        status = job_folder_write(folder, q->strategy, q->model, q->cluster, err);
+        status = job_folder_write(folder, &r->job->limits, q->strategy, q->model, q->cluster, err);
     if (!status)
-        status = job_environment(&facts, r->job->n_forms, r->job->forms, q->strategy, q->model, q->cluster, &arena,
-                                 &environment, err);
+        status = job_environment(&facts, r->job->n_forms, r->job->forms, &r->job->limits, q->strategy, q->model,
+                                 q->cluster, &arena, &environment, err);
     if (!status)
         status = start(r, folder, environment, &process, err);
     if (!status)

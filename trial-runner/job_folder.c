@@ -57,8 +57,23 @@ static enum status write_strategy(const char *folder, const struct strategy *str
     return status;
 }
 
-enum status job_folder_write(const char *folder, const struct strategy *strategy, const struct model *model,
-                             const struct cluster *cluster, struct error *err) {
+/* Whether the job asked for this form, or for another that it goes beside. */
+static bool is_asked_for(const struct exporter *form, const struct export_limits *limits) {
+    bool asked = limits && limits->n && form->parts == EXPORT_PARTS_beside;
+    for (size_t i = 0; limits && i < limits->n; i++)
+        asked |= limits->forms[i] == form;
+    return asked;
+}
+
+static enum status write_export(const char *folder, const struct export *export, struct error *err) {
+    enum status status = ST_OK;
+    for (uint32_t k = 0; k < export->n_files && !status; k++)
+        status = write_file(folder, export->files[k].name, export->files[k].text, export->files[k].n, err);
+    return status;
+}
+
+enum status job_folder_write(const char *folder, const struct export_limits *limits, const struct strategy *strategy,
+                             const struct model *model, const struct cluster *cluster, struct error *err) {
     size_t n;
     const struct exporter *forms = exporters_list(&n);
     enum status status = write_strategy(folder, strategy, model, cluster, err);
@@ -67,8 +82,8 @@ enum status job_folder_write(const char *folder, const struct strategy *strategy
         status = export_build(&forms[i], strategy, model, cluster, &export, err);
         if (status)
             break;
-        for (uint32_t k = 0; k < export.n_files && !status; k++)
-            status = write_file(folder, export.files[k].name, export.files[k].text, export.files[k].n, err);
+        if (!export.changes_memory || is_asked_for(&forms[i], limits))
+            status = write_export(folder, &export, err);
         export_release(&export);
     }
     return status;
@@ -125,8 +140,9 @@ static void add_file(struct variables *v, const char *folder, const struct expor
 }
 
 enum status job_environment(const struct job_facts *facts, size_t n_forms, const struct exporter *const *forms,
-                            const struct strategy *strategy, const struct model *model, const struct cluster *cluster,
-                            struct arena *arena, const char *const **out, struct error *err) {
+                            const struct export_limits *limits, const struct strategy *strategy,
+                            const struct model *model, const struct cluster *cluster, struct arena *arena,
+                            const char *const **out, struct error *err) {
     struct variables v = {.arena = arena, .texts = arena_alloc(arena, MAX_VARIABLES + 1, sizeof(char *))};
     if (!v.texts)
         return error_no_memory(err);
@@ -142,7 +158,9 @@ enum status job_environment(const struct job_facts *facts, size_t n_forms, const
         status = export_build(forms[i], strategy, model, cluster, &export, err);
         if (status)
             break;
-        for (uint32_t k = 0; k < export.n_files; k++)
+        if (!is_asked_for(forms[i], limits))
+            status = export_check_memory(forms[i], &export, strategy, model, cluster, err);
+        for (uint32_t k = 0; k < export.n_files && !status; k++)
             add_file(&v, facts->folder, &export, &export.files[k]);
         export_release(&export);
     }

@@ -293,8 +293,8 @@ class Session:
         return self.service._get(self._path + "/outcome")
 
     def export(self, format: str = "strategy", *, strict: bool = False) -> Union[Json, str]:
-        """The best strategy as a file, also in a framework's form: pytorch-ddp, horovod, deepspeed and others. With
-        `strict` a form that cannot say all of it is a ServiceError."""
+        """The best strategy as a file, also in a framework's form: pytorch-ddp, horovod, deepspeed and others. A form in
+        which a job would need other memory is a ServiceError, and with `strict` one that cannot say all of it."""
         answer: Union[Json, str] = self.service._read(self._path + "/export", format=format, strict=strict or None)
         return answer
 

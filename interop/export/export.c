@@ -12,24 +12,27 @@
 
 static const struct exporter exporters[] = {
     {"pytorch-ddp", "arguments of DistributedDataParallel; exact groups for a communication hook where they do not fit",
-     export_pytorch_ddp, false},
+     export_pytorch_ddp, false, EXPORT_PARTS_by_form},
     {"pytorch-hook",
      "groups, servers, messages, order, credit and barrier, for the communication hook of syncopate_torch",
-     export_pytorch_hook, true},
+     export_pytorch_hook, true, EXPORT_PARTS_by_form},
     {"fsdp2", "groups of fully_shard with their resharding and prefetch, for apply of syncopate_torch", export_fsdp2,
-     false},
-    {"fsdp2-code", "the same as a page of plain PyTorch code", export_fsdp2_code, false},
-    {"horovod", "environment, and the groups of DistributedOptimizer", export_horovod, false},
-    {"deepspeed", "the zero_optimization part of its JSON configuration", export_deepspeed, false},
-    {"megatron", "arguments of Megatron-LM's command line", export_megatron, false},
-    {"torchtitan", "the parallelism part of its configuration", export_torchtitan, false},
-    {"accelerate", "Hugging Face Accelerate's file for accelerate launch", export_accelerate, false},
-    {"tensorflow", "tf.distribute.experimental.CommunicationOptions as JSON", export_tensorflow, false},
-    {"xla", "flags for XLA's GPU compiler, as JAX uses it", export_xla, false},
-    {"byteps", "environment", export_byteps, false},
-    {"bytescheduler", "environment", export_bytescheduler, false},
-    {"autodist", "its Strategy message, as JSON and as protobuf", export_autodist, true},
-    {"nccl", "environment, and a table for syncopate's NCCL tuner plugin", export_nccl, true},
+     false, EXPORT_PARTS_always},
+    {"fsdp2-code", "the same as a page of plain PyTorch code", export_fsdp2_code, false, EXPORT_PARTS_always},
+    {"horovod", "environment, and the groups of DistributedOptimizer", export_horovod, false, EXPORT_PARTS_by_form},
+    {"deepspeed", "the zero_optimization part of its JSON configuration", export_deepspeed, false,
+     EXPORT_PARTS_by_form},
+    {"megatron", "arguments of Megatron-LM's command line", export_megatron, false, EXPORT_PARTS_by_form},
+    {"torchtitan", "the parallelism part of its configuration", export_torchtitan, false, EXPORT_PARTS_by_form},
+    {"accelerate", "Hugging Face Accelerate's file for accelerate launch", export_accelerate, false,
+     EXPORT_PARTS_by_form},
+    {"tensorflow", "tf.distribute.experimental.CommunicationOptions as JSON", export_tensorflow, false,
+     EXPORT_PARTS_by_form},
+    {"xla", "flags for XLA's GPU compiler, as JAX uses it", export_xla, false, EXPORT_PARTS_by_program},
+    {"byteps", "environment", export_byteps, false, EXPORT_PARTS_by_form},
+    {"bytescheduler", "environment", export_bytescheduler, false, EXPORT_PARTS_by_form},
+    {"autodist", "its Strategy message, as JSON and as protobuf", export_autodist, true, EXPORT_PARTS_by_form},
+    {"nccl", "environment, and a table for syncopate's NCCL tuner plugin", export_nccl, true, EXPORT_PARTS_beside},
 };
 
 const struct exporter *exporters_list(size_t *n) {
@@ -49,6 +52,13 @@ static void take_notes(struct form *f) {
     for (int i = 0; i < EXPORT_LOSS_COUNT; i++)
         if (f->notes[i])
             out->notes[out->n_notes++] = (struct export_note){(enum export_loss)i, f->notes[i]};
+}
+
+uint32_t export_losses(const struct export *export) {
+    uint32_t losses = 0;
+    for (uint32_t i = 0; i < export->n_notes; i++)
+        losses |= 1u << export->notes[i].loss;
+    return losses;
 }
 
 /* Whether some part of the variable is served. */
@@ -115,6 +125,7 @@ enum status export_build(const struct exporter *exporter, const struct strategy 
         return st;
     }
     take_notes(&form);
+    built.changes_memory = parts_change_memory(exporter->parts, export_losses(&built), strategy, model);
     *out = built;
     return ST_OK;
 }

@@ -5,6 +5,9 @@
  * has one knob and a rule (PyTorch's buckets), the knob is worked out from the groups; it is exact when there is no
  * note about groups.
  *
+ * One loss is not only noted: where devices would keep in parts something else than the strategy says, the job needs
+ * another memory than the strategy promises. Such an export is not to be given out (export_check_memory).
+ *
  *     struct export export;
  *     st = export_build(exporters_find("horovod"), &strategy, &model, &cluster, &export, err);
  *     ... export.files[0].name, .text ... export.notes[0].text ...
@@ -42,6 +45,7 @@ struct export {
     uint32_t n_files, n_notes;
     struct export_file files[EXPORT_MAX_FILES];  /* the main one first */
     struct export_note notes[EXPORT_LOSS_COUNT]; /* at most one of each loss, in the order of the table */
+    bool changes_memory;                         /* of the job: see export_check_memory */
 };
 
 struct form; /* private: an export while it is written */
@@ -51,6 +55,7 @@ struct exporter {
     const char *summary; /* one line for people: what comes out */
     enum status (*write)(struct form *f, struct error *err);
     bool each_shard; /* it can say how each shard is synchronized; others get all shards as the first one */
+    enum export_parts parts;
 };
 
 const struct exporter *exporters_list(size_t *n);
@@ -62,5 +67,16 @@ enum status export_build(const struct exporter *exporter, const struct strategy 
                          const struct cluster *cluster, struct export *out, struct error *err);
 
 void export_release(struct export *export); /* {0} is allowed */
+
+/* What it notes: a set of 1u << EXPORT_LOSS_... */
+uint32_t export_losses(const struct export *export);
+
+/* ST_OK unless `built`, which export_build made of the rest, changes_memory. Then ST_INFEASIBLE, with what the form
+ * cannot say and which forms can. What changes memory (parts.c): parts of parameters, gradients or the optimizer's
+ * states that are lost or added, and replicas of parts. Halves of an all-reduce for which the model's optimizer keeps
+ * nothing are work alone. Fails also: ST_NO_MEMORY. As costly as all exports where it refuses. */
+enum status export_check_memory(const struct exporter *exporter, const struct export *built,
+                                const struct strategy *strategy, const struct model *model,
+                                const struct cluster *cluster, struct error *err);
 
 #endif

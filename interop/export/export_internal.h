@@ -56,6 +56,11 @@ void form_add_json(struct form *f, const char *name, cJSON *json, bool whole);
 /* Say what is lost; the first note of a loss stays. */
 void form_note(struct form *f, enum export_loss loss, const char *format, ...) __attribute__((format(printf, 3, 4)));
 
+/* Whether what is noted leaves devices with other parts than the strategy says (parts.c). `noted`: set of
+ * 1u << EXPORT_LOSS_... */
+bool parts_change_memory(enum export_parts parts, uint32_t noted, const struct strategy *strategy,
+                         const struct model *model);
+
 /* What a form can say; the rest of what the strategy does is noted by form_note_rest. */
 enum ability {
     CAN_ALL_REDUCE = 1,
@@ -98,6 +103,10 @@ void form_note_made(struct form *f, const struct strategy *made);
 
 /* Whether the groups of the all-reduced variables have the same members. Fails (remembered) when memory is out. */
 bool form_same_groups(struct form *f, const struct strategy *made);
+
+/* Names the first all-reduced variable that is sharded in one of these ways (set of 1u << SHARDED_...), where only `n`
+ * of the variables are: " (\"b\", ...)"; "" where all are, or memory is out (remembered). */
+const char *form_which(struct form *f, unsigned sharded, uint32_t n);
 
 /* What the group with the most parts kept apart has sharded. */
 enum sharded form_sharded(const struct form *f);

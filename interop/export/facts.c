@@ -2,6 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/text.h"
 #include "interop/export/export_internal.h"
 #include "strategy/plan.h"
 
@@ -16,6 +17,29 @@ int form_algorithm(const struct form *f) {
         common = algorithm;
     }
     return common;
+}
+
+static bool is_sharded(const struct form *f, unsigned sharded, uint32_t v) {
+    const struct strategy *s = f->strategy;
+    for (uint32_t k = 0; k < sync_parts(&s->variables[v]); k++) {
+        const struct variable_sync *part = sync_part(&s->variables[v], k);
+        if (part->kind == SYNC_ALL_REDUCE && sharded >> s->groups[part->group].sharded & 1)
+            return true;
+    }
+    return false;
+}
+
+const char *form_which(struct form *f, unsigned sharded, uint32_t n) {
+    uint32_t v = 0;
+    while (v < f->strategy->n_variables && !is_sharded(f, sharded, v))
+        v++;
+    if (n == f->strategy->n_variables || v == f->strategy->n_variables)
+        return "";
+    const char *name = f->model->variables[v].name;
+    const int shown = (int)text_clean_length(name, strnlen(name, 60));
+    const char *text = arena_printf(f->arena, " (\"%.*s\"%s)", shown, name, n > 1 ? ", ..." : "");
+    f->no_memory |= !text;
+    return text ? text : "";
 }
 
 int form_encoding(const struct form *f) {

@@ -202,13 +202,14 @@ static void note_unsharded(struct form *f) {
     }
     if (plain)
         form_note(f, EXPORT_LOSS_ALL_REDUCE,
-                  "%u of %u variables are all-reduced, and their parameters would be sharded", plain, s->n_variables);
+                  "%u of %u variables%s are all-reduced, and their parameters would be sharded", plain, s->n_variables,
+                  form_which(f, 1u << SHARDED_none, plain));
     if (f->n_served)
         form_note(f, EXPORT_LOSS_PARAMETER_SERVER, "%u of %u variables are served and would be sharded", f->n_served,
                   s->n_variables);
     if (halves)
-        form_note(f, EXPORT_LOSS_SHARDED, "the parameters of %u of %u variables are whole, and would be sharded",
-                  halves, s->n_variables);
+        form_note(f, EXPORT_LOSS_SHARDED, "the parameters of %u of %u variables%s are whole, and would be sharded",
+                  halves, s->n_variables, form_which(f, 1u << SHARDED_optimizer | 1u << SHARDED_gradients, halves));
 }
 
 cJSON *fsdp2_groups(struct form *f, unsigned can, uint32_t *n) {

@@ -76,16 +76,9 @@ const char *export_limits_names(const struct export_limits *limits, char *out, s
 
 /* ---- what gets lost ---- */
 
-static uint32_t losses_of(const struct export *export) {
-    uint32_t losses = 0;
-    for (uint32_t i = 0; i < export->n_notes; i++)
-        losses |= 1u << export->notes[i].loss;
-    return losses;
-}
-
 /* Beside other forms one with nothing but algorithms need not say the rest. */
 static bool says_algorithms_alone(const struct export_limits *limits, size_t i) {
-    return limits->n > 1 && strcmp(limits->forms[i]->name, "nccl") == 0;
+    return limits->n > 1 && limits->forms[i]->parts == EXPORT_PARTS_beside;
 }
 
 static enum status find_losses(const struct export_limits *limits, const struct strategy *strategy,
@@ -98,8 +91,8 @@ static enum status find_losses(const struct export_limits *limits, const struct 
         enum status st = export_build(limits->forms[i], strategy, model, cluster, &export, err);
         if (st)
             return st;
-        any |= says_algorithms_alone(limits, i) ? 0 : losses_of(&export);
-        algorithms &= losses_of(&export);
+        any |= says_algorithms_alone(limits, i) ? 0 : export_losses(&export);
+        algorithms &= export_losses(&export);
         export_release(&export);
     }
     *out = ((any & ~algorithm) | algorithms) & ~limits->accepted;

@@ -1,4 +1,5 @@
-/* What an exported form can fail to say of a strategy, each with its word. */
+/* What an exported form can fail to say of a strategy, each with its word, and who says in its place what is in parts.
+ */
 #ifndef INTEROP_EXPORT_LOSS_H
 #define INTEROP_EXPORT_LOSS_H
 
@@ -31,5 +32,13 @@ enum export_loss {
 };
 
 const char *export_loss_word(enum export_loss loss); /* "parameter-server" */
+
+/* Who says what devices keep in parts ("sharded", "shard_ranks"). */
+enum export_parts {
+    EXPORT_PARTS_by_form,    /* the files; what they do not say is whole */
+    EXPORT_PARTS_always,     /* nobody: the parameters of all variables are (fully_shard) */
+    EXPORT_PARTS_by_program, /* the program that the files go to (JAX) */
+    EXPORT_PARTS_beside,     /* another form, which this one goes beside: it says algorithms alone (NCCL) */
+};
 
 #endif

@@ -74,18 +74,19 @@ void form_note_carried(struct form *f) {
 /* `theirs`: how the form synchronizes what it cannot shard. */
 static void note_sharded(struct form *f, uint32_t sharded, uint32_t kept, const char *theirs) {
     const uint32_t all = f->strategy->n_variables;
+    const char *which = form_which(f, ~(1u << SHARDED_none), sharded);
     if (!kept)
-        form_note(f, EXPORT_LOSS_SHARDED, "%u of %u variables are updated in parts and gathered, and would be %s",
-                  sharded, all, theirs);
+        form_note(f, EXPORT_LOSS_SHARDED, "%u of %u variables%s are updated in parts and gathered, and would be %s",
+                  sharded, all, which, theirs);
     else if (kept == sharded)
         form_note(f, EXPORT_LOSS_SHARDED,
-                  "%u of %u variables are kept in parts and gathered before use, and would be whole and %s", kept, all,
-                  theirs);
+                  "%u of %u variables%s are kept in parts and gathered before use, and would be whole and %s", kept,
+                  all, which, theirs);
     else
         form_note(f, EXPORT_LOSS_SHARDED,
-                  "%u of %u variables are updated in parts, and %u of these are kept in parts; all would be whole and "
-                  "%s",
-                  sharded, all, kept, theirs);
+                  "%u of %u variables%s are updated in parts, and %u of these are kept in parts; all would be whole "
+                  "and %s",
+                  sharded, all, which, kept, theirs);
 }
 
 static void note_variables(struct form *f, unsigned can) {

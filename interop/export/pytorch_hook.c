@@ -163,13 +163,14 @@ static void note_sharded(struct form *f) {
             const enum sharded sharded = s->groups[s->variables[v].group].sharded;
             whole += sharded != SHARDED_none && !(parts && sharded == SHARDED_optimizer);
         }
+    const unsigned lost = ~(1u << SHARDED_none | (parts ? 1u << SHARDED_optimizer : 0u));
     if (whole)
         form_note(f, EXPORT_LOSS_SHARDED,
                   parts
-                      ? "the parameters or gradients of %u of %u variables are kept in parts, and would be whole"
+                      ? "the parameters or gradients of %u of %u variables%s are kept in parts, and would be whole"
                       : "the hook updates in parts dense variables that are whole, and without a barrier all or none: "
-                        "%u of %u would be all-reduced",
-                  whole, s->n_variables);
+                        "%u of %u%s would be all-reduced",
+                  whole, s->n_variables, form_which(f, lost, whole));
 }
 
 /* False when memory is out. */

@@ -92,7 +92,8 @@ static const struct route routes[] = {
      "Content-Disposition Next-Page-Token? Note? Not-Expressed?", "not-found conflict invalid infeasible not-expressed",
      api_sessions_export,
      "The best strategy so far as a file, also for a framework, where the header Not-Expressed lists what its form "
-     "cannot say; or the trials, where the header Next-Page-Token has the next page's token"},
+     "cannot say, unless the job would then need other memory; or the trials, where the header Next-Page-Token has the "
+     "next page's token"},
     {"GET", "/api/v1/sessions/{session}/events", ROLE_READ, ROUTE_STREAM, "", NULL, NULL, "text/event-stream", "200",
      "", "not-found", api_sessions_events, "What happens in a session, as it happens; Last-Event-ID goes on after one"},
     {"GET", "/api/v1/sessions/{session}/trials", ROLE_READ, 0, "iterations page_size page_token", NULL, "RecordList",
@@ -161,6 +162,10 @@ static const struct route routes[] = {
      page_session_whole, "The same with all that must be simulated, however long it takes"},
     {"GET", "/sessions/{session}/live", ROLE_READ, PAGE | ROUTE_HEAVY, "", NULL, NULL, HTML, "200", "", "not-found",
      page_session_live, "What changes of that page while the session runs"},
+    {"GET", "/sessions/{session}/export", ROLE_READ, PAGE | ROUTE_HEAVY, "format", NULL, "Export",
+     "text/csv; charset=utf-8; header=present|application/jsonl|text/plain; charset=utf-8", "200",
+     "Content-Disposition Next-Page-Token? Note? Not-Expressed?", "not-found conflict invalid infeasible not-expressed",
+     api_sessions_export, "The same file as under /api/, or a page that says why there is none"},
     {"POST", "/sessions/{session}/steer", ROLE_RUN, FORM | ROUTE_GOES_ON, "", NULL, NULL, HTML, "303", "Location",
      "invalid not-found conflict", page_session_steer, "Pause, resume, stop or cancel a session"},
     {"GET", "/strategies/{id}", ROLE_READ, PAGE | ROUTE_HEAVY, "model cluster", NULL, NULL, HTML, "200", "",

@@ -2,7 +2,7 @@
 # syncopate strategy export as a person types it, and every form read back by what reads it in earnest where that is
 # here: a shell, python3, protoc and python3-protobuf; torch, accelerate and deepspeed, where .ci/torch puts them. Needs
 # OUT; prints ok, not ok and skip lines (tests/README.md).
-# Plan: 61
+# Plan: 71
 set -u
 cd "$(dirname "$0")/../.." || exit 2
 source tests/cli/check.bash
@@ -42,16 +42,40 @@ check defaults_are_an_empty_object 0 '{}' export_of pytorch-ddp "${on[@]}" --to 
 check losses_are_told 0 'horovod cannot say: order: ' export_of bytescheduler-all-reduce "${on[@]}" --to horovod
 check strict_is_an_error 3 'horovod cannot say everything that bytescheduler-all-reduce does: ' \
     export_of bytescheduler-all-reduce "${on[@]}" --to horovod --strict --out strict.env
-check strict_refuses_what_is_sharded_too 3 'horovod cannot say everything that fsdp-per-block does: ' \
-    export_of fsdp-per-block "${on[@]}" --to horovod --strict --out strict.env
-check strict_refuses_it_for_nccl 3 'nccl cannot say everything that fsdp-per-block does: ' \
-    export_of fsdp-per-block "${on[@]}" --to nccl --strict --out strict.env
 [ ! -e strict.env ] && echo "ok strict_writes_nothing" || echo "not ok strict_writes_nothing: strict.env is there"
 check strict_passes_what_is_whole 0 'HOROVOD_FUSION_THRESHOLD=134217728' export_of horovod "${on[@]}" --to horovod --strict
 check folder_that_cannot_be 1 '/nonexistent' export_of wfbp "${on[@]}" --to nccl --out /nonexistent/x.env
 "$syncopate" strategy show resnet50 lab-4x1g --baseline horovod --json | sed 's/"fifo"/"priority"/' >priority.json
 check losses_as_json 0 '{"to":"horovod","files":["horovod.env"],"not_expressed":[{"what":"order","why":"what the next forward' \
     export_of priority.json "${on[@]}" --to horovod --out h.env --json
+
+# ---- what would change the memory of a job is refused ----
+able='forms that can: fsdp2, fsdp2-code, deepspeed, torchtitan, accelerate'
+gathered='are kept in parts and gathered before use, and would be whole and all-reduced'
+check sharded_parameters_are_not_for_horovod 3 "horovod cannot shard as fsdp-per-block does: 161 of 161 variables $gathered; $able" \
+    export_of fsdp-per-block "${on[@]}" --to horovod --out refused
+check nor_for_nccl_with_strict 3 "nccl cannot shard as fsdp-per-block does: " \
+    export_of fsdp-per-block "${on[@]}" --to nccl --strict --out refused
+check a_sharded_optimizer_is_not_for_DDP 3 'would be all-reduced; forms that can: pytorch-hook, deepspeed, megatron' \
+    export_of zero-1 "${on[@]}" --to pytorch-ddp --out refused
+check nor_for_fully_shard 3 'fsdp2 cannot shard as zero-1 does: the parameters of 161 of 161 variables are whole' \
+    export_of zero-1 "${on[@]}" --to fsdp2 --out refused
+check fully_shard_leaves_nothing_whole 3 'fsdp2 cannot shard as wfbp does: ' export_of wfbp "${on[@]}" --to fsdp2 --out refused
+check replicas_are_not_for_deepspeed 3 'deepspeed cannot shard as hsdp does: ' \
+    export_of hsdp --model bert-base --cluster v100-16x10g --to deepspeed --out refused
+[ ! -e refused ] && echo "ok refusals_write_nothing" || echo "not ok refusals_write_nothing: refused is there"
+python3 - "$root/examples/models/resnet50.json" <<'PYTHON'
+import json, sys
+model = json.load(open(sys.argv[1]))
+for optimizer in "sgd", "momentum":
+    json.dump(dict(model, optimizer=optimizer), open(optimizer + ".json", "w"))
+PYTHON
+check halves_without_states_are_a_loss 0 'horovod cannot say: sharded: ' \
+    export_of dear --model sgd.json --cluster lab-4x1g --to horovod --out halves
+check which_strict_refuses 3 'horovod cannot say everything that dear does: ' \
+    export_of dear --model sgd.json --cluster lab-4x1g --to horovod --strict
+check halves_with_states_are_refused 3 'horovod cannot shard as dear does: ' \
+    export_of dear --model momentum.json --cluster lab-4x1g --to horovod
 
 # ---- the knobs of the baselines ----
 environment() { (set -a && . ./"$1" && env); }
@@ -73,10 +97,27 @@ for baseline in $("$syncopate" baselines | awk 'NR > 1 { print $1 }' | grep -vxE
     mkdir "each-$baseline"
     "$syncopate" strategy show googlenet lab-mixed --baseline "$baseline" --json >"each-$baseline/strategy.json" 2>err
     export_of "$baseline" --model googlenet --cluster lab-mixed --to all --out "each-$baseline" >out 2>err || bad+=" $baseline"
-    for form in $forms; do ls "each-$baseline/$form"/* >/dev/null 2>&1 || bad+=" $baseline/$form"; done
-    for file in "each-$baseline"/*/*.env; do bash -n "$file" && environment "$file" >/dev/null || bad+=" $file"; done
+    refused=$(python3 -c 'import json, sys
+print(*(e["to"] for e in json.load(open(sys.argv[1]))["exports"] if "refused" in e))' "each-$baseline/summary.json") || bad+=" $baseline/summary"
+    for form in $forms; do
+        ls "each-$baseline/$form"/* >/dev/null 2>&1
+        [ $? != 0 ] && is=1 || is=0
+        case " $refused " in *" $form "*) [ $is = 1 ] ;; *) [ $is = 0 ] ;; esac || bad+=" $baseline/$form"
+    done
+    for file in $(ls "each-$baseline"/*/*.env 2>/dev/null); do bash -n "$file" && environment "$file" >/dev/null || bad+=" $file"; done
 done
-[ -z "$bad" ] && echo "ok every_form_of_every_baseline_is_written" || echo "not ok every_form_of_every_baseline_is_written:$bad"
+[ -z "$bad" ] && echo "ok every_form_of_every_baseline_is_written_or_refused" || echo "not ok every_form_of_every_baseline_is_written_or_refused:$bad"
+check all_says_what_it_refuses 0 'horovod        -       ' export_of zero-1 "${on[@]}" --to all --out some
+python sharded_baselines_are_refused_by_forms_without_shards "import glob, json
+by = {f.split('/')[0][5:]: {e['to']: e.get('refused') for e in json.load(open(f))['exports']} for f in glob.glob('each-*/summary.json')}
+plain = ['pytorch-ddp', 'horovod', 'tensorflow', 'byteps', 'bytescheduler', 'autodist', 'nccl']
+sharded = [b for b in by if any('sharded' in g for g in json.load(open(f'each-{b}/strategy.json'))['groups'])]
+assert len(sharded) == 10, sharded
+for b in by:
+    for form in plain:
+        assert bool(by[b][form]) == (b in sharded), (b, form, by[b][form])
+    assert not by[b]['xla'], b
+"
 python every_json_parses "import glob, json; n = [json.load(open(f)) for f in glob.glob('each-*/*/*.json') + glob.glob('each-*/*.json')]; assert len(n) > 60, len(n)"
 python ddp_arguments_are_those_of_DistributedDataParallel "import glob, json
 for f in glob.glob('each-*/pytorch-ddp/ddp.json'):

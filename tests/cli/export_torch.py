@@ -110,6 +110,8 @@ def check_buckets(model_path, folders):
         model = json.load(file)
     same, bad = 0, []
     for folder in folders:
+        if not os.path.exists(f"{folder}/pytorch-ddp/ddp.json"):  # refused: sharded
+            continue
         with open(f"{folder}/strategy.json", encoding="utf-8") as file:
             variables = json.load(file)["variables"]
         with open(f"{folder}/pytorch-ddp/ddp.json", encoding="utf-8") as file:

@@ -178,8 +178,9 @@ static enum status answer_files(struct request *rq, const char *session, const s
     return answer_file(rq, name, json ? "application/json" : "text/plain; charset=utf-8", text, strlen(text), rs, err);
 }
 
-/* The reasons are copied, since the export is released before the answer is written. */
-static enum status refuse_losses(struct request *rq, const struct framework *f, const char *words, struct response *rs,
+/* Refuse, with all that the form cannot say. The reasons are copied, since the export is released before the answer is
+ * written. */
+static enum status refuse_losses(struct request *rq, const struct framework *f, const char *why, struct response *rs,
                                  struct error *err) {
     const size_t n = f->export.n_notes;
     struct problem_loss *losses = arena_alloc(&rq->arena, n, sizeof *losses);
@@ -192,8 +193,18 @@ static enum status refuse_losses(struct request *rq, const struct framework *f, 
         return error_no_memory(err);
     rs->n_losses = n;
     rs->losses = losses;
-    return problem_fail(err, PROBLEM_NOT_EXPRESSED, "%s cannot say everything that %.64s does: %s", f->exporter->name,
-                        f->strategy, words);
+    return problem_fail(err, PROBLEM_NOT_EXPRESSED, "%s", why);
+}
+
+/* Refuse an export with which the job would need other memory. */
+static enum status check_memory(struct request *rq, const struct framework *f, const struct session_outcome *so,
+                                struct response *rs, struct error *err) {
+    struct error why = {0};
+    enum status st =
+        export_check_memory(f->exporter, &f->export, &so->outcome.strategy, &so->model, &so->cluster, &why);
+    if (st == ST_INFEASIBLE)
+        return refuse_losses(rq, f, ERROR_TEXT(&why), rs, err);
+    return st ? error_pass(err, &why) : ST_OK;
 }
 
 static enum status answer_export(struct request *rq, const char *session, const struct framework *f, bool strict,
@@ -201,8 +212,12 @@ static enum status answer_export(struct request *rq, const char *session, const 
     const char *losses = losses_text(&rq->arena, &f->export);
     if (!losses)
         return error_no_memory(err);
-    if (strict && *losses)
-        return refuse_losses(rq, f, losses, rs, err);
+    if (strict && *losses) {
+        char why[ERROR_TEXT_ROOM];
+        snprintf(why, sizeof why, "%s cannot say everything that %.64s does: %s", f->exporter->name, f->strategy,
+                 losses);
+        return refuse_losses(rq, f, why, rs, err);
+    }
     enum status st = answer_files(rq, session, f, rs, err);
     if (!st && *losses)
         response_header(rs, HEADER_NOT_EXPRESSED, losses);
@@ -218,6 +233,8 @@ static enum status answer_framework(struct request *rq, const char *session, con
         return st;
     f.strategy = so.outcome.strategy.name;
     st = export_build(exporter, &so.outcome.strategy, &so.model, &so.cluster, &f.export, err);
+    if (!st)
+        st = check_memory(rq, &f, &so, rs, err);
     if (!st)
         st = answer_export(rq, session, &f, strict, rs, err);
     export_release(&f.export);

@@ -152,16 +152,17 @@ static void trial_row(struct html_table *t, const struct findings *f, const stru
     html_cell_end(t);
 }
 
-/* Link to the best strategy as a file for our commands, and in the form of each framework. */
+/* Link to the best strategy as a file for our commands, and in the form of each framework. A form that cannot be given
+ * out leads to a page that says why. */
 static void downloads(struct request *rq, struct markup *m, const struct findings *f) {
     size_t n;
     const struct exporter *forms = exporters_list(&n);
     const char *id = page_escape(rq, f->outcome.session.id);
     html_begin(m, "p", "more");
-    page_link(m, "Best strategy as a file", "/api/v1/sessions/%s/export", id);
+    page_link(m, "Best strategy as a file", "/sessions/%s/export", id);
     markup_text(m, "or for ");
     for (size_t i = 0; i < n; i++)
-        page_link(m, forms[i].name, "/api/v1/sessions/%s/export?format=%s", id, forms[i].name);
+        page_link(m, forms[i].name, "/sessions/%s/export?format=%s", id, forms[i].name);
     markup_end(m);
 }
 

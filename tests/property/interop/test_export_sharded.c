@@ -351,12 +351,118 @@ static void types_are_said_where_they_can_be(void **state) {
     assert_true(titan > INSTANCES / 10 && accelerate > INSTANCES / 5 && deepspeed > INSTANCES / 2);
 }
 
+/* ---- what would change the memory of the job ---- */
+
+static bool has_same_parts(const struct strategy *a, const struct strategy *b) {
+    bool same = a->shard_ranks == b->shard_ranks;
+    for (uint32_t v = 0; v < a->n_variables; v++)
+        same &= a->groups[a->variables[v].group].sharded == b->groups[b->variables[v].group].sharded;
+    return same;
+}
+
+static void build_any(struct world *w, struct strategy *out) {
+    struct error err = {0};
+    const struct zero_settings zero = zero_defaults(1 + (uint32_t)rng_below(&w->rng, 3));
+    const struct megatron_settings megatron = {rng_below(&w->rng, 2), false, 4096};
+    switch (rng_below(&w->rng, 4)) {
+    case 0:
+        assert_ok(zero_build(&w->model, &w->cluster, &zero, "s", out, &err));
+        break;
+    case 1:
+        assert_ok(megatron_build(&w->model, &w->cluster, &megatron, "s", out, &err));
+        break;
+    default:
+        assert_ok(fsdp_build(&w->model, &w->cluster, (enum fsdp_wrap)rng_below(&w->rng, 3),
+                             (enum fsdp_keep)rng_below(&w->rng, 3), "s", out, &err));
+    }
+}
+
+/* A strategy of some system, of which half the time one group keeps other parts, or the parameters have replicas.
+ * False: the rules do not allow that. */
+static bool random_parts(struct world *w, struct strategy *out) {
+    struct error err = {0};
+    build_any(w, out);
+    struct group *group = &out->groups[rng_below(&w->rng, out->n_groups)];
+    const uint64_t change = rng_below(&w->rng, 4);
+    if (change == 0)
+        group->sharded = (enum sharded)rng_below(&w->rng, SHARDED_COUNT);
+    if (change == 1 && w->cluster.n_devices % 2 == 0)
+        out->shard_ranks = 2;
+    if (group->sharded != SHARDED_parameters)
+        group->keeps_gathered = false;
+    if (!strategy_seal(out, &w->model, &w->cluster, &err))
+        return true;
+    strategy_release(out);
+    return false;
+}
+
+/* What is given out keeps the parts: the file, read again, has those of the strategy, and what is refused has others.
+ * The model does not say what its optimizer keeps. False: the file cannot be read. */
+static bool check_parts(const struct world *w, const char *form, const struct strategy *s, uint32_t *refused) {
+    struct error err = {0};
+    struct arena arena = {0};
+    struct notes notes = {.arena = &arena};
+    struct strategy again;
+    struct export export;
+    export_to(w, form, s, &export);
+    const struct export_file *file = &export.files[0];
+    const struct source source = {.name = file->name, .text = file->text, .n = file->n};
+    const bool can = import_strategy(&source, NULL, &w->model, &w->cluster, &notes, &again, &err) == ST_OK;
+    if (can && export.changes_memory != !has_same_parts(&again, s))
+        fail_msg("%s %s, and %s:\n%s", form, export.changes_memory ? "is refused" : "is given out",
+                 export.n_notes ? export.notes[0].text : "nothing is lost", file->text);
+    *refused += can && export.changes_memory;
+    if (can)
+        strategy_release(&again);
+    arena_release(&arena);
+    export_release(&export);
+    return can;
+}
+
+/* Of forms that have no parts at all. */
+static void check_whole(const struct world *w, const char *form, const struct strategy *s) {
+    struct error err = {0};
+    struct export export;
+    bool sharded = false;
+    for (uint32_t g = 0; g < s->n_groups; g++)
+        sharded |= s->groups[g].sharded != SHARDED_none;
+    assert_ok(export_build(exporters_find(form), s, &w->model, &w->cluster, &export, &err));
+    assert_int_equal(export.changes_memory, sharded);
+    export_release(&export);
+}
+
+static void what_is_given_out_keeps_the_parts(void **state) {
+    (void)state;
+    static const char *const forms[] = {"fsdp2", "deepspeed", "megatron", "torchtitan", "accelerate"};
+    static const char *const whole[] = {"pytorch-ddp",   "horovod",  "tensorflow", "byteps",
+                                        "bytescheduler", "autodist", "nccl"};
+    enum { FORMS = sizeof forms / sizeof *forms };
+    uint32_t read[FORMS] = {0}, refused[FORMS] = {0}, strategies = 0;
+    for (uint64_t i = 0; i < 2 * INSTANCES; i++) {
+        struct world w;
+        struct strategy s;
+        world_open(&w, i);
+        if (w.cluster.n_devices > 1 && random_parts(&w, &s)) {
+            strategies++;
+            for (size_t k = 0; k < FORMS; k++)
+                read[k] += check_parts(&w, forms[k], &s, &refused[k]);
+            check_whole(&w, whole[i % (sizeof whole / sizeof *whole)], &s);
+            strategy_release(&s);
+        }
+        world_close(&w);
+    }
+    for (size_t k = 0; k < FORMS; k++) {
+        print_message("# %s: of %u strategies %u files read again, %u of them refused\n", forms[k], strategies, read[k],
+                      refused[k]);
+        assert_true(refused[k] > INSTANCES / 10 && read[k] - refused[k] > INSTANCES / 10);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(deepspeed_settings_come_back),
-        cmocka_unit_test(megatron_settings_come_back),
-        cmocka_unit_test(wrapping_is_said_where_it_can_be),
-        cmocka_unit_test(types_are_said_where_they_can_be),
+        cmocka_unit_test(deepspeed_settings_come_back),      cmocka_unit_test(megatron_settings_come_back),
+        cmocka_unit_test(wrapping_is_said_where_it_can_be),  cmocka_unit_test(types_are_said_where_they_can_be),
+        cmocka_unit_test(what_is_given_out_keeps_the_parts),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

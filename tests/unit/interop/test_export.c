@@ -29,18 +29,26 @@ struct world {
     struct export export;
 };
 
-static void world_open_on(const char *cluster, struct world *w, const char *form, const char *schedule,
-                          const char *groups, const char *variables) {
+/* `optimizer`: the model's, or NULL. */
+static void world_open_of(const char *optimizer, const char *cluster, struct world *w, const char *form,
+                          const char *schedule, const char *groups, const char *variables) {
     struct error err = {0};
-    char text[2048];
+    char text[2048], model[2048];
     *w = (struct world){0};
+    snprintf(model, sizeof model, "%.*s%s%s%s}", (int)strlen(three_layers) - 1, three_layers,
+             optimizer ? ",'optimizer':'" : "", optimizer ? optimizer : "", optimizer ? "'" : "");
     snprintf(text, sizeof text,
              "{'schema':'syncopate.strategy/1','name':'s','schedule':{%s},'groups':[%s],'variables':[%s]}", schedule,
              groups, variables);
-    assert_ok(quoted_model(three_layers, &w->model, &err));
+    assert_ok(quoted_model(model, &w->model, &err));
     assert_ok(quoted_cluster(cluster, &w->cluster, &err));
     assert_ok(quoted_strategy(text, &w->model, &w->cluster, &w->strategy, &err));
     assert_ok(export_build(exporters_find(form), &w->strategy, &w->model, &w->cluster, &w->export, &err));
+}
+
+static void world_open_on(const char *cluster, struct world *w, const char *form, const char *schedule,
+                          const char *groups, const char *variables) {
+    world_open_of(NULL, cluster, w, form, schedule, groups, variables);
 }
 
 static void world_open(struct world *w, const char *form, const char *schedule, const char *groups,
@@ -247,7 +255,12 @@ static void what_is_sharded_goes_as_the_form_sends_the_rest(void **state) {
         {"byteps", ZERO_1, TOGETHER, "3 of 3 variables are updated in parts and gathered, and would be served"},
         {"bytescheduler", ZERO_1, TOGETHER,
          "3 of 3 variables are updated in parts and gathered, and would be all-reduced"},
-        {"bytescheduler", ZERO_1, B_IN_PART, "1 of 3 variables are updated in parts and gathered, and would be served"},
+        {"bytescheduler", ZERO_1, B_IN_PART,
+         "1 of 3 variables (\"b\") are updated in parts and gathered, and would be served"},
+        {"pytorch-hook", "{'id':0,'sharded':'gradients'},{'id':1,'sharded':'optimizer'}", B_APART,
+         "the parameters or gradients of 2 of 3 variables (\"a:0\", ...) are kept in parts, and would be whole"},
+        {"fsdp2", "{'id':0,'sharded':'parameters'},{'id':1,'sharded':'optimizer'}", B_APART,
+         "the parameters of 1 of 3 variables (\"b\") are whole, and would be sharded"},
         {"tensorflow", PARAMETERS, TOGETHER,
          "3 of 3 variables are kept in parts and gathered before use, and would be whole and all-reduced"},
         {"byteps", PARAMETERS, TOGETHER,
@@ -264,6 +277,100 @@ static void what_is_sharded_goes_as_the_form_sends_the_rest(void **state) {
             if (w.export.notes[k].loss == EXPORT_LOSS_SHARDED)
                 said = w.export.notes[k].text;
         assert_contains(said, cases[i].says);
+        world_close(&w);
+    }
+}
+
+/* Every form of strategies that keep something in parts, and of one that does not: which forms are given out, and what
+ * the others are refused with. */
+static void what_would_change_the_memory_of_the_job_is_refused(void **state) {
+    (void)state;
+#define WITHOUT_PARTS                                                                                                  \
+    "pytorch-ddp pytorch-hook horovod deepspeed megatron torchtitan accelerate tensorflow xla byteps bytescheduler "   \
+    "autodist nccl"
+    static const struct {
+        const char *optimizer, *schedule, *groups, *variables, *given; /* the forms, in the order of the table */
+    } cases[] = {
+        {NULL, FIFO, GROUP, TOGETHER, WITHOUT_PARTS},
+        {"adam", FIFO, GROUP, TOGETHER, WITHOUT_PARTS},
+        {NULL, FIFO, GROUP, SERVED, WITHOUT_PARTS},
+        /* ZeRO-1 and DeAR, with states that are known, unknown and none */
+        {"adam", FIFO, ZERO_1, TOGETHER, "pytorch-hook deepspeed megatron xla"},
+        {NULL, FIFO, ZERO_1, TOGETHER, "pytorch-hook deepspeed megatron xla"},
+        {NULL, PRIORITY, ZERO_1, TOGETHER, "pytorch-hook deepspeed megatron xla"},
+        {"sgd", FIFO, ZERO_1, TOGETHER, WITHOUT_PARTS},
+        {"sgd", PRIORITY, ZERO_1, TOGETHER, WITHOUT_PARTS},
+        /* ZeRO-1 of some variables */
+        {NULL, FIFO, ZERO_1 ",{'id':1}", B_APART, "pytorch-hook xla"},
+        {NULL, PRIORITY, ZERO_1 ",{'id':1}", B_APART, "xla"},
+        {"sgd", FIFO, ZERO_1 ",{'id':1}", B_APART, WITHOUT_PARTS},
+        /* ZeRO-2 */
+        {NULL, FIFO, "{'id':0,'sharded':'gradients'}", TOGETHER, "deepspeed xla"},
+        {"sgd", FIFO, "{'id':0,'sharded':'gradients'}", TOGETHER, "deepspeed xla"},
+        /* ZeRO-3 and FSDP; the first with variables that persist */
+        {NULL, FIFO, "{'id':0,'sharded':'parameters'},{'id':1,'sharded':'gradients'}", A(IN("0")) B(IN("0")) C(IN("1")),
+         "deepspeed xla"},
+        {"sgd", FIFO, PARAMETERS, TOGETHER, "fsdp2 fsdp2-code deepspeed torchtitan accelerate xla"},
+        {NULL, FIFO, KEPT, TOGETHER, "fsdp2 fsdp2-code deepspeed torchtitan accelerate xla"},
+        {NULL, FIFO, FEWER, TOGETHER, "fsdp2 fsdp2-code deepspeed torchtitan accelerate xla"},
+        {NULL, FIFO ",'shard_ranks':2", PARAMETERS, TOGETHER, "fsdp2 fsdp2-code torchtitan xla"},
+        {NULL, FIFO, PARAMETERS ",{'id':1}", B_APART, "xla"},
+        {NULL, FIFO, ZERO_1_3, B_APART, "xla"},
+    };
+    size_t n;
+    const struct exporter *forms = exporters_list(&n);
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        char given[256] = "";
+        for (size_t k = 0; k < n; k++) {
+            struct world w;
+            world_open_of(cases[i].optimizer, two_nodes, &w, forms[k].name, cases[i].schedule, cases[i].groups,
+                          cases[i].variables);
+            struct error err = {0};
+            const enum status st = export_check_memory(&forms[k], &w.export, &w.strategy, &w.model, &w.cluster, &err);
+            assert_int_equal(st, w.export.changes_memory ? ST_INFEASIBLE : ST_OK);
+            assert_true(w.export.n_files > 0);
+            if (!st)
+                snprintf(given + strlen(given), sizeof given - strlen(given), "%s%s", *given ? " " : "", forms[k].name);
+            world_close(&w);
+        }
+        if (strcmp(given, cases[i].given) != 0)
+            fail_msg("case %zu: \"%s\" instead of \"%s\"", i, given, cases[i].given);
+    }
+}
+
+static void a_refusal_says_what_cannot_and_which_forms_can(void **state) {
+    (void)state;
+    static const struct {
+        const char *form, *schedule, *groups, *variables, *says;
+    } cases[] = {
+        {"horovod", FIFO, ZERO_1, TOGETHER,
+         "horovod cannot shard as s does: 3 of 3 variables are updated in parts and gathered, and would be "
+         "all-reduced; forms that can: pytorch-hook, deepspeed, megatron"},
+        {"nccl", FIFO, PARAMETERS, TOGETHER,
+         "nccl cannot shard as s does: 1 of 1 groups are reduced, scattered and gathered, and the table has rows for "
+         "all-reduces alone; forms that can: fsdp2, fsdp2-code, deepspeed, torchtitan, accelerate"},
+        {"deepspeed", FIFO ",'shard_ranks':2", PARAMETERS, TOGETHER,
+         "deepspeed cannot shard as s does: 2 devices share the parameters, which have 2 replicas; forms that can: "
+         "fsdp2, fsdp2-code, torchtitan"},
+        {"fsdp2", FIFO, ZERO_1, TOGETHER,
+         "fsdp2 cannot shard as s does: the parameters of 3 of 3 variables are whole, and would be sharded; forms that "
+         "can: pytorch-hook, deepspeed, megatron"},
+        {"megatron", FIFO, "{'id':0,'sharded':'gradients'}", TOGETHER,
+         "megatron cannot shard as s does: of 3 of 3 variables it would shard something else: of \"c\" optimizer, not "
+         "gradients; forms that can: deepspeed"},
+        {"autodist", PRIORITY, ZERO_1 ",{'id':1}", B_APART,
+         "autodist cannot shard as s does: 2 of 3 variables (\"a:0\", ...) are updated in parts and gathered, and "
+         "would "
+         "be all-reduced; no form can"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        struct world w;
+        struct error err = {0};
+        world_open(&w, cases[i].form, cases[i].schedule, cases[i].groups, cases[i].variables);
+        assert_int_equal(
+            export_check_memory(exporters_find(cases[i].form), &w.export, &w.strategy, &w.model, &w.cluster, &err),
+            ST_INFEASIBLE);
+        assert_string_equal(err.message, cases[i].says);
         world_close(&w);
     }
 }
@@ -654,6 +761,8 @@ int main(void) {
         cmocka_unit_test(what_a_form_cannot_say_is_in_the_words_of_its_notes),
         cmocka_unit_test(sharded_forms_say_what_is_sharded),
         cmocka_unit_test(what_is_sharded_goes_as_the_form_sends_the_rest),
+        cmocka_unit_test(what_would_change_the_memory_of_the_job_is_refused),
+        cmocka_unit_test(a_refusal_says_what_cannot_and_which_forms_can),
         cmocka_unit_test(xla_has_a_threshold_for_each_collective_of_the_program),
         cmocka_unit_test(micro_batches_are_said_in_the_words_of_each_form),
         cmocka_unit_test(encodings_are_said_where_the_framework_has_them),

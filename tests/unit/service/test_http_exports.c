@@ -277,6 +277,28 @@ static void assert_losses(const struct reply *r, const struct export *export) {
     cJSON_Delete(json);
 }
 
+/* The page that the session's page leads to: a problem is a page. */
+static struct reply *follow_link(const char *form) {
+    char path[400], link[400];
+    snprintf(path, sizeof path, "/sessions/%s", session);
+    snprintf(link, sizeof link, "/sessions/%s/export?format=%s", session, form);
+    assert_contains(site_get(&site, path)->body, link);
+    return site_get(&site, link);
+}
+
+/* A form in which the job would need other memory: the line, for programs and for people. */
+static void assert_refused(const char *form, const struct export *export, const char *line) {
+    char tail[80];
+    snprintf(tail, sizeof tail, "/export?format=%s", form);
+    assert_losses(get_of_session(tail), export);
+    assert_contains(get_of_session(tail)->body, line);
+    const struct reply *r = follow_link(form);
+    assert_int_equal(r->status, 422);
+    assert_contains(reply_header(r, "Content-Type"), "text/html");
+    assert_contains(r->body, line);
+    assert_contains(r->body, "</html>");
+}
+
 /* Every form, as the library writes it; and what a form cannot say is said in the header and in the object. */
 static void the_best_strategy_comes_in_the_form_of_every_framework(void **state) {
     (void)state;
@@ -290,6 +312,13 @@ static void the_best_strategy_comes_in_the_form_of_every_framework(void **state)
         char tail[80];
         export_best(forms[i].name, &export);
         snprintf(tail, sizeof tail, "/export?format=%s", forms[i].name);
+        if (export.changes_memory) {
+            assert_int_equal(strncmp(forms[i].name, "fsdp2", 5), 0);
+            assert_refused(forms[i].name, &export, " cannot shard as ");
+            export_release(&export);
+            continue;
+        }
+        assert_int_equal(follow_link(forms[i].name)->status, 200);
         const struct reply *r = get_of_session(tail);
         assert_int_equal(r->status, 200);
         assert_int_equal(reply_header(r, "Not-Expressed") != NULL, export.n_notes > 0);
@@ -320,6 +349,46 @@ static void the_best_strategy_comes_in_the_form_of_every_framework(void **state)
     assert_problem(get_of_session("/export?format=csv&strict=true"), 400, "bad-parameter");
 }
 
+/* A trial, which is fast if its strategy shards something. */
+static bool run_sharding_trial(void) {
+    char path[256], body[256];
+    snprintf(path, sizeof path, "/api/v1/sessions/%s/trials:suggest", session);
+    const struct reply *r = site_post(&site, path, "{\"client\":\"c\"}");
+    const bool sharded = strstr(r->body, "\"sharded\":\"parameters\"") != NULL;
+    cJSON *json = reply_json(r, 200);
+    const cJSON *trial = cJSON_GetObjectItemCaseSensitive(json, "trials")->child;
+    snprintf(path, sizeof path, "/api/v1/sessions/%s/trials/%d:complete", session,
+             cJSON_GetObjectItemCaseSensitive(trial, "number")->valueint);
+    cJSON_Delete(json);
+    snprintf(body, sizeof body, "{\"client\":\"c\",\"attempt\":1,\"iterations_us\":[%d,%d]}", sharded ? 500 : 9000,
+             sharded ? 501 : 9001);
+    assert_int_equal(site_post(&site, path, body)->status, 200);
+    return sharded;
+}
+
+static void a_sharded_strategy_is_not_given_out_where_it_would_be_whole(void **state) {
+    (void)state;
+    bool sharded = false;
+    cJSON *json = reply_json(site_post(&site, "/api/v1/sessions",
+                                       "{\"model\":\"toy\",\"cluster\":\"four\",\"allow_sharded\":\"parameters\","
+                                       "\"ranker\":\"none\",\"budget\":{\"trials\":40}}"),
+                             201);
+    snprintf(session, sizeof session, "%s", cJSON_GetObjectItemCaseSensitive(json, "id")->valuestring);
+    cJSON_Delete(json);
+    for (int i = 0; i < 40 && !sharded; i++)
+        sharded = run_sharding_trial();
+    assert_true(sharded);
+    struct export export;
+    export_best("horovod", &export);
+    assert_true(export.changes_memory);
+    assert_refused("horovod", &export, "horovod cannot shard as ");
+    assert_contains(get_of_session("/export?format=horovod")->body, "forms that can: ");
+    assert_losses(get_of_session("/export?format=horovod&strict=true"), &export);
+    export_release(&export);
+    assert_int_equal(get_of_session("/export?format=xla")->status, 200);
+    assert_int_equal(get_of_session("/export")->status, 200);
+}
+
 static void a_form_that_is_not_known_is_refused(void **state) {
     (void)state;
     assert_problem(get_of_session("/export?format=yaml"), 400, "bad-parameter");
@@ -343,6 +412,7 @@ int main(void) {
         TEST(as_csv_a_page_has_its_header_and_a_line_a_trial),
         TEST(the_best_strategy_is_a_file_that_commands_read),
         TEST(the_best_strategy_comes_in_the_form_of_every_framework),
+        TEST(a_sharded_strategy_is_not_given_out_where_it_would_be_whole),
         TEST(a_form_that_is_not_known_is_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -104,6 +104,7 @@ static const struct example examples[] = {
     {"GET", "/sessions/{session}", SESSION, .body = NULL},
     {"GET", "/sessions/{session}/whole", SESSION, .body = NULL},
     {"GET", "/sessions/{session}/live", SESSION, .body = NULL},
+    {"GET", "/sessions/{session}/export", SESSION, .body = NULL},
     {"POST", "/sessions/{session}/steer", SESSION, .body = "verb=pause"},
     {"GET", "/strategies/{id}", STRATEGY, .query = "?model=$&cluster=^"},
     {"GET", "/compare", STRATEGY, .query = "?a=@&b=@&model=$&cluster=^"},

@@ -317,6 +317,45 @@ static void logs_are_kept_and_never_written_over(void **state) {
     }
 }
 
+static bool is_in_folder(const char *logs, const char *name) {
+    char path[4300];
+    snprintf(path, sizeof path, "%s/trial-7/%s", logs, name);
+    return access(path, F_OK) == 0;
+}
+
+/* Unless the job asked for the form and accepts what is lost. */
+static void a_form_that_loses_shards_is_not_given_to_a_job(void **state) {
+    const struct stage *s = *state;
+    struct error err = {0};
+    struct strategy sharded;
+    char logs[2][4096];
+    assert_ok(baselines_build(baselines_find("zero-1"), &s->model, &s->cluster, &sharded, &err));
+    struct trial_request request = s->request;
+    request.strategy = &sharded;
+    for (int accepts = 0; accepts < 2; accepts++) {
+        struct job job = job_of(TELL(1, 5), NULL);
+        snprintf(logs[accepts], sizeof logs[accepts], "%s/sharded-%d", test_dir(), accepts);
+        job.logs = logs[accepts];
+        if (accepts)
+            assert_ok(export_limits_parse("horovod", "sharded,groups,partition,algorithm", &job.limits, &err));
+        struct trial_result r = run_with(&request, &job);
+        assert_int_equal(r.ending, TRIAL_COMPLETE);
+        assert_true(is_in_folder(logs[accepts], "strategy.json") && is_in_folder(logs[accepts], "deepspeed.json"));
+        assert_int_equal(is_in_folder(logs[accepts], "horovod.env"), accepts);
+        assert_false(is_in_folder(logs[accepts], "ddp.json"));
+        assert_int_equal(is_in_folder(logs[accepts], "nccl.env"), accepts); /* goes beside horovod's */
+        trial_result_release(&r);
+    }
+    struct job job = job_of(TELL(1, 5), NULL);
+    job.n_forms = 1;
+    job.forms[0] = exporters_find("horovod");
+    struct trial_result r = run_with(&request, &job);
+    assert_int_equal(r.ending, TRIAL_INFEASIBLE);
+    assert_contains(r.reason, "horovod cannot shard as zero-1 does: ");
+    trial_result_release(&r);
+    strategy_release(&sharded);
+}
+
 /* Between the making of its folder and the end of the job, at moments of all kinds. */
 static void killed_at_any_moment_it_leaves_no_folder(void **state) {
     const struct stage *s = *state;
@@ -356,6 +395,7 @@ int main(void) {
         cmocka_unit_test(cancellation_ends_it),
         cmocka_unit_test(what_is_beyond_its_form_is_infeasible_and_does_not_run),
         cmocka_unit_test(logs_are_kept_and_never_written_over),
+        cmocka_unit_test(a_form_that_loses_shards_is_not_given_to_a_job),
         cmocka_unit_test(killed_at_any_moment_it_leaves_no_folder),
     };
     return cmocka_run_group_tests(tests, set_up, tear_down);
