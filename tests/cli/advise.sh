@@ -11,7 +11,6 @@ trap 'rm -rf "$dir"' EXIT
 cd "$dir"
 
 check advise_answers_for_each_memory 0 "With 800MB (762.9 MiB): FSDP (fsdp-optimal, " "$syncopate" advise bert-large v100-16x10g --memory 16GB,800MB
-check and_where_all_fits_it_is_the_fastest 0 "With 16GB (14.90 GiB): HSDP (hsdp, " "$syncopate" advise bert-large v100-16x10g --memory 16GB
 check advise_says_what_memory_leaves_out 0 'the model has no "optimizer"' "$syncopate" advise mlp-small lab-4x1g
 check advise_says_the_smallest 0 "The smallest memory at which anything fits" "$syncopate" advise mlp-small lab-4x1g
 check what_does_not_fit_is_said 0 "With 20KB (19.53 KiB): nothing fits." "$syncopate" advise mlp-small lab-4x1g --memory 20KB,1GB
@@ -80,72 +79,6 @@ PY
 verdict the_front_is_what_nothing_smaller_beats $? "$(tail -n 1 why)"
 check and_a_table 0 "Time against memory; all that need no more are slower" "$syncopate" advise mlp-small lab-4x1g
 
-python3 - "$syncopate" <<'PY' >why 2>&1
-import json, subprocess, sys
-advice = json.load(open("advice.json"))
-for c in advice["candidates"]:
-    path = "advice/%.12s.json" % c["id"]
-    said = subprocess.run([sys.argv[1], "simulate", "mlp-small", "lab-4x1g", "--strategy", path, "--json", "--memory", "1GB"],
-                          capture_output=True, text=True, check=True).stdout
-    p = json.loads(said)
-    assert p["strategy"]["id"] == c["id"] and abs(p["iteration_us"] / c["iteration_us"] - 1) < 1e-9, (p, c)
-    assert p["memory"]["peak_bytes"] == c["memory"]["peak_bytes"], (p, c)
-    trace = json.load(open("advice/%.12s-timeline.json" % c["id"]))
-    assert trace["traceEvents"], path
-PY
-verdict simulate_says_the_same_of_each_file $? "$(tail -n 1 why)"
-
-python3 - "$syncopate" <<'PY' >why 2>&1
-import json, subprocess, sys
-sizes, times = [], []
-for mb in (14, 10, 8, 7, 6, 5):
-    said = subprocess.run([sys.argv[1], "advise", "mlp-small", "lab-4x1g", "--memory", "%dMB,1GB" % mb, "--json"],
-                          capture_output=True, text=True, check=True).stdout
-    advice = json.loads(said)
-    rows = {c["id"]: c for c in advice["candidates"]}
-    best = rows.get(advice["answers"][0]["id"])
-    if best:
-        times.append(best["iteration_us"])
-    else:
-        assert advice["smallest_memory_bytes"] > mb * 1e6
-assert len(times) > 2 and times == sorted(times), times
-PY
-verdict less_memory_is_never_faster $? "$(tail -n 1 why)"
-
-"$syncopate" advise bert-large v100-16x10g --memory 16GB >out
-python3 - <<'PY' >why 2>&1
-import re
-units = {"ms": 1, "s": 1000}
-text = open("out").read()
-amount, unit = re.match(r".*: 16 devices, lower bound (\S+) (ms|s)\n", text).groups()
-bound = float(amount) * units[unit]
-rows = re.findall(r"^(?:DDP|FSDP|HSDP|ZeRO|servers).*? ([\d.]+) (ms|s) +(\d+)%", text, re.M)
-assert len(rows) > 9, text
-for time, unit, over in rows:
-    assert abs((float(time) * units[unit] / bound - 1) * 100 - float(over)) < 2, (time, unit, over, bound)
-assert [int(r[2]) for r in rows] == sorted(int(r[2]) for r in rows), rows
-PY
-verdict slower_is_never_nearer_to_the_bound $? "$(tail -n 1 why)"
-
-"$syncopate" advise mlp-small lab-mixed --memory 10MB,1GB --json >mixed.json
-python3 - "$syncopate" "$repository/examples/clusters/lab-mixed.json" <<'PY' >why 2>&1
-import json, subprocess, sys
-mixed, told = json.load(open(sys.argv[2])), json.load(open("mixed.json"))["at_other_rates"]
-for factor in (0.25, 0.5, 2, 4):
-    scaled = dict(mixed, nodes=[dict(n, nic_gbit_per_s=n["nic_gbit_per_s"] * factor) for n in mixed["nodes"]])
-    json.dump(scaled, open("scaled.json", "w"))
-    said = subprocess.run([sys.argv[1], "advise", "mlp-small", "scaled.json", "--memory", "10MB,1GB", "--json"],
-                          capture_output=True, text=True, check=True).stdout
-    advice = json.loads(said)
-    rows = {c["id"]: c for c in advice["candidates"]}
-    for answer in advice["answers"]:
-        one, = [c for c in told if c["nic_factor"] == factor and c["memory_bytes"] == answer["memory_bytes"]]
-        best = rows[answer["id"]]
-        assert "gbit_per_s" not in one and abs(best["iteration_us"] / one["iteration_us"] - 1) < 1e-9, (one, best)
-times = [c["iteration_us"] for c in told if c["memory_bytes"] == 1e9]
-assert len(times) == 5 and all(a > b for a, b in zip(times, times[1:])), times
-PY
-verdict each_nic_is_slower_or_faster_by_the_factor $? "$(tail -n 1 why)"
 check servers_have_no_groups 0 "fits: 7.238 MiB (servers, " "$syncopate" advise mlp-small lab-4x1g
 grep -Eq '^servers +byteps .* MiB +- +messages' out && grep -Eq 'MiB .* servers +byteps +- +[0-9a-f]{12}$' out
 verdict nor_in_tables $? "$(grep byteps out)"
@@ -219,6 +152,81 @@ for words in said:
 PY
 verdict answers_and_rows_name_their_files $? "$(tail -n 1 why)"
 
+check help_teaches 0 "plain data parallel, servers, ZeRO, FSDP or HSDP" "$syncopate" advise --help
+
+# The same commands again, and larger, of which the numbers must agree.
+if under_sanitizer; then
+    echo "skip answers_agree: a sanitizer has seen these commands above; \`make test\` compares their numbers"
+    exit 0
+fi
+
+check where_all_fits_it_is_the_fastest 0 "With 16GB (14.90 GiB): HSDP (hsdp, " "$syncopate" advise bert-large v100-16x10g --memory 16GB
+python3 - <<'PY' >why 2>&1
+import re
+units = {"ms": 1, "s": 1000}
+text = open("out").read()
+amount, unit = re.match(r".*: 16 devices, lower bound (\S+) (ms|s)\n", text).groups()
+bound = float(amount) * units[unit]
+rows = re.findall(r"^(?:DDP|FSDP|HSDP|ZeRO|servers).*? ([\d.]+) (ms|s) +(\d+)%", text, re.M)
+assert len(rows) > 9, text
+for time, unit, over in rows:
+    assert abs((float(time) * units[unit] / bound - 1) * 100 - float(over)) < 2, (time, unit, over, bound)
+assert [int(r[2]) for r in rows] == sorted(int(r[2]) for r in rows), rows
+PY
+verdict slower_is_never_nearer_to_the_bound $? "$(tail -n 1 why)"
+
+python3 - "$syncopate" <<'PY' >why 2>&1
+import json, subprocess, sys
+advice = json.load(open("advice.json"))
+for c in advice["candidates"]:
+    path = "advice/%.12s.json" % c["id"]
+    said = subprocess.run([sys.argv[1], "simulate", "mlp-small", "lab-4x1g", "--strategy", path, "--json", "--memory", "1GB"],
+                          capture_output=True, text=True, check=True).stdout
+    p = json.loads(said)
+    assert p["strategy"]["id"] == c["id"] and abs(p["iteration_us"] / c["iteration_us"] - 1) < 1e-9, (p, c)
+    assert p["memory"]["peak_bytes"] == c["memory"]["peak_bytes"], (p, c)
+    trace = json.load(open("advice/%.12s-timeline.json" % c["id"]))
+    assert trace["traceEvents"], path
+PY
+verdict simulate_says_the_same_of_each_file $? "$(tail -n 1 why)"
+
+python3 - "$syncopate" <<'PY' >why 2>&1
+import json, subprocess, sys
+sizes, times = [], []
+for mb in (14, 10, 8, 7, 6, 5):
+    said = subprocess.run([sys.argv[1], "advise", "mlp-small", "lab-4x1g", "--memory", "%dMB,1GB" % mb, "--json"],
+                          capture_output=True, text=True, check=True).stdout
+    advice = json.loads(said)
+    rows = {c["id"]: c for c in advice["candidates"]}
+    best = rows.get(advice["answers"][0]["id"])
+    if best:
+        times.append(best["iteration_us"])
+    else:
+        assert advice["smallest_memory_bytes"] > mb * 1e6
+assert len(times) > 2 and times == sorted(times), times
+PY
+verdict less_memory_is_never_faster $? "$(tail -n 1 why)"
+
+"$syncopate" advise mlp-small lab-mixed --memory 10MB,1GB --json >mixed.json
+python3 - "$syncopate" "$repository/examples/clusters/lab-mixed.json" <<'PY' >why 2>&1
+import json, subprocess, sys
+mixed, told = json.load(open(sys.argv[2])), json.load(open("mixed.json"))["at_other_rates"]
+for factor in (0.25, 0.5, 2, 4):
+    scaled = dict(mixed, nodes=[dict(n, nic_gbit_per_s=n["nic_gbit_per_s"] * factor) for n in mixed["nodes"]])
+    json.dump(scaled, open("scaled.json", "w"))
+    said = subprocess.run([sys.argv[1], "advise", "mlp-small", "scaled.json", "--memory", "10MB,1GB", "--json"],
+                          capture_output=True, text=True, check=True).stdout
+    advice = json.loads(said)
+    rows = {c["id"]: c for c in advice["candidates"]}
+    for answer in advice["answers"]:
+        one, = [c for c in told if c["nic_factor"] == factor and c["memory_bytes"] == answer["memory_bytes"]]
+        best = rows[answer["id"]]
+        assert "gbit_per_s" not in one and abs(best["iteration_us"] / one["iteration_us"] - 1) < 1e-9, (one, best)
+times = [c["iteration_us"] for c in told if c["memory_bytes"] == 1e9]
+assert len(times) == 5 and all(a > b for a, b in zip(times, times[1:])), times
+PY
+verdict each_nic_is_slower_or_faster_by_the_factor $? "$(tail -n 1 why)"
+
 "$syncopate" advise mlp-small lab-4x1g-weather --json >weather.json
 "$syncopate" simulate mlp-small lab-4x1g-weather --baseline pytorch-ddp,merge-optimal,dear,byteps,zero-3 --json >simulated
 "$syncopate" advise mlp-small lab-4x1g-weather >out
@@ -252,4 +260,3 @@ for page, command, wanted in blocks:
     assert said.rstrip() == wanted.rstrip(), "docs/%s.md is not what this prints: %s" % (page, command)
 PY
 verdict docs_show_what_commands_print $? "$(tail -n 1 why)"
-check help_teaches 0 "plain data parallel, servers, ZeRO, FSDP or HSDP" "$syncopate" advise --help

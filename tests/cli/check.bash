@@ -33,3 +33,9 @@ python_with() {
     done
     return 1
 }
+
+# under_sanitizer: whether the programs in OUT are built with one. They take several times as long, and what they take is
+# nothing to compare; what compares numbers alone may end there.
+under_sanitizer() {
+    [[ ${OUT:-build/release} = *[at]san ]]
+}

@@ -1,6 +1,7 @@
 #!/bin/bash
 # syncopate compare: its table and its JSON say the same as simulate does.
 # Needs OUT; prints ok, not ok and skip lines (tests/README.md).
+# Once: it computes for minutes, by code that the property tests run; memory.sh and hostile.sh compare under sanitizers.
 # Computes: it waits for nothing and times nothing.
 # Plan: 9
 set -u

@@ -1,6 +1,7 @@
 #!/bin/bash
 # Datasets and services brought together: by merge, export and import; who may, what is refused, and that what went there
 # comes back to the byte. Needs OUT and xz; prints ok, not ok and skip lines (tests/README.md).
+# Once: client and handlers have unit tests, which sanitizers see; foreign.sh merges and imports over HTTP under them.
 # Plan: 30
 set -u
 cd "$(dirname "$0")/../.."

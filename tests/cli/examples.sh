@@ -2,6 +2,7 @@
 # The example models and clusters: what generate.py writes is what is checked in, totals are the published ones (a
 # second list, kept apart from the generator's own), and every description is well formed. Prints ok / not ok / skip
 # lines. With $OUT/bin/syncopate, the program must also accept each of them.
+# Once: what reads descriptions has unit tests and fuzzers, which sanitizers see.
 # Computes: it waits for nothing and times nothing.
 # Plan: 82
 cd "$(dirname "$0")/../.." || exit 1

@@ -65,7 +65,7 @@ sed 's/"momentum": 0.5/"momentum": 0.5, "aggregators": ["n3"]/' early.json >adde
 check sums_of_copies_are_refused 2 'with the replica "n2": it has aggregators' trial added.json
 
 # A sanitizer has seen this code above: ranks that wait for seconds would take most of its time.
-if [[ ${OUT:-release} = *asan ]] || [[ ${OUT:-release} = *tsan ]]; then
+if under_sanitizer; then
     echo "skip more_replicas_and_silent_workers: under a sanitizer they take minutes; \`make test\` has them"
     exit 0
 fi

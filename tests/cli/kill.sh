@@ -1,6 +1,7 @@
 #!/bin/bash
 # SIGKILL the tuner at random moments (KILLS, 5) and resume: no completed trial is lost, none is run again, and no process,
 # namespace, interface or file stays behind. Runs in the lab; without root on the loopback.
+# Once: it is the time of several processes; command.sh resumes a session that was killed under sanitizers.
 # Alone: real trials are timed.
 # Plan: 9
 set -u

@@ -172,6 +172,10 @@ check stale_models_have_no_budget 2 'or give a budget' "$syncopate" tune model.j
 
 # ---- real runs ----
 
+if under_sanitizer; then
+    echo "skip memory_that_is_really_taken: a sanitizer takes several times as much; \`make test\` has it"
+    exit 0
+fi
 if ! command -v mpirun >/dev/null; then
     echo "skip memory_that_is_really_taken: needs mpirun"
     exit 0

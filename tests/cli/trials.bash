@@ -40,7 +40,7 @@ PY
 
 # needs_lab NAME: ends the test with a line where there can be no lab, or no times worth comparing.
 needs_lab() {
-    if [[ ${OUT:-release} = *asan ]] || [[ ${OUT:-release} = *tsan ]]; then
+    if under_sanitizer; then
         echo "skip $1_in_the_lab: under a sanitizer no time is as predicted; \`make test\` has it"
         exit 0
     fi

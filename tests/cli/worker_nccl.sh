@@ -2,6 +2,7 @@
 # The NCCL worker from outside. Itself, as far as it comes without a GPU: one clear line, and nothing hangs. On stand-ins for
 # CUDA and NCCL (tests/support/nccl/double.h): the same lines as the MPI worker's, compute that takes its time, a bench.
 # Prints ok / not ok / skip lines.
+# Once: trial-runner/test_trial_nccl.c is what a sanitizer sees of this worker, and worker.sh of what workers tell.
 # Alone: real trials are timed.
 # Plan: 21
 cd "$(dirname "$0")/../.." || exit 1

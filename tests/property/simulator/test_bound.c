@@ -23,7 +23,7 @@
 #ifdef NDEBUG
 enum { INSTANCES = 450 };
 #else
-enum { INSTANCES = 200 };
+enum { INSTANCES = 80 };
 #endif
 enum { SAMPLES = 18, PREEMPTIVE = 4, STEPS = 16, TUPLES = 50 * INSTANCES };
 enum { MOST_NODES = 8, MOST_PUSHES = 600, MOST_ROUNDS = TIMELINE_MAX_PASSES + 4 };

@@ -812,7 +812,7 @@ static void check_end_of_averaging(const struct fixture *f, uint32_t *few, uint3
  * the slowest node's mean is half a percent; recomputed here from when that node began each. */
 static void averaging_ends_once_the_standard_error_is_small(void **state) {
     (void)state;
-    enum { MIXED_PLANS = 3000 }; /* one in hundreds goes on differing */
+    enum { MIXED_PLANS = 5 * PLANS }; /* one in hundreds goes on differing */
     struct fixture f;
     uint32_t few = 0, many = 0;
     for (int i = 0; i < MIXED_PLANS; i++) {

@@ -8,7 +8,13 @@
 #include "trial-runner/worker/layout.h"
 #include "trial-runner/worker/parts.h"
 
-enum { INSTANCES = 3000, MOST_DEVICES = 20 };
+/* Release builds alone run all; those under sanitizers or without optimization fewer. */
+#ifdef NDEBUG
+enum { INSTANCES = 3000 };
+#else
+enum { INSTANCES = 600 };
+#endif
+enum { MOST_DEVICES = 20 };
 
 /* Among n devices, in groups of `shards` consecutive ones. */
 struct instance {

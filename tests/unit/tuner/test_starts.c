@@ -7,7 +7,12 @@
 #include "tests/support/strategy/random_instances.h"
 #include "tuner/search/starts.h"
 
+/* Release builds alone run all; those under sanitizers or without optimization fewer. */
+#ifdef NDEBUG
 enum { INSTANCES = 40 };
+#else
+enum { INSTANCES = 15 };
+#endif
 
 struct scene {
     struct model model;
