@@ -3,7 +3,6 @@
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "base/arena.h"
 #include "base/json.h"
@@ -15,6 +14,7 @@
 #include "cli/options.h"
 #include "cli/output.h"
 #include "cli/paths.h"
+#include "cli/progress.h"
 #include "cli/remote.h"
 #include "cli/table.h"
 #include "tuner/predict/advice.h"
@@ -32,7 +32,7 @@ static void print_candidates(const struct advice *a, const struct budgets *budge
     table_init(&table, advice_in_weather(a) ? weather : quiet);
     for (size_t i = 0; i < a->n; i++) {
         const struct advised *c = &a->candidates[i];
-        if (c->between)
+        if (!advice_has_row(a, budgets, c))
             continue;
         table_cell(&table, "%s", c->kind);
         table_cell(&table, "%s", c->strategy.name);
@@ -50,23 +50,10 @@ static void print_candidates(const struct advice *a, const struct budgets *budge
     table_release(&table);
 }
 
-/* Needs are in binary units, so a memory that was not said in these is shown in them too: "80GB (74.51 GiB)". */
-static void say_in_binary(struct budget *b) {
-    char bytes[32], words[sizeof b->words + sizeof bytes + 4];
-    if (b->bytes == UINT64_MAX || strcasestr(b->words, "iB"))
-        return;
-    snprintf(words, sizeof words, "%s (%s)", b->words, units_format_bytes_finely(b->bytes, bytes, sizeof bytes));
-    if (strlen(words) < sizeof b->words)
-        memcpy(b->words, words, strlen(words) + 1);
-}
-
 static void print_answers(const struct advice *a, const struct budgets *budgets) {
     struct advice_sentence s;
-    struct budgets said = *budgets;
-    for (size_t i = 0; i < said.n; i++)
-        say_in_binary(&said.of[i]);
     text_print(stdout, "\n");
-    for (size_t i = 0; advice_sentence(a, &said, i, &s); i++)
+    for (size_t i = 0; advice_sentence(a, budgets, i, &s); i++)
         text_print(stdout, "%s%s%s\n", s.before, s.figures, s.after);
 }
 
@@ -131,14 +118,13 @@ static enum status write_all(struct advice *a, const char *folder, struct error 
 /* ---- the command ---- */
 
 static enum status check_fit(const struct advice *a, const struct budgets *budgets, struct error *err) {
-    char least[32];
-    struct budget largest = budgets->of[budgets->n - 1];
+    char words[80], least[32];
     for (size_t i = 0; i < budgets->n; i++)
         if (advice_best_within(a, budgets->of[i].bytes))
             return ST_OK;
-    say_in_binary(&largest);
     return error_set(err, ST_INFEASIBLE, "nothing fits into %s: the least that any way needs is %s on a device",
-                     largest.words, units_format_bytes_finely(advised_bytes(advice_smallest(a)), least, sizeof least));
+                     budget_words(&budgets->of[budgets->n - 1], words, sizeof words),
+                     units_format_bytes_finely(advised_bytes(advice_smallest(a)), least, sizeof least));
 }
 
 struct request {
@@ -161,12 +147,9 @@ static void show(const struct inputs *inputs, const struct budgets *budgets, con
 }
 
 static enum status answer(const struct inputs *inputs, const struct budgets *budgets, const struct request *r,
-                          struct advice *a, struct error *err) {
-    struct change changes[ADVICE_RATES];
+                          struct advice *a, const struct change *changes, struct error *err) {
     bool whole;
-    enum status st = advice_changes(a, budgets, changes, err);
-    if (!st && r->out)
-        st = write_all(a, r->out, err);
+    enum status st = r->out ? write_all(a, r->out, err) : ST_OK;
     if (!st && r->json) {
         cJSON *json = advice_json(a, budgets, changes, &whole);
         st = output_line(json, whole, err);
@@ -176,41 +159,51 @@ static enum status answer(const struct inputs *inputs, const struct budgets *bud
     return st ? st : check_fit(a, budgets, err);
 }
 
-/* Each size of the list as --memory of other commands; how many there may be says budgets_read. */
-static enum status check_sizes(const char *list, struct error *err) {
-    enum status st = ST_OK;
-    for (const char *at = list; at && !st; at = strchr(at, ',')) {
-        char word[64];
-        uint64_t bytes;
-        at += *at == ',';
-        snprintf(word, sizeof word, "%.*s", (int)strcspn(at, ","), at);
-        st = units_parse_memory(word, &bytes, err);
+static enum status read_budgets(const struct request *r, const struct inputs *inputs, struct budgets *out,
+                                struct error *err) {
+    enum status st = budgets_read(r->memory, &inputs->cluster, out, err);
+    return st ? error_prefix(err, st, "--memory") : ST_OK;
+}
+
+/* What comes after advice_init; each step is said on a terminal. */
+enum { STEPS = ADVICE_RATES + 2 };
+static enum status predict_more(const struct budgets *budgets, struct advice *a, struct change changes[ADVICE_RATES],
+                                struct error *err) {
+    progress_say("[2/%d] FSDP wrapped for memories between", STEPS);
+    enum status st = advice_add_between(a, err);
+    for (size_t i = 0; i < ADVICE_RATES && !st; i++) {
+        progress_say("[%zu/%d] at other rates of the NICs", i + 3, STEPS);
+        st = advice_change(a, budgets, i, &changes[i], err);
     }
     return st;
 }
 
-static enum status read_budgets(const struct request *r, const struct inputs *inputs, struct budgets *out,
-                                struct error *err) {
-    enum status st = check_sizes(r->memory, err);
-    if (!st)
-        st = budgets_read(r->memory, &inputs->cluster, out, err);
-    return st ? error_prefix(err, st, "--memory") : ST_OK;
+static enum status predict(const struct inputs *inputs, const struct budgets *budgets, struct advice *a,
+                           struct change changes[ADVICE_RATES], struct error *err) {
+    progress_say("[1/%d] each way of training", STEPS);
+    enum status st = advice_init(a, &inputs->model, &inputs->cluster, budgets, err);
+    if (!st) {
+        st = predict_more(budgets, a, changes, err);
+        if (st)
+            advice_release(a);
+    }
+    progress_end();
+    return st;
 }
 
 static enum status advise(const char *model, const char *cluster, const struct request *r, struct error *err) {
     struct inputs inputs;
     struct budgets budgets;
     struct advice a;
+    struct change changes[ADVICE_RATES];
     enum status st = inputs_read(model, cluster, &inputs, err);
     if (st)
         return st;
     st = read_budgets(r, &inputs, &budgets, err);
     if (!st)
-        st = advice_init(&a, &inputs.model, &inputs.cluster, &budgets, err);
+        st = predict(&inputs, &budgets, &a, changes, err);
     if (!st) {
-        st = advice_add_between(&a, err);
-        if (!st)
-            st = answer(&inputs, &budgets, r, &a, err);
+        st = answer(&inputs, &budgets, r, &a, changes, err);
         advice_release(&a);
     }
     inputs_release(&inputs);
@@ -243,7 +236,9 @@ static enum status ask(struct client *client, const struct inputs *inputs, const
         return st;
     cJSON *body = new_body(inputs, &budgets, r->memory != NULL, &whole);
     const struct client_request request = {.method = "POST", .path = "/api/v1/advice", .body = body, .keyless = true};
+    progress_say("the service predicts");
     st = whole ? client_call(client, &request, &json, err) : error_no_memory(err);
+    progress_end();
     cJSON_Delete(body);
     if (st)
         return st;
@@ -295,9 +290,10 @@ enum status cmd_advise(int argc, char **argv, struct error *err) {
             "predicted: its time, how far that is above the bound that none of them beats, the most memory that a\n"
             "device holds at once, and what limits it. In weather (syncopate weather) times are means there. FSDP is\n"
             "wrapped for each memory by itself, so that the iteration is shortest. Then the answer for each memory,\n"
-            "the smallest memory at which anything fits, the front of time against memory, and what changes where\n"
-            "NICs are slower or faster. Measured curves hold for one rate and are left out there. If nothing fits\n"
-            "into any of the memories the exit status is 3.",
+            "which is the fastest that fits, or what takes at most 0.1% longer and needs the least; the smallest\n"
+            "memory at which anything fits, the front of time against memory, and what changes where NICs are slower\n"
+            "or faster. Measured curves hold for one rate and are left out there. If nothing fits into any of the\n"
+            "memories the exit status is 3.",
         .examples = "  syncopate advise bert-large v100-16x10g --memory 1GB,2GB,16GB\n"
                     "  syncopate advise gpt2-small lab-4x1g --memory 600MB --out advice",
         .options = options,

@@ -3,17 +3,16 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "base/json.h"
 #include "base/log.h"
-#include "base/text.h"
 #include "base/units.h"
 #include "cli/commands.h"
 #include "cli/inputs.h"
 #include "cli/interrupt.h"
 #include "cli/options.h"
 #include "cli/paths.h"
+#include "cli/progress.h"
 #include "cli/runner_options.h"
 #include "strategy/cluster.h"
 #include "trial-runner/bench.h"
@@ -21,11 +20,8 @@
 static void show(void *context, const char *what, uint64_t bytes, double time_us) {
     (void)context;
     char size[32], time[32];
-    if (!isatty(STDERR_FILENO))
-        return;
-    text_print(stderr, "\r\033[K%s of %s: %s", what, units_format_bytes(bytes, size, sizeof size),
-               units_format_time(time_us, time, sizeof time));
-    fflush(stderr);
+    progress_say("%s of %s: %s", what, units_format_bytes(bytes, size, sizeof size),
+                 units_format_time(time_us, time, sizeof time));
 }
 
 static void tell_agreement(const struct bench_agreement *a) {
@@ -89,8 +85,7 @@ static enum status measure(const char *path, const struct runner_options *runner
         runner_tell(&o->launcher);
         st = bench_run(json, path, o, &measured, &findings, err);
     }
-    if (isatty(STDERR_FILENO))
-        text_print(stderr, "\r\033[K");
+    progress_end();
     if (!st) {
         tell_agreement(&findings.agreement);
         tell_shares(&findings.shares, cluster.n_devices);

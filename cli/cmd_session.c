@@ -44,6 +44,8 @@ static enum status record_session(const struct inputs *inputs, struct open_optio
     if (!st)
         st = session_begin(engine, store, err);
     if (!st)
+        session_warn_of_shards(engine);
+    if (!st)
         snprintf(id, 64, "%s", session_id(engine));
     session_close(engine);
     stored_ranker_release(&ranker);

@@ -3,7 +3,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "base/json.h"
 #include "base/log.h"
@@ -14,6 +13,7 @@
 #include "cli/options.h"
 #include "cli/output.h"
 #include "cli/paths.h"
+#include "cli/progress.h"
 #include "cli/table.h"
 #include "trial-runner/launch.h"
 #include "tuner/learn/examples.h"
@@ -94,19 +94,6 @@ static enum status list_rankers(const struct request *r, struct error *err) {
 
 /* ---- training ---- */
 
-/* Show on a terminal what takes a while: "reading 80 trials". */
-static void show_progress(const char *verb, size_t n, const char *noun) {
-    if (!isatty(STDERR_FILENO))
-        return;
-    text_print(stderr, "\r\033[K%s %zu %s", verb, n, noun);
-    fflush(stderr);
-}
-
-static void wipe_progress(void) {
-    if (isatty(STDERR_FILENO))
-        text_print(stderr, "\r\033[K");
-}
-
 static void print_fit(const struct examples *e, const struct ranker_fit *fit) {
     struct table table;
     char text[16];
@@ -179,9 +166,9 @@ static enum status fit_and_keep(struct store *store, const struct request *r, co
                                 const struct ranker_fit_options *options, struct error *err) {
     struct ranker_fit fit;
     struct stored_ranker stored;
-    show_progress("training on", e->n, "strategies");
+    progress_say("training on %zu strategies", e->n);
     enum status st = ranker_fit_run(e, options, &fit, err);
-    wipe_progress();
+    progress_end();
     if (st)
         return st;
     st = keep(store, r->name, &fit, &stored, err);
@@ -221,9 +208,9 @@ static enum status load_and_train(struct store *store, const struct request *r,
         st = query_count(store, &r->query, &n, err);
     if (st)
         return st;
-    show_progress("reading", n, "trials");
+    progress_say("reading %zu trials", n);
     st = examples_load(store, &r->query, &examples, &left_out, err);
-    wipe_progress();
+    progress_end();
     if (st)
         return st;
     if (left_out)

@@ -5,11 +5,10 @@
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <unistd.h>
 
 #include "base/log.h"
-#include "base/text.h"
 #include "cli/output.h"
+#include "cli/progress.h"
 
 static struct grid_point describe_point(const struct simulation *s, double value) {
     double scale = INFINITY;
@@ -38,25 +37,14 @@ static enum status print_json(const struct grid *grid, const struct simulation *
     return output_line(root, whole, err);
 }
 
-static void show_progress(const struct grid *grid, size_t point, size_t column) {
-    if (isatty(STDERR_FILENO))
-        text_print(stderr, "\r\033[K[%zu/%zu] %s=%g %s", point * grid->n_columns + column + 1,
-                   grid->sweep->n * grid->n_columns, sweep_axis_name(grid->sweep->axis), grid->sweep->values[point],
-                   grid->columns[column].name);
-}
-
-static void end_progress(void) {
-    if (isatty(STDERR_FILENO))
-        text_print(stderr, "\r\033[K");
-}
-
 static enum status run_cell(struct grid *grid, struct simulation *s, size_t point, size_t column, bool json,
                             struct error *err) {
     const struct contender *contender = &grid->columns[column];
     struct row row;
-    show_progress(grid, point, column);
+    progress_say("[%zu/%zu] %s=%g %s", point * grid->n_columns + column + 1, grid->sweep->n * grid->n_columns,
+                 sweep_axis_name(grid->sweep->axis), grid->sweep->values[point], contender->name);
     enum status st = simulation_predict(s, contender, NULL, &row, err);
-    end_progress();
+    progress_end();
     if (st == ST_INFEASIBLE || st == ST_TOO_LARGE) {
         log_warn("%s=%g: %s is left empty: %s", sweep_axis_name(grid->sweep->axis), grid->sweep->values[point],
                  contender->name, ERROR_TEXT(err));

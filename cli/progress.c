@@ -94,18 +94,35 @@ void progress_bar(const struct tune_event *e, size_t columns, char out[PROGRESS_
 }
 
 /* The last column stays free: some terminals go to the next line when it is written. */
+static size_t usable_columns(void) {
+    const size_t columns = terminal_columns();
+    return columns - (columns > 1);
+}
+
 void progress_listen(void *context, const struct tune_event *event) {
     (void)context;
     char line[PROGRESS_LINE];
-    size_t columns = terminal_columns();
+    const size_t columns = usable_columns();
     if (!on_terminal())
         return;
-    columns -= columns > 1;
     if (event->outcome)
         progress_result(event, columns, line);
     else
         progress_bar(event, columns, line);
     text_print(stderr, "\r\033[K%s%s", line, event->outcome ? "\n" : "");
+    fflush(stderr);
+}
+
+void progress_say(const char *format, ...) {
+    char line[PROGRESS_LINE];
+    va_list arguments;
+    if (!on_terminal())
+        return;
+    va_start(arguments, format);
+    text_vformat(line, sizeof line, format, arguments);
+    va_end(arguments);
+    cut(line, usable_columns());
+    text_print(stderr, "\r\033[K%s", line);
     fflush(stderr);
 }
 

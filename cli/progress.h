@@ -1,5 +1,5 @@
-/* What a person sees on a terminal while a session runs: a line a trial, and under it where we are and how long it
- * will take. Nothing when standard error is no terminal.
+/* What a person sees on a terminal while something takes its time. Of a session: a line a trial, and under it where we
+ * are and how long it will take. Of other work: what is done now. Nothing when standard error is no terminal.
  *
  * No line is wider than the terminal (COLUMNS, else what the terminal says, else 80): names of strategies give way
  * first, then words, then the end of the line. */
@@ -12,6 +12,9 @@
 
 /* A tune_options.listen; context is unused. */
 void progress_listen(void *context, const struct tune_event *event);
+
+/* What is done now, in place of the line before: "reading 80 trials". */
+void progress_say(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
 /* Wipe the line that is still standing. */
 void progress_end(void);

@@ -1,7 +1,7 @@
 #!/bin/bash
 # The user's own job as the trial: how its times are read, how it may end, what it is given, what a framework's form
 # leaves of the search, and that nothing of it stays. Needs OUT; prints ok, not ok and skip lines (tests/README.md).
-# Plan: 60
+# Plan: 62
 set -u
 cd "$(dirname "$0")/../.."
 source tests/cli/job.bash
@@ -128,6 +128,15 @@ sed 's/"f32"/"bf16"/' "$root/examples/models/mlp-small.json" >bf16.json
 "$syncopate" tune bf16.json lab-4x1g --allow-lossy --command false --trials 1 --dataset said.db >out 2>bf16
 grep -q "nothing of this model can be encoded: only f32 and f64 can" bf16 && ! grep -q "can be encoded" err
 verdict tune_says_when_nothing_can_be_encoded $? "$(head -c 300 bf16)"
+for command in "tune --command false --trials 1" "session open"; do
+    # shellcheck disable=SC2086
+    "$syncopate" $command mlp-small lab-4x1g --allow-sharded parameters --export-to horovod --dataset said.db >out 2>horovod
+    # shellcheck disable=SC2086
+    "$syncopate" $command mlp-small lab-4x1g --allow-sharded parameters --export-to fsdp2 --dataset said.db >out 2>err
+    [ "$(grep -c -e "--allow-sharded does nothing here: horovod cannot say what is sharded" horovod)" = 1 ] &&
+        ! grep -q "does nothing here" err
+    verdict "${command%% *}_says_when_a_form_cannot_say_what_is_sharded" $? "$(head -c 300 horovod err)"
+done
 check a_loss_that_is_none 2 'there is no loss "speed"; losses are groups all-reduce' "$syncopate" tune mlp-small lab-4x1g --command true \
     --export-to horovod --accept speed
 

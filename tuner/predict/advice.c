@@ -203,11 +203,27 @@ static bool fits(const struct advice *a, const struct advised *c, uint64_t bytes
     return !memory_check(&c->row.memory, a->simulation.cluster, bytes == UINT64_MAX ? 0 : bytes, &over);
 }
 
-const struct advised *advice_best_within(const struct advice *a, uint64_t bytes) {
-    const struct advised *best = NULL;
+static const struct advised *fastest_within(const struct advice *a, uint64_t bytes) {
+    const struct advised *fastest = NULL;
     for (size_t i = 0; i < a->n; i++) {
         const struct advised *c = &a->candidates[i];
-        if (fits(a, c, bytes) && (!best || compare_candidates(c, best) < 0))
+        if (fits(a, c, bytes) && (!fastest || compare_candidates(c, fastest) < 0))
+            fastest = c;
+    }
+    return fastest;
+}
+
+/* By memory; then as compare_candidates. */
+static bool needs_less(const struct advised *x, const struct advised *y) {
+    return advised_bytes(x) < advised_bytes(y) ||
+           (advised_bytes(x) == advised_bytes(y) && compare_candidates(x, y) < 0);
+}
+
+const struct advised *advice_best_within(const struct advice *a, uint64_t bytes) {
+    const struct advised *const fastest = fastest_within(a, bytes), *best = fastest;
+    for (size_t i = 0; fastest && i < a->n; i++) {
+        const struct advised *c = &a->candidates[i];
+        if (fits(a, c, bytes) && advised_us(c) <= advised_us(fastest) * (1 + ADVICE_TIE) && needs_less(c, best))
             best = c;
     }
     return best;
@@ -217,11 +233,24 @@ const struct advised *advice_smallest(const struct advice *a) {
     const struct advised *least = NULL;
     for (size_t i = 0; i < a->n; i++) {
         const struct advised *c = &a->candidates[i];
-        if (!advised_is_over(c) && (!least || advised_bytes(c) < advised_bytes(least) ||
-                                    (advised_bytes(c) == advised_bytes(least) && compare_candidates(c, least) < 0)))
+        if (!advised_is_over(c) && (!least || needs_less(c, least)))
             least = c;
     }
     return least;
+}
+
+/* Of those with at most FRONT_NEAR more than the smallest; NULL where none is MUCH_FASTER. */
+static const struct advised *near_smallest(const struct advice *a) {
+    const struct advised *least = advice_smallest(a);
+    const struct advised *near = advice_best_within(a, (uint64_t)((double)advised_bytes(least) * (1 + FRONT_NEAR)));
+    return near == least || advised_us(near) * MUCH_FASTER > advised_us(least) ? NULL : near;
+}
+
+bool advice_has_row(const struct advice *a, const struct budgets *budgets, const struct advised *c) {
+    bool named = c == advice_smallest(a) || c == near_smallest(a);
+    for (size_t i = 0; i < budgets->n; i++)
+        named |= c == advice_best_within(a, budgets->of[i].bytes);
+    return named || !c->between;
 }
 
 size_t advice_points(const struct advice *a, struct front_point out[MOST_CANDIDATES]) {
@@ -260,6 +289,15 @@ static void format_budget(uint64_t bytes, char *out, size_t room) {
         units_format_bytes_finely(bytes, out, room);
 }
 
+const char *budget_words(const struct budget *budget, char *out, size_t room) {
+    char bytes[32];
+    if (budget->bytes == UINT64_MAX || strcasestr(budget->words, "iB"))
+        snprintf(out, room, "%s", budget->words);
+    else
+        snprintf(out, room, "%s (%s)", budget->words, units_format_bytes_finely(budget->bytes, bytes, sizeof bytes));
+    return out;
+}
+
 const char *advised_wrapped_for(const struct advised *c, const struct budgets *budgets, char *out, size_t room) {
     snprintf(out, room, "%s", "");
     if (strcmp(c->strategy.name, wrapping) != 0)
@@ -287,15 +325,16 @@ double advised_over_bound(const struct advice *a, const struct advised *c) {
 }
 
 static void say_best(const struct advice *a, const struct budget *budget, struct advice_sentence *out) {
-    char us[32], memory[32];
+    char us[32], memory[32], words[80];
     const struct advised *best = out->of = advice_best_within(a, budget->bytes);
+    budget_words(budget, words, sizeof words);
     if (!best) {
-        snprintf(out->before, sizeof out->before, "With %s: nothing fits.", budget->words);
+        snprintf(out->before, sizeof out->before, "With %s: nothing fits.", words);
         *out->after = '\0';
         return;
     }
-    snprintf(out->before, sizeof out->before, "With %s: %s (%s, %.12s), ", budget->words, best->kind,
-             best->strategy.name, best->strategy.id.hex);
+    snprintf(out->before, sizeof out->before, "With %s: %s (%s, %.12s), ", words, best->kind, best->strategy.name,
+             best->strategy.id.hex);
     snprintf(out->figures, sizeof out->figures, "%s, and %s of memory",
              units_format_time(advised_us(best), us, sizeof us),
              units_format_bytes_finely(advised_bytes(best), memory, sizeof memory));
@@ -310,14 +349,12 @@ static void say_candidate(const struct advised *c, char *out, size_t room) {
              c->kind, c->strategy.id.hex, groups, units_format_time(advised_us(c), us, sizeof us));
 }
 
-/* The least. Also the fastest with at most FRONT_NEAR more, where that one is MUCH_FASTER. */
 static void say_smallest(const struct advice *a, struct advice_sentence *out) {
-    const struct advised *least = out->of = advice_smallest(a);
-    const struct advised *near = advice_best_within(a, (uint64_t)((double)advised_bytes(least) * (1 + FRONT_NEAR)));
+    const struct advised *least = out->of = advice_smallest(a), *near = near_smallest(a);
     char words[192];
     snprintf(out->before, sizeof out->before, "The smallest memory at which anything fits: ");
     say_candidate(least, out->figures, sizeof out->figures);
-    if (near == least || advised_us(near) * MUCH_FASTER > advised_us(least))
+    if (!near)
         return;
     say_candidate(near, words, sizeof words);
     snprintf(out->after, sizeof out->after, "; with at most a thousandth more: %s.", words);
@@ -394,11 +431,9 @@ enum status budgets_read(const char *list, const struct cluster *cluster, struct
         snprintf(word, sizeof word, "%.*s", (int)strcspn(at, ","), at);
         if (out->n == MOST_BUDGETS)
             return error_set(err, ST_USAGE, "at most %d sizes", MOST_BUDGETS);
-        enum status st = units_parse_bytes(word, &bytes, err);
+        enum status st = units_parse_memory(word, &bytes, err);
         if (st)
             return st;
-        if (bytes == 0)
-            return error_set(err, ST_USAGE, "nothing fits into 0 bytes");
         budgets_add(out, bytes, word);
     }
     budgets_complete(out, cluster);
@@ -453,15 +488,19 @@ static enum status change_at(const struct model *model, const struct cluster *cl
     return st;
 }
 
+enum status advice_change(const struct advice *a, const struct budgets *budgets, size_t i, struct change *out,
+                          struct error *err) {
+    if (rate_factors[i] < 1 || rate_factors[i] > 1)
+        return change_at(a->simulation.model, a->simulation.cluster, budgets, rate_factors[i], out, err);
+    *out = change_begin(a->simulation.cluster, 1);
+    note_change(a, budgets, out);
+    return ST_OK;
+}
+
 enum status advice_changes(const struct advice *a, const struct budgets *budgets, struct change out[ADVICE_RATES],
                            struct error *err) {
     enum status st = ST_OK;
-    for (size_t i = 0; i < ADVICE_RATES && !st; i++) {
-        if (rate_factors[i] == 1) {
-            out[i] = change_begin(a->simulation.cluster, 1);
-            note_change(a, budgets, &out[i]);
-        } else
-            st = change_at(a->simulation.model, a->simulation.cluster, budgets, rate_factors[i], &out[i], err);
-    }
+    for (size_t i = 0; i < ADVICE_RATES && !st; i++)
+        st = advice_change(a, budgets, i, &out[i], err);
     return st;
 }

@@ -19,6 +19,8 @@
 #include "tuner/predict/front.h"
 #include "tuner/predict/simulation.h"
 
+#define ADVICE_TIE 0.001 /* times that differ by no more are equal to whoever asks */
+
 enum { MOST_BUDGETS = 8, MOST_CANDIDATES = 32, ADVICE_RATES = 5 };
 
 struct budget {
@@ -46,7 +48,7 @@ struct advice {
     size_t n;
 };
 
-/* The fastest that fits into each memory, where the rate of each NIC is another. */
+/* The answer for each memory, where the rate of each NIC is another. */
 struct change {
     double factor;           /* of each rate; 1: nothing is changed */
     double slowest, fastest; /* NIC of a node with devices, in Gbit/s */
@@ -56,7 +58,8 @@ struct change {
     double us[MOST_BUDGETS]; /* INFINITY: nothing fits */
 };
 
-/* The memories of a list, "24GB,80GB"; NULL: as budgets_complete. Fails: ST_USAGE. */
+/* The memories of a list, "24GB,80GB"; NULL: as budgets_complete. Fails: ST_USAGE (more than MOST_BUDGETS), as
+ * units_parse_memory. */
 enum status budgets_read(const char *list, const struct cluster *cluster, struct budgets *out, struct error *err);
 
 /* Add one; words may be NULL. There is room. */
@@ -64,6 +67,9 @@ void budgets_add(struct budgets *budgets, uint64_t bytes, const char *words);
 
 /* Where none is named: what the cluster's description says, and any. Then in order. */
 void budgets_complete(struct budgets *budgets, const struct cluster *cluster);
+
+/* A memory as somebody named it, and in the binary units that needs are in: "80GB (74.51 GiB)", "24GiB". */
+const char *budget_words(const struct budget *budget, char *out, size_t room);
 
 /* All ways, the fastest first, of equal times what needs less memory, and what is over last. FSDP also wrapped for each
  * of the memories, and as small as possible. The model and the cluster are borrowed. Release with advice_release.
@@ -85,8 +91,12 @@ enum status advice_strategy(const char *name, uint64_t wrapped_for, const struct
  * memory or point is of such a candidate. */
 bool advised_is_over(const struct advised *advised);
 
-/* The fastest that fits, as memory_check says, and of these what needs the least memory; NULL: none fits. */
+/* Of those that fit, as memory_check says, and take at most ADVICE_TIE longer than the fastest of them, what needs the
+ * least memory; NULL: none fits. With more memory it is never slower. */
 const struct advised *advice_best_within(const struct advice *advice, uint64_t bytes);
+
+/* Whether the candidate belongs into a table: all but those between, and of those what a sentence names. */
+bool advice_has_row(const struct advice *advice, const struct budgets *budgets, const struct advised *advised);
 
 /* The one that needs least memory, and of these the fastest; there is one without servers. */
 const struct advised *advice_smallest(const struct advice *advice);
@@ -132,6 +142,10 @@ const char *change_rates(const struct change *change, char *out, size_t room);
  * as sweep_apply and advice_init. */
 enum status advice_changes(const struct advice *advice, const struct budgets *budgets, struct change out[ADVICE_RATES],
                            struct error *err);
+
+/* The i-th of these alone. */
+enum status advice_change(const struct advice *advice, const struct budgets *budgets, size_t i, struct change *out,
+                          struct error *err);
 
 /* A change of which nothing but the rates is known yet. */
 struct change change_begin(const struct cluster *cluster, double factor);

@@ -317,6 +317,14 @@ void session_warn_of_encodings(const struct session *s) {
                  "types");
 }
 
+void session_warn_of_shards(const struct session *s) {
+    char forms[64];
+    if (s->options.limits && s->options.kept.allow_sharded != SHARDED_none &&
+        s->options.space.sharded == space_sharded_up_to(SHARDED_none))
+        log_warn("--allow-sharded does nothing here: %s cannot say what is sharded",
+                 export_limits_names(s->options.limits, forms, sizeof forms));
+}
+
 void session_warn_of_budget(const struct session *s) {
     const uint64_t kept = reserve(s), trials = s->options.trials;
     if (s->options.kept.allow_stale && trials && trials - kept <= starts_limit(s))

@@ -117,6 +117,9 @@ void session_warn_of_budget(const struct session *s);
 /* Warn where gradients may be encoded and the model has none that can be. */
 void session_warn_of_encodings(const struct session *s);
 
+/* Warn where --allow-sharded is given and the forms of --export-to or --export-env can say nothing that is sharded. */
+void session_warn_of_shards(const struct session *s);
+
 enum status session_record_run(struct session *s, struct store *store, struct error *err);
 
 /* Change its budget (0 = no limit, as in struct tune_options). session_record_budget: in the dataset.

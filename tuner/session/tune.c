@@ -115,6 +115,7 @@ enum status tune_run(struct store *store, const struct model *model, const struc
     if (!st && !resume) {
         session_warn_of_budget(t.session);
         session_warn_of_encodings(t.session);
+        session_warn_of_shards(t.session);
     }
     if (!st && !resume && options->opened)
         options->opened(options->context, session_id(t.session));

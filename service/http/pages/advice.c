@@ -90,7 +90,7 @@ static void ways_table(struct markup *m, const struct question *q, const struct 
     html_table_begin(&t, m, "The fastest first; each time leads to its timeline", heads);
     for (size_t i = 0; i < a->n; i++) {
         const struct advised *c = &a->candidates[i];
-        if (c->between)
+        if (!advice_has_row(a, &q->budgets, c))
             continue;
         html_cell(&t, c->kind);
         html_cell(&t, c->strategy.name);

@@ -12,6 +12,7 @@
 #include "strategy/memory.h"
 #include "strategy/plan.h"
 #include "tests/support/check.h"
+#include "tests/support/strategy/kept.h"
 #include "tests/support/strategy/lone_messages.h"
 #include "tests/support/strategy/random_instances.h"
 
@@ -86,14 +87,6 @@ static double wrapping_us(struct world *w, const struct layers *layers, uint32_t
     return us;
 }
 
-/* The next way to keep, counted in `ways`; false after the last. */
-static bool next_kept(uint32_t n, uint8_t ways, uint8_t *keeps) {
-    uint32_t g = 0;
-    while (g < n && ++keeps[g] == ways)
-        keeps[g++] = 0;
-    return g < n;
-}
-
 /* Of those within the budget. */
 static double least_of_all_wrappings(struct world *w, const struct layers *layers, const struct wrapping_cost *cost) {
     const uint32_t n = layers->chain.n;
@@ -107,7 +100,7 @@ static double least_of_all_wrappings(struct world *w, const struct layers *layer
         do {
             if (wrapping_peak(&layers->chain, cost, k, ends, keeps) <= layers->chain.budget)
                 least = fmin(least, wrapping_us(w, layers, k, ends, keeps));
-        } while (next_kept(k, cluster_ranks_in_nodes(&w->cluster, w->cluster.n_devices) ? 3 : 2, keeps));
+        } while (kept_next(k, cluster_ranks_in_nodes(&w->cluster, w->cluster.n_devices) ? 3 : 2, keeps));
     }
     return least;
 }

@@ -8,6 +8,7 @@
 #include "base/rng.h"
 #include "strategy/exact/wrapping.h"
 #include "tests/support/check.h"
+#include "tests/support/strategy/kept.h"
 
 enum { SMALL = 8, SMALL_CHAINS = 1500, LARGE = 100, LARGE_CHAINS = 40, SLOW_CHAINS = 200, SLOW_LABELS = 192 };
 
@@ -155,14 +156,6 @@ static uint64_t plain_peak(uint32_t n, const struct run_of_units *g) {
     return most;
 }
 
-/* The next way to keep, counted in `ways`; false after the last. */
-static bool next_kept(uint32_t n, uint8_t ways, uint8_t *keeps) {
-    uint32_t g = 0;
-    while (g < n && ++keeps[g] == ways)
-        keeps[g++] = 0;
-    return g < n;
-}
-
 /* The best of all 2 * 3^(n-1) wrappings, or 3 * 4^(n-1) with parts; INFINITY when none fits. */
 static double brute_force_us(const struct chain *c) {
     const uint32_t n = c->chain.n;
@@ -178,7 +171,7 @@ static double brute_force_us(const struct chain *c) {
             list_groups(c, k, ends, keeps, groups);
             if (plain_peak(k, groups) <= c->chain.budget)
                 best = fmin(best, plain_value_us(c, k, groups));
-        } while (next_kept(k, c->parts ? 3 : 2, keeps));
+        } while (kept_next(k, c->parts ? 3 : 2, keeps));
     }
     return best;
 }

@@ -523,7 +523,8 @@ static double number(const cJSON *object, const char *member) {
     return cJSON_GetObjectItemCaseSensitive(object, member)->valuedouble;
 }
 
-/* Among the ways are wfbp's 557056 bytes, and nobody needs as few as 9. */
+/* Among the ways are wfbp's 557056 bytes, and nobody needs as few as 9. Of what takes at most a thousandth longer than
+ * the fastest the answer needs the least. */
 static void advice_names_the_fastest_that_fits_into_each_memory(void **state) {
     (void)state;
     struct reply *r = site_post(&site, "/api/v1/advice",
@@ -535,14 +536,17 @@ static void advice_names_the_fastest_that_fits_into_each_memory(void **state) {
     assert_close(cJSON_GetObjectItemCaseSensitive(answers->child, "memory_bytes")->valuedouble, 9, 0);
     assert_true(cJSON_IsNull(cJSON_GetObjectItemCaseSensitive(answers->child, "id")));
     const char *best = NULL;
-    double last_us = 0, least_bytes = INFINITY;
+    double last_us = 0, least_bytes = INFINITY, best_us = INFINITY, best_bytes = INFINITY;
     cJSON_ArrayForEach(row, cJSON_GetObjectItemCaseSensitive(json, "candidates")) {
         const cJSON *memory = cJSON_GetObjectItemCaseSensitive(row, "memory");
         const double us = cJSON_GetObjectItemCaseSensitive(row, "iteration_us")->valuedouble;
         const double bytes = cJSON_GetObjectItemCaseSensitive(memory, "peak_bytes")->valuedouble;
         assert_true(us >= last_us);
-        if (!best && bytes <= 600000)
+        best_us = bytes <= 600000 ? fmin(best_us, us) : best_us;
+        if (us <= best_us * 1.001 && bytes <= 600000 && bytes < best_bytes) {
             best = cJSON_GetObjectItemCaseSensitive(row, "id")->valuestring;
+            best_bytes = bytes;
+        }
         last_us = us;
         least_bytes = fmin(least_bytes, bytes);
     }

@@ -414,7 +414,7 @@ static void each_number_of_an_advice_is_one_click_from_its_timeline(void **state
     const struct reply *r = get_page(path, 200);
     assert_contains(r->body, "id=\"chart-front-title\"");
     assert_contains(r->body, "All that need no more are slower");
-    assert_contains(r->body, "With 9MB: ");
+    assert_contains(r->body, "With 9MB (8.583 MiB): ");
     assert_contains(r->body, "With 1GB</th>");
     char *page = strdup(r->body);
     const char *ways = strstr(page, "All ways");
@@ -441,10 +441,12 @@ static void what_is_wrong_with_memories_is_told_beside_the_form(void **state) {
         const char *memory, *says;
         int status;
     } cases[] = {{"lots", "Memory: &quot;lots&quot; is not a size", 422},
-                 {"1,2,3,4,5,6,7,8,9", "Memory: at most 8 sizes", 422}};
+                 {"24", "Memory: 24 is 24 bytes; write 24GB or 24GiB<", 422},
+                 {"1GB,0", "Memory: nothing fits into 0 bytes<", 422},
+                 {"1GB,2GB,3GB,4GB,5GB,6GB,7GB,8GB,9GB", "Memory: at most 8 sizes", 422}};
     char path[512];
     put_domain();
-    for (size_t i = 0; i < 2; i++) {
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         snprintf(path, sizeof path, "/advice?model=%s&cluster=%s&memory=%s", model, cluster, cases[i].memory);
         const struct reply *r = get_page(path, cases[i].status);
         assert_contains(r->body, cases[i].says);

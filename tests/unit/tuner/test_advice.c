@@ -122,7 +122,51 @@ static void memories_keep_their_words_and_come_in_order(void **state) {
     assert_true(b.of[0].bytes == 80000000000 && b.of[1].bytes == UINT64_MAX);
     assert_string_equal(b.of[1].words, "any memory");
     assert_fails(budgets_read("x", &w.cluster, &b, &err), ST_USAGE, "is not a size");
-    assert_fails(budgets_read("1,2,3,4,5,6,7,8,9", &w.cluster, &b, &err), ST_USAGE, "at most 8 sizes");
+    assert_fails(budgets_read("80GB,800", &w.cluster, &b, &err), ST_USAGE, "write 800MB or 800MiB");
+    assert_fails(budgets_read("0", &w.cluster, &b, &err), ST_USAGE, "nothing fits into 0 bytes");
+    assert_fails(budgets_read("1K,2K,3K,4K,5K,6K,7K,8K,9K", &w.cluster, &b, &err), ST_USAGE, "at most 8 sizes");
+    world_release(&w);
+}
+
+static void memories_are_said_in_binary_units_too(void **state) {
+    (void)state;
+    struct budgets b = {0};
+    char words[80];
+    budgets_add(&b, 80000000000, "80GB");
+    budgets_add(&b, 1610612736, "1.5 gib");
+    budgets_add(&b, 80000000000, NULL);
+    budgets_add(&b, UINT64_MAX, NULL);
+    assert_string_equal(budget_words(&b.of[0], words, sizeof words), "80GB (74.51 GiB)");
+    assert_string_equal(budget_words(&b.of[1], words, sizeof words), "1.5 gib");
+    assert_string_equal(budget_words(&b.of[2], words, sizeof words), "74.51 GiB");
+    assert_string_equal(budget_words(&b.of[3], words, sizeof words), "any memory");
+}
+
+static void add_row(struct advice *a, double us, uint64_t bytes) {
+    struct advised *c = &a->candidates[a->n++];
+    *c = (struct advised){.kind = "FSDP", .between = true};
+    c->row.prediction.iteration_us = us;
+    c->row.memory.peak_bytes = bytes;
+}
+
+/* Each of the first three takes less than a thousandth longer than the one before, and more than that from two on. */
+static void of_times_within_a_thousandth_the_answer_needs_less(void **state) {
+    (void)state;
+    struct world w = world_read(MODEL, "\"nodes\":[{\"name\":\"n\",\"count\":2,\"nic_gbit_per_s\":1}]");
+    struct budgets b = {0};
+    struct advice a = {.simulation = {.model = &w.model, .cluster = &w.cluster}};
+    add_row(&a, 1000, 400);
+    add_row(&a, 1000.9, 300);
+    add_row(&a, 1001.8, 200);
+    add_row(&a, 1100, 100);
+    assert_ptr_equal(advice_best_within(&a, UINT64_MAX), &a.candidates[1]);
+    assert_ptr_equal(advice_best_within(&a, 400), &a.candidates[1]);
+    assert_ptr_equal(advice_best_within(&a, 399), &a.candidates[2]);
+    assert_ptr_equal(advice_best_within(&a, 199), &a.candidates[3]);
+    assert_null(advice_best_within(&a, 99));
+    budgets_add(&b, 399, NULL);
+    for (size_t i = 0; i < a.n; i++) /* the answer, and the smallest */
+        assert_int_equal(advice_has_row(&a, &b, &a.candidates[i]), i >= 2);
     world_release(&w);
 }
 
@@ -130,6 +174,8 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_is_read_is_what_was_written),
         cmocka_unit_test(memories_keep_their_words_and_come_in_order),
+        cmocka_unit_test(memories_are_said_in_binary_units_too),
+        cmocka_unit_test(of_times_within_a_thousandth_the_answer_needs_less),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
