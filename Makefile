@@ -26,7 +26,7 @@ LIBS.base         := -lcjson -lcrypto -lm
 LIBS.interop      := -Wl,--push-state,--as-needed -lyaml -Wl,--pop-state
 LIBS.simulator    := -lopenblas -lxgboost
 LIBS.dataset      := -lsqlite3 $(shell pkg-config --libs libpq 2>/dev/null)
-LIBS.tuner        := -lnlopt -lopenblas -pthread
+LIBS.tuner        := -llapacke -lnlopt -lopenblas -pthread
 LIBS.service      := -lmicrohttpd -lgnutls -pthread
 LIBS.cli          := -lcurl -pthread
 # Programs of trial-runner/worker/ are linked by mpicc and never by the tuner.

@@ -8,7 +8,7 @@ for source in tests/bench/bench_*.c; do
     "$CC" -std=c17 -D_GNU_SOURCE -Wall -Wextra -O2 -I. -o "$program" "$source" tests/bench/bench.c \
         tests/support/strategy/slots.c tests/support/strategy/dag.c \
         -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc \
-        -Wl,--start-group "$OUT"/lib/*.a -Wl,--end-group -lcjson -lcrypto -lsqlite3 -lnlopt -lopenblas \
+        -Wl,--start-group "$OUT"/lib/*.a -Wl,--end-group -lcjson -lcrypto -lsqlite3 -llapacke -lnlopt -lopenblas \
         -lxgboost -lm
     "$program" examples/models/bert-large.json
 done

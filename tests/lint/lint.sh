@@ -35,7 +35,7 @@ include_law() {
             for (i = 1; i <= n; i++) is_folder[list[i]] = 1
             home["sqlite3.h"] = home["libpq-fe.h"] = "dataset/"; home["mpi.h"] = "trial-runner/worker/"
             home["nccl.h"] = home["cuda_runtime.h"] = home["cuda_runtime_api.h"] = "trial-runner/worker/nccl/"
-            home["microhttpd.h"] = home["gnutls/abstract.h"] = "service/http/"; home["curl/curl.h"] = "cli/client/"; home["nlopt.h"] = "tuner/"
+            home["microhttpd.h"] = home["gnutls/abstract.h"] = "service/http/"; home["curl/curl.h"] = "cli/client/"; home["lapacke.h"] = home["nlopt.h"] = "tuner/"
             home["xgboost/c_api.h"] = "simulator/learned/"; home["yaml.h"] = "interop/import/"
         }
         {

@@ -14,12 +14,12 @@
 
 #include <assert.h>
 #include <cblas.h>
+#include <lapacke.h>
 #include <math.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "tuner/search/cholesky.h"
 #include "tuner/search/gaussian_process_internal.h"
 
 #define LEAST_JITTER 1e-10 /* of the diagonal */
@@ -218,7 +218,7 @@ static bool more_jitter(double *jitter, double diagonal) {
 
 enum status gp_factorise(struct gp *gp, const double *theta, size_t n, bool want_w, struct error *err) {
     double diagonal = GP_CONSTANT + exp(theta[GP_SIGNAL]);
-    int info = 0;
+    lapack_int info = 0;
     if (!isfinite(diagonal + exp(theta[GP_NOISE])))
         return error_set(err, ST_NUMERIC,
                          "the covariance of a Gaussian process of variance %g is not finite in double precision",
@@ -227,14 +227,15 @@ enum status gp_factorise(struct gp *gp, const double *theta, size_t n, bool want
     gp->jitter = 0;
     do {
         build(gp, theta, n, gp->jitter, want_w);
-        info = cholesky_factorise(n, gp->factor, gp->capacity);
+        info = LAPACKE_dpotrf_work(LAPACK_COL_MAJOR, 'L', (lapack_int)n, gp->factor, (lapack_int)gp->capacity);
     } while (info > 0 && more_jitter(&gp->jitter, diagonal));
     if (info)
         return error_set(err, ST_NUMERIC,
-                         "dpotrf: info %d, the covariance of %zu observations is not positive definite", info, n);
+                         "dpotrf: info %d, the covariance of %zu observations is not positive definite", (int)info, n);
     memcpy(gp->alpha, gp->y, n * sizeof *gp->alpha);
-    info = cholesky_solve(n, gp->factor, gp->capacity, gp->alpha);
-    return info ? error_set(err, ST_NUMERIC, "dpotrs: info %d", info) : ST_OK;
+    info = LAPACKE_dpotrs_work(LAPACK_COL_MAJOR, 'L', (lapack_int)n, 1, gp->factor, (lapack_int)gp->capacity, gp->alpha,
+                               (lapack_int)gp->capacity);
+    return info ? error_set(err, ST_NUMERIC, "dpotrs: info %d", (int)info) : ST_OK;
 }
 
 /* ---- posterior ---- */

@@ -7,12 +7,12 @@
  * noise. They are log-normal. Length scales grow with the square root of the number of inputs, because distances do
  * (Hvarfner, Hellsten and Nardi, "Vanilla Bayesian optimization performs great in high dimensions", 2024). */
 #include <cblas.h>
+#include <lapacke.h>
 #include <math.h>
 #include <nlopt.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "tuner/search/cholesky.h"
 #include "tuner/search/gaussian_process.h"
 #include "tuner/search/gaussian_process_internal.h"
 #include "tuner/search/quasi_newton.h"
@@ -93,9 +93,10 @@ enum status gp_log_likelihood(struct gp *gp, const double *theta, size_t n, doub
     for (size_t i = 0; i < n; i++)
         sum += 2 * log(gp->factor[i * gp->capacity + i]);
     if (gradient) {
-        int info = cholesky_invert(n, gp->factor, gp->capacity);
+        lapack_int ld = (lapack_int)gp->capacity;
+        lapack_int info = LAPACKE_dpotri_work(LAPACK_COL_MAJOR, 'L', (lapack_int)n, gp->factor, ld);
         if (info)
-            return error_set(err, ST_NUMERIC, "dpotri: info %d", info);
+            return error_set(err, ST_NUMERIC, "dpotri: info %d", (int)info);
         gradient_of(gp, theta, n, gradient);
     }
     *value = -sum / 2;

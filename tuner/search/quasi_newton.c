@@ -4,11 +4,10 @@
 #include "tuner/search/quasi_newton.h"
 
 #include <cblas.h>
+#include <lapacke.h>
 #include <math.h>
 #include <stdbool.h>
 #include <string.h>
-
-#include "tuner/search/cholesky.h"
 
 enum { SHORTENINGS = 6 };
 #define LONGEST 1.0
@@ -39,7 +38,7 @@ static bool factorise(struct walk *w, double more) {
             if (w->held[i] != 0 || w->held[j] != 0)
                 w->factor[j * n + i] = i == j;
     }
-    return !cholesky_factorise(n, w->factor, n);
+    return !LAPACKE_dpotrf_work(LAPACK_COL_MAJOR, 'L', (lapack_int)n, w->factor, (lapack_int)n);
 }
 
 /* Put the Newton step into w->step; returns the decrease that the quadratic model predicts. What is added to the
@@ -57,7 +56,7 @@ static double newton_step(struct walk *w) {
         more = more > 0 ? 4 * more : 1e-3 * (largest + 1);
     for (size_t i = 0; i < n; i++)
         w->hessian[i * n + i] += more;
-    cholesky_solve(n, w->factor, n, w->step);
+    LAPACKE_dpotrs_work(LAPACK_COL_MAJOR, 'L', (lapack_int)n, 1, w->factor, (lapack_int)n, w->step, (lapack_int)n);
     for (size_t i = 0; i < n; i++)
         longest = fmax(longest, fabs(w->step[i]));
     if (longest > LONGEST)

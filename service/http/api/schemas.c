@@ -298,8 +298,8 @@ static const struct schema schemas[] = {
      ",'wrapped_for_bytes':{'type':'integer','minimum':0,'description':'of fsdp-optimal: the memory; 0: as little as "
      "possible; absent: any'},'between':{'const':true,'description':'wrapped for a memory that nobody asked about'}"
      ",'memory':{'type':'object','description':'as in a prediction','required':['peak_bytes','at']}}}},"
-     "'answers':{'type':'array','description':'for each memory the fastest that fits, or what takes at most 0.1% longer "
-     "and needs the least; null: nothing fits',"
+     "'answers':{'type':'array','description':'for each memory the fastest that fits, or what takes at most 0.1% "
+     "longer and needs the least; null: nothing fits',"
      "'items':{'type':'object','required':['id'],'additionalProperties':false,'properties':{'memory_bytes':" COUNT
      ",'id':{'oneOf':[" ID ",{'type':'null'}]}}}},"
      "'front':{'type':'array','description':'by rising memory those that all with no more are slower than; in weather "
