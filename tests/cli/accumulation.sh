@@ -91,7 +91,7 @@ fi
 wait
 for name in $fine $replicas; do
     [ "$(cat run-$name/status)" = 0 ] && grep -q '"event":"done"' run-$name/out
-    verdict "${name}_is_summed" $? "$(head -c 300 run-$name/out)"
+    verdict "${name}_is_summed" $? "exit status $(cat run-$name/status): $(cat run-$name/out run-$name/err | head -c 300)"
 done
 for name in zero-each replicas-each_all_reduce_last; do
     if [ -x "$double" ]; then
