@@ -35,7 +35,7 @@ PQ_INCLUDE    := $(patsubst -I%,-isystem %,$(shell pkg-config --cflags-only-I li
 WARN          := -std=c17 -D_GNU_SOURCE -Wall -Wextra -Wshadow -Wconversion -Wvla -Wmissing-prototypes -Wstrict-prototypes
 FLAGS.release := -O2 -g -DNDEBUG
 FLAGS.debug   := -O0 -g
-# Of debugging information functions and lines alone, which are what a report names: all of it would take a tenth of the time.
+# Reports name functions and lines alone; the rest of the debugging information would add a tenth to the build.
 FLAGS.asan    := -O1 -g1 -fno-omit-frame-pointer -fsanitize=address,undefined -fno-sanitize-recover=undefined
 FLAGS.tsan    := -O1 -g -fsanitize=thread
 FLAGS.coverage := -O0 -g --coverage

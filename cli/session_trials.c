@@ -250,7 +250,7 @@ enum status session_suggest_trials(int argc, char **argv, struct error *err) {
         .usage = "session suggest SESSION [options]",
         .about =
             "Take the next trial of a session, and print variables for a script to eval. As \"tune --command\" gives\n"
-            "them to a job: SYNCOPATE_TRIAL_DIR (with every form of \"strategy export\"), SYNCOPATE_TRIAL_STRATEGY,\n"
+            "them to a job: SYNCOPATE_TRIAL_DIR (with the forms of \"strategy export\"), SYNCOPATE_TRIAL_STRATEGY,\n"
             "_TIMES, _NUMBER, _ITERATIONS and _WARMUP. Besides: _SESSION, _ATTEMPT, _CLIENT and _LEASE_UNTIL.\n"
             "\"session complete\" takes from them what is not typed, if they are of the same trial. Ends with status\n"
             "3 when the session is over.",

@@ -1,5 +1,5 @@
-/* What a job is given of a strategy: a folder with strategy.json and every form of interop/export that can be made of
- * it (ddp.json, horovod.env, ...), and variables for its environment.
+/* What a job is given of a strategy: a folder with strategy.json and the forms of interop/export in which devices keep
+ * the same parts (ddp.json, horovod.env, ...), and variables for its environment.
  * Threads: functions have no state. */
 #ifndef TRIAL_RUNNER_JOB_FOLDER_H
 #define TRIAL_RUNNER_JOB_FOLDER_H

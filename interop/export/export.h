@@ -6,7 +6,8 @@
  * note about groups.
  *
  * One loss is not only noted: where devices would keep in parts something else than the strategy says, the job needs
- * another memory than the strategy promises. Such an export is not to be given out (export_check_memory).
+ * another memory than the strategy promises. Such an export is not to be given out (export_check_memory). What else
+ * changes memory, as groups of sharded parameters do, is only noted.
  *
  *     struct export export;
  *     st = export_build(exporters_find("horovod"), &strategy, &model, &cluster, &export, err);

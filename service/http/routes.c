@@ -54,7 +54,7 @@ static const struct route routes[] = {
 
     {"POST", "/api/v1/advice", ROLE_READ, ROUTE_HEAVY | ROUTE_BULK, "", "AdviceRequest", "Advice", NULL, "200", "",
      "invalid not-found infeasible too-large", api_advice_create,
-     "DDP, servers, ZeRO or FSDP: the time and the memory of each way, and the fastest that fits"},
+     "DDP, servers, ZeRO or FSDP: the time and the memory of each way, and the answer for each memory"},
 
     {"POST", "/api/v1/explanations", ROLE_READ, ROUTE_HEAVY | ROUTE_UPLOAD, "", "TraceUpload", "Explanation", NULL,
      "200", "", "invalid", api_explanations_create,

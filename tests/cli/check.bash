@@ -37,5 +37,5 @@ python_with() {
 # under_sanitizer: whether the programs in OUT are built with one. They take several times as long, and what they take is
 # nothing to compare; what compares numbers alone may end there.
 under_sanitizer() {
-    [[ ${OUT:-build/release} = *[at]san ]]
+    [[ ${OUT:-build/release} = *[at]san?(/) ]]
 }

@@ -168,7 +168,7 @@ static void changes_table(struct request *rq, struct markup *m, const struct que
         heads[i + 2] = arena_printf(&rq->arena, "With %s", q->budgets.of[i].words);
         heads[i + 2] = heads[i + 2] ? heads[i + 2] : "";
     }
-    html_table_begin(&t, m, "The fastest that fits", heads);
+    html_table_begin(&t, m, "The answer for each memory", heads);
     for (size_t r = 0; r < ADVICE_RATES; r++) {
         html_cellf(&t, "×%g", changes[r].factor);
         html_cell(&t, change_rates(&changes[r], text, sizeof text));
