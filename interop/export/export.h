@@ -5,9 +5,9 @@
  * has one knob and a rule (PyTorch's buckets), the knob is worked out from the groups; it is exact when there is no
  * note about groups.
  *
- * One loss is not only noted: where devices would keep in parts something else than the strategy says, the job needs
- * another memory than the strategy promises. Such an export is not to be given out (export_check_memory). What else
- * changes memory, as groups of sharded parameters do, is only noted.
+ * A strategy promises how much memory a job needs. Where devices would keep other parts than the strategy says, the
+ * promise is broken, and the export is not to be given out (export_check_memory). Lost groups of sharded parameters
+ * change memory too; they are only noted.
  *
  *     struct export export;
  *     st = export_build(exporters_find("horovod"), &strategy, &model, &cluster, &export, err);
@@ -75,7 +75,7 @@ uint32_t export_losses(const struct export *export);
 /* ST_OK unless `built`, which export_build made of the rest, changes_memory. Then ST_INFEASIBLE, with what the form
  * cannot say and which forms can. What changes memory (parts.c): parts of parameters, gradients or the optimizer's
  * states that are lost or added, and replicas of parts. Halves of an all-reduce for which the model's optimizer keeps
- * nothing are work alone. Fails also: ST_NO_MEMORY. As costly as all exports where it refuses. */
+ * nothing are work alone. Fails also: ST_NO_MEMORY. A refusal builds every other form, to name those that can. */
 enum status export_check_memory(const struct exporter *exporter, const struct export *built,
                                 const struct strategy *strategy, const struct model *model,
                                 const struct cluster *cluster, struct error *err);

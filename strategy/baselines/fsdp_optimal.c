@@ -37,12 +37,12 @@ static enum status assign(const struct model *model, const struct layers *layers
             group_of[i] = g;
     uint32_t n = 0;
     for (uint32_t v = 0; v < model->n_variables; v++) {
-        uint32_t *slot = &slots[group_of[layers->layer_of[v]] * DTYPE_COUNT + model->variables[v].dtype];
+        const uint32_t g = group_of[layers->layer_of[v]];
+        uint32_t *slot = &slots[g * DTYPE_COUNT + model->variables[v].dtype];
         if (!*slot) {
             s->groups[n].sharded = SHARDED_parameters;
-            s->groups[n].keeps_gathered = wrapping->keeps[group_of[layers->layer_of[v]]] == WRAPPING_KEEPS;
-            if (wrapping->keeps[group_of[layers->layer_of[v]]] == WRAPPING_KEEPS_PARTS)
-                s->groups[n].reshard_ranks = parts;
+            s->groups[n].keeps_gathered = wrapping->keeps[g] == WRAPPING_KEEPS;
+            s->groups[n].reshard_ranks = wrapping->keeps[g] == WRAPPING_KEEPS_PARTS ? parts : 0;
             *slot = ++n;
         }
         s->variables[v].group = *slot - 1;

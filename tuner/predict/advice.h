@@ -95,7 +95,8 @@ bool advised_is_over(const struct advised *advised);
  * least memory; NULL: none fits. With more memory it is never slower. */
 const struct advised *advice_best_within(const struct advice *advice, uint64_t bytes);
 
-/* Whether the candidate belongs into a table: all but those between, and of those what a sentence names. */
+/* Whether a table shows the candidate. A wrapping between memories has a row where a sentence names it; every other
+ * candidate has one. */
 bool advice_has_row(const struct advice *advice, const struct budgets *budgets, const struct advised *advised);
 
 /* The one that needs least memory, and of these the fastest; there is one without servers. */
