@@ -246,9 +246,6 @@ enum status export_deepspeed(struct form *f, struct error *err) {
         return st;
     cJSON *zero = cJSON_CreateObject();
     add_file(f, zero, zero && add_settings(zero, &settings), settings.stage);
-    form_note_made(f, &made);
-    strategy_release(&made);
-    form_note_rest(f, CAN_ALL_REDUCE | CAN_BE_COMPARED | CAN_ACCUMULATE | CAN_CARRY |
-                          (settings.kept_ranks ? CAN_RESHARD : 0u));
-    return ST_OK;
+    return form_note_made(f, &made, CAN_ACCUMULATE | CAN_CARRY | (settings.kept_ranks ? CAN_RESHARD : 0u),
+                          settings.stage < 2 ? SYNCHRONIZE_last : SYNCHRONIZE_each, err);
 }

@@ -125,7 +125,8 @@ enum status export_build(const struct exporter *exporter, const struct strategy 
         return st;
     }
     take_notes(&form);
-    built.changes_memory = parts_change_memory(exporter->parts, export_losses(&built), strategy, model);
+    built.changes_memory =
+        form.over_memory || parts_change_memory(exporter->parts, export_losses(&built), strategy, model);
     *out = built;
     return ST_OK;
 }

@@ -6,8 +6,8 @@
  * note about groups.
  *
  * A strategy promises how much memory a job needs. Where devices would keep other parts than the strategy says, the
- * promise is broken, and the export is not to be given out (export_check_memory). Lost groups of sharded parameters
- * change memory too; they are only noted.
+ * promise is broken, and the export is not to be given out (export_check_memory). Other groups, say, change memory too:
+ * over 1% more is noted, and not given out where the cluster's devices have less.
  *
  *     struct export export;
  *     st = export_build(exporters_find("horovod"), &strategy, &model, &cluster, &export, err);
@@ -73,9 +73,10 @@ void export_release(struct export *export); /* {0} is allowed */
 uint32_t export_losses(const struct export *export);
 
 /* ST_OK unless `built`, which export_build made of the rest, changes_memory. Then ST_INFEASIBLE, with what the form
- * cannot say and which forms can. What changes memory (parts.c): parts of parameters, gradients or the optimizer's
- * states that are lost or added, and replicas of parts. Halves of an all-reduce for which the model's optimizer keeps
- * nothing are work alone. Fails also: ST_NO_MEMORY. A refusal builds every other form, to name those that can. */
+ * cannot say, and which forms keep to it. What changes memory (parts.c): parts of parameters, gradients or the
+ * optimizer's states that are lost or added, replicas of parts, and more than the cluster's devices have. Halves of an
+ * all-reduce for which the model's optimizer keeps nothing are work alone. Fails also: ST_NO_MEMORY. A refusal builds
+ * every other form, to name those that can. */
 enum status export_check_memory(const struct exporter *exporter, const struct export *built,
                                 const struct strategy *strategy, const struct model *model,
                                 const struct cluster *cluster, struct error *err);

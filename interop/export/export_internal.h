@@ -27,6 +27,7 @@ struct form {
     uint32_t n_served;     /* variables on parameter servers; the rest is all-reduced */
     const char *notes[EXPORT_LOSS_COUNT];
     bool no_memory;
+    bool over_memory;    /* what the form makes needs more than the cluster's devices have, and the strategy does not */
     struct arena *arena; /* of the export: it owns the texts */
     struct export *out;
     char *open_text; /* of the file that is being written */
@@ -94,10 +95,14 @@ void form_note_synchronize(struct form *f, enum synchronize theirs);
  * if there are several micro-batches, and samples are whole numbers. */
 bool form_batches(struct form *f, enum synchronize theirs, uint64_t *micro_batch, uint64_t *global_batch);
 
-/* Compare with what the form's settings make: `made`, a sealed strategy for the same model that serves nothing. Notes
- * where all-reduced variables differ in their groups, the largest message, what of them is sharded and stays gathered,
- * and how far ahead they are gathered. */
-void form_note_made(struct form *f, const struct strategy *made);
+/* Compare with what the form's settings make: `made`, a sealed strategy for the same model that serves nothing, which
+ * is released. Notes where all-reduced variables differ in their groups, the largest message, what of them is sharded
+ * and stays gathered, how far ahead they are gathered, and more memory of a device; then the rest (form_note_rest),
+ * with what the form can say beside CAN_ALL_REDUCE and CAN_BE_COMPARED. Types count where no note says that they are
+ * lost. `theirs`: where gradients of several micro-batches are summed. Fails: ST_INFEASIBLE (plan_lower's),
+ * ST_NO_MEMORY. */
+enum status form_note_made(struct form *f, struct strategy *made, unsigned can, enum synchronize theirs,
+                           struct error *err);
 
 /* ---- facts ---- */
 

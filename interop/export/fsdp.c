@@ -41,11 +41,9 @@ static enum status distance_to(struct form *f, const struct way *way, uint64_t *
     return ST_OK;
 }
 
-/* The nearest of the ways, the first of equals; what it would make is noted. */
-static enum status choose(struct form *f, size_t n, const struct way *ways, unsigned can, const struct way **out,
-                          struct error *err) {
+/* The nearest of the ways, the first of equals. */
+static enum status choose(struct form *f, size_t n, const struct way *ways, const struct way **out, struct error *err) {
     uint64_t best = UINT64_MAX;
-    struct strategy made;
     for (size_t i = 0; i < n; i++) {
         uint64_t distance;
         enum status st = distance_to(f, &ways[i], &distance, err);
@@ -54,23 +52,15 @@ static enum status choose(struct form *f, size_t n, const struct way *ways, unsi
         *out = distance < best ? &ways[i] : *out;
         best = distance < best ? distance : best;
     }
-    enum status st = fsdp_build(f->model, f->cluster, FSDP_WRAP_titan, (*out)->keep, "made", &made, err);
-    if (st)
-        return st;
-    form_note_made(f, &made);
-    strategy_release(&made);
-    form_note_rest(f, CAN_ALL_REDUCE | CAN_BE_COMPARED | can);
     return ST_OK;
 }
 
-/* Note what DistributedDataParallel would do; `st` is that of building it. */
-static enum status note_replicas(struct form *f, enum status st, unsigned can, struct strategy *made) {
-    if (st)
-        return st;
-    form_note_made(f, made);
-    strategy_release(made);
-    form_note_rest(f, CAN_ALL_REDUCE | CAN_BE_COMPARED | can);
-    return ST_OK;
+/* After the file is written, which notes types. */
+static enum status note_way(struct form *f, const struct way *way, unsigned can, enum synchronize theirs,
+                            struct error *err) {
+    struct strategy made;
+    enum status st = fsdp_build(f->model, f->cluster, FSDP_WRAP_titan, way->keep, "made", &made, err);
+    return st ? st : form_note_made(f, &made, can, theirs, err);
 }
 
 /* ---- torchtitan ---- */
@@ -117,15 +107,15 @@ enum status export_torchtitan(struct form *f, struct error *err) {
     struct strategy made;
     if (form_sharded(f) == SHARDED_parameters) {
         const uint32_t ranks = f->strategy->shard_ranks;
-        enum status st =
-            choose(f, sizeof ways / sizeof ways[0], ways, CAN_REPLICATE | CAN_ACCUMULATE | CAN_CARRY, &way, err);
-        if (!st)
-            write_torchtitan(f, ranks ? f->cluster->n_devices / ranks : 1, ranks ? (int)ranks : -1, way->words);
-        return st;
+        enum status st = choose(f, sizeof ways / sizeof ways[0], ways, &way, err);
+        if (st)
+            return st;
+        write_torchtitan(f, ranks ? f->cluster->n_devices / ranks : 1, ranks ? (int)ranks : -1, way->words);
+        return note_way(f, way, CAN_REPLICATE | CAN_ACCUMULATE | CAN_CARRY, SYNCHRONIZE_each, err);
     }
     write_torchtitan(f, f->cluster->n_devices, 1, NULL);
-    return note_replicas(f, pytorch_ddp_build(f->model, f->cluster, UINT64_C(100) << 20, "made", &made, err),
-                         CAN_ACCUMULATE, &made);
+    enum status st = pytorch_ddp_build(f->model, f->cluster, UINT64_C(100) << 20, "made", &made, err);
+    return st ? st : form_note_made(f, &made, CAN_ACCUMULATE, SYNCHRONIZE_each, err);
 }
 
 /* ---- Accelerate ---- */
@@ -162,11 +152,13 @@ enum status export_accelerate(struct form *f, struct error *err) {
     const struct way *way = NULL;
     struct strategy made;
     if (form_sharded(f) == SHARDED_parameters) {
-        enum status st = choose(f, sizeof ways / sizeof ways[0], ways, CAN_CARRY, &way, err);
-        if (!st)
-            write_accelerate(f, "FSDP", way);
-        return st;
+        enum status st = choose(f, sizeof ways / sizeof ways[0], ways, &way, err);
+        if (st)
+            return st;
+        write_accelerate(f, "FSDP", way);
+        return note_way(f, way, CAN_CARRY, f->strategy->synchronize, err);
     }
     write_accelerate(f, "MULTI_GPU", NULL);
-    return note_replicas(f, pytorch_ddp_defaults(f->model, f->cluster, "made", &made, err), 0, &made);
+    enum status st = pytorch_ddp_defaults(f->model, f->cluster, "made", &made, err);
+    return st ? st : form_note_made(f, &made, 0, f->strategy->synchronize, err);
 }

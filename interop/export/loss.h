@@ -22,7 +22,8 @@
     X(RESHARD, "reshard")                                                                                              \
     X(REPLICAS, "replicas")                                                                                            \
     X(PREFETCH, "prefetch")                                                                                            \
-    X(ACCUMULATION, "accumulation")
+    X(ACCUMULATION, "accumulation")                                                                                    \
+    X(MEMORY, "memory")
 
 enum export_loss {
 #define X(name, word) EXPORT_LOSS_##name,

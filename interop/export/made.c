@@ -2,7 +2,10 @@
  * settings out need not be right, since what they make is built by the baseline's own code. */
 #include <string.h>
 
+#include "base/units.h"
 #include "interop/export/export_internal.h"
+#include "strategy/memory.h"
+#include "strategy/plan.h"
 
 static const struct group *group_of(const struct strategy *s, uint32_t v) {
     return &s->groups[s->variables[v].group];
@@ -108,7 +111,7 @@ static void note_parts(struct form *f, const struct strategy *made) {
                   kept, s->n_variables);
 }
 
-void form_note_made(struct form *f, const struct strategy *made) {
+static void note_settings(struct form *f, const struct strategy *made) {
     const struct strategy *s = f->strategy;
     const uint64_t *bytes = form_group_bytes(f);
     uint32_t cut = 0;
@@ -128,4 +131,66 @@ void form_note_made(struct form *f, const struct strategy *made) {
         form_note(f, EXPORT_LOSS_PREFETCH,
                   "it gathers %u groups ahead in the forward pass and %u in the backward pass, not %u and %u",
                   made->forward_prefetch, made->backward_prefetch, s->forward_prefetch, s->backward_prefetch);
+}
+
+/* ---- memory ---- */
+
+static enum status peak_of(const struct form *f, const struct strategy *s, uint64_t *out, struct error *err) {
+    struct plan plan;
+    struct memory memory;
+    enum status st = plan_lower(f->model, f->cluster, s, &plan, err);
+    if (st)
+        return st;
+    st = memory_of_plan(&plan, &memory, err);
+    plan_release(&plan);
+    *out = st ? 0 : memory.peak_bytes;
+    return st;
+}
+
+/* Give what the settings make the rest that the form says: micro-batches, replicas, types. */
+static enum status complete(const struct form *f, struct strategy *made, unsigned can, enum synchronize theirs,
+                            struct error *err) {
+    enum carried gathered, summed;
+    const bool carries = form_carried(f, &gathered, &summed) && can & CAN_CARRY && !f->notes[EXPORT_LOSS_ENCODING];
+    made->micro_batches = f->strategy->micro_batches;
+    made->shard_ranks = can & CAN_REPLICATE ? f->strategy->shard_ranks : 0;
+    made->synchronize = theirs == SYNCHRONIZE_each && made->shard_ranks /* which takes the same memory */
+                            ? SYNCHRONIZE_each_all_reduce_last
+                            : theirs;
+    for (uint32_t g = 0; g < made->n_groups && carries; g++)
+        if (made->groups[g].sharded == SHARDED_parameters) {
+            made->groups[g].gathered_as = gathered;
+            made->groups[g].summed_as = summed;
+        }
+    return strategy_seal(made, f->model, f->cluster, err);
+}
+
+/* Within 1% no note is worth its line: predictions of memory are not better. */
+static enum status note_memory(struct form *f, const struct strategy *made, struct error *err) {
+    char theirs[32], ours[32], most[64] = "";
+    uint64_t made_bytes, bytes;
+    const uint64_t room = memory_of_devices(f->cluster);
+    enum status st = peak_of(f, made, &made_bytes, err);
+    if (!st)
+        st = peak_of(f, f->strategy, &bytes, err);
+    if (st || made_bytes <= bytes + bytes / 100)
+        return st;
+    f->over_memory = room && bytes <= room && made_bytes > room;
+    if (f->over_memory)
+        snprintf(most, sizeof most, ", and has %s", units_format_bytes_finely(room, ours, sizeof ours));
+    form_note(f, EXPORT_LOSS_MEMORY, "a device would need %s, not %s%s",
+              units_format_bytes_finely(made_bytes, theirs, sizeof theirs),
+              units_format_bytes_finely(bytes, ours, sizeof ours), most);
+    return ST_OK;
+}
+
+enum status form_note_made(struct form *f, struct strategy *made, unsigned can, enum synchronize theirs,
+                           struct error *err) {
+    note_settings(f, made);
+    enum status st = complete(f, made, can, theirs, err);
+    if (!st)
+        st = note_memory(f, made, err);
+    strategy_release(made);
+    form_note_rest(f, CAN_ALL_REDUCE | CAN_BE_COMPARED | can);
+    return st;
 }

@@ -42,9 +42,6 @@ enum status export_megatron(struct form *f, struct error *err) {
     if (st)
         return st;
     write_arguments(f, &settings);
-    form_note_made(f, &made);
-    strategy_release(&made);
-    form_note_rest(f, CAN_ALL_REDUCE | CAN_BE_COMPARED | CAN_ACCUMULATE |
-                          (settings.overlap_param_gather ? CAN_CROSS : 0u));
-    return ST_OK;
+    return form_note_made(f, &made, CAN_ACCUMULATE | (settings.overlap_param_gather ? CAN_CROSS : 0u), SYNCHRONIZE_last,
+                          err);
 }

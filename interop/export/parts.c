@@ -3,7 +3,8 @@
  * Devices keep parts of parameters, gradients and the optimizer's states where a strategy says so. A form that says
  * less makes all of it whole on each device, and the job may not fit into the devices for which the strategy was
  * chosen. fully_shard makes parts of what the strategy leaves whole. Both are losses that a form notes as any other;
- * the table says which count, by who decides about parts in the form. */
+ * the table says which count, by who decides about parts in the form. Other losses change memory too (made.c,
+ * "memory"). That is refused only where the cluster says what its devices have, and it is less. */
 #include <stdio.h>
 #include <string.h>
 
@@ -52,17 +53,19 @@ static int fitting(const char *text, size_t most) {
     return (int)text_clean_length(text, strnlen(text, most));
 }
 
-/* The first note that counts. */
+/* The first note that counts: "memory" where none is about parts, since memory alone is the last of the words. */
 static const char *reason(const struct exporter *exporter, const struct export *built) {
+    const uint32_t counts = changing[exporter->parts] | 1u << EXPORT_LOSS_MEMORY;
     for (uint32_t i = 0; i < built->n_notes; i++)
-        if (changing[exporter->parts] >> built->notes[i].loss & 1)
+        if (counts >> built->notes[i].loss & 1)
             return built->notes[i].text;
     return "";
 }
 
-/* Whether the form says all that moves, by the ways of the strategy, and what is in parts. */
-static enum status says_parts(const struct exporter *exporter, const struct strategy *strategy,
-                              const struct model *model, const struct cluster *cluster, bool *out, struct error *err) {
+/* Whether the form says itself what is in parts, moves all in the ways of the strategy, and keeps to its memory. */
+static enum status keeps_memory(const struct exporter *exporter, const struct strategy *strategy,
+                                const struct model *model, const struct cluster *cluster, bool *out,
+                                struct error *err) {
     struct export export;
     *out = exporter->parts == EXPORT_PARTS_by_form || exporter->parts == EXPORT_PARTS_always;
     if (!*out)
@@ -70,7 +73,7 @@ static enum status says_parts(const struct exporter *exporter, const struct stra
     enum status st = export_build(exporter, strategy, model, cluster, &export, err);
     if (st)
         return st;
-    *out = !(export_losses(&export) & (PARTS | WAYS));
+    *out = !export.changes_memory && !(export_losses(&export) & WAYS);
     export_release(&export);
     return ST_OK;
 }
@@ -84,15 +87,15 @@ enum status export_check_memory(const struct exporter *exporter, const struct ex
     if (!built->changes_memory)
         return ST_OK;
     for (size_t i = 0; i < n; i++) {
-        bool says = false;
-        enum status st = says_parts(&forms[i], strategy, model, cluster, &says, err);
+        bool keeps = false;
+        enum status st = keeps_memory(&forms[i], strategy, model, cluster, &keeps, err);
         if (st)
             return st;
-        if (says)
+        if (keeps)
             snprintf(able + strlen(able), sizeof able - strlen(able), "%s%s", *able ? ", " : "", forms[i].name);
     }
     const char *why = reason(exporter, built);
-    return error_set(err, ST_INFEASIBLE, "%s cannot shard as %.*s does: %.*s; %s%s", exporter->name,
+    return error_set(err, ST_INFEASIBLE, "%s would change the memory that %.*s needs: %.*s; %s%s", exporter->name,
                      fitting(strategy->name, 64), strategy->name, fitting(why, 240), why,
-                     *able ? "forms that can: " : "no form can", able);
+                     *able ? "forms that do not: " : "so would every form", able);
 }

@@ -2,7 +2,7 @@
 # syncopate strategy export as a person types it, and every form read back by what reads it in earnest where that is
 # here: a shell, python3, protoc and python3-protobuf; torch, accelerate and deepspeed, where .ci/torch puts them. Needs
 # OUT; prints ok, not ok and skip lines (tests/README.md).
-# Plan: 71
+# Plan: 73
 set -u
 cd "$(dirname "$0")/../.." || exit 2
 source tests/cli/check.bash
@@ -50,19 +50,25 @@ check losses_as_json 0 '{"to":"horovod","files":["horovod.env"],"not_expressed":
     export_of priority.json "${on[@]}" --to horovod --out h.env --json
 
 # ---- what would change the memory of a job is refused ----
-able='forms that can: fsdp2, fsdp2-code, deepspeed, torchtitan, accelerate'
+able='forms that do not: fsdp2, fsdp2-code, deepspeed, torchtitan, accelerate'
 gathered='are kept in parts and gathered before use, and would be whole and all-reduced'
-check sharded_parameters_are_not_for_horovod 3 "horovod cannot shard as fsdp-per-block does: 161 of 161 variables $gathered; $able" \
+check sharded_parameters_are_not_for_horovod 3 "horovod would change the memory that fsdp-per-block needs: 161 of 161 variables $gathered; $able" \
     export_of fsdp-per-block "${on[@]}" --to horovod --out refused
-check nor_for_nccl_with_strict 3 "nccl cannot shard as fsdp-per-block does: " \
+check nor_for_nccl_with_strict 3 "nccl would change the memory that fsdp-per-block needs: " \
     export_of fsdp-per-block "${on[@]}" --to nccl --strict --out refused
-check a_sharded_optimizer_is_not_for_DDP 3 'would be all-reduced; forms that can: pytorch-hook, deepspeed, megatron' \
+check a_sharded_optimizer_is_not_for_DDP 3 'would be all-reduced; forms that do not: pytorch-hook, deepspeed, megatron' \
     export_of zero-1 "${on[@]}" --to pytorch-ddp --out refused
-check nor_for_fully_shard 3 'fsdp2 cannot shard as zero-1 does: the parameters of 161 of 161 variables are whole' \
+check nor_for_fully_shard 3 'fsdp2 would change the memory that zero-1 needs: the parameters of 161 of 161 variables are whole' \
     export_of zero-1 "${on[@]}" --to fsdp2 --out refused
-check fully_shard_leaves_nothing_whole 3 'fsdp2 cannot shard as wfbp does: ' export_of wfbp "${on[@]}" --to fsdp2 --out refused
-check replicas_are_not_for_deepspeed 3 'deepspeed cannot shard as hsdp does: ' \
+check fully_shard_leaves_nothing_whole 3 'fsdp2 would change the memory that wfbp needs: ' export_of wfbp "${on[@]}" --to fsdp2 --out refused
+check replicas_are_not_for_deepspeed 3 'deepspeed would change the memory that hsdp needs: ' \
     export_of hsdp --model bert-base --cluster v100-16x10g --to deepspeed --out refused
+"$syncopate" strategy show gpt2-small lab-4x1g --baseline fsdp-optimal --memory 600MB --json >wrapped.json
+check other_groups_are_a_warning_with_both_peaks 0 'accelerate cannot say: memory: a device would need 633.9 MiB, not 571.4 MiB' \
+    export_of wrapped.json --model gpt2-small --cluster lab-4x1g --to accelerate
+sed 's/"device": *"cpu"/&,"device_memory_gbyte":0.62/' "$root"/examples/clusters/lab-4x1g.json >small.json
+check refused_where_devices_have_less 3 'a device would need 633.9 MiB, not 571.4 MiB, and has 591.3 MiB; forms that do not: fsdp2, fsdp2-code' \
+    export_of wrapped.json --model gpt2-small --cluster small.json --to accelerate --out refused
 [ ! -e refused ] && echo "ok refusals_write_nothing" || echo "not ok refusals_write_nothing: refused is there"
 python3 - "$root/examples/models/resnet50.json" <<'PYTHON'
 import json, sys
@@ -74,7 +80,7 @@ check halves_without_states_are_a_loss 0 'horovod cannot say: sharded: ' \
     export_of dear --model sgd.json --cluster lab-4x1g --to horovod --out halves
 check which_strict_refuses 3 'horovod cannot say everything that dear does: ' \
     export_of dear --model sgd.json --cluster lab-4x1g --to horovod --strict
-check halves_with_states_are_refused 3 'horovod cannot shard as dear does: ' \
+check halves_with_states_are_refused 3 'horovod would change the memory that dear needs: ' \
     export_of dear --model momentum.json --cluster lab-4x1g --to horovod
 
 # ---- the knobs of the baselines ----

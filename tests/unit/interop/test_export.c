@@ -177,16 +177,16 @@ static const struct {
     {"nccl", PRIORITY, "{'id':0,'algorithm':'ring'}", TOGETHER, ""},
     {"deepspeed", FIFO, "{'id':0,'sharded':'optimizer'}", TOGETHER, ""},
     {"deepspeed", FIFO, "{'id':0,'sharded':'gradients'}", TOGETHER, ""},
-    {"deepspeed", FIFO, "{'id':0,'sharded':'gradients','partition_bytes':4096}", TOGETHER, "partition"},
+    {"deepspeed", FIFO, "{'id':0,'sharded':'gradients','partition_bytes':4096}", TOGETHER, "partition memory"},
     {"deepspeed", FIFO, "{'id':0,'sharded':'optimizer','partition_bytes':4096}", TOGETHER, ""},
     {"deepspeed", FIFO, PARAMETERS, TOGETHER, ""},
     {"deepspeed", FIFO, KEPT, TOGETHER, ""},
-    {"deepspeed", FIFO, "{'id':0,'sharded':'optimizer'},{'id':1}", A(IN("1")) B(IN("0")) C(IN("0")), "sharded"},
+    {"deepspeed", FIFO, "{'id':0,'sharded':'optimizer'},{'id':1}", A(IN("1")) B(IN("0")) C(IN("0")), "sharded memory"},
     {"deepspeed", FIFO, "{'id':0,'sharded':'optimizer'},{'id':1,'sharded':'optimizer'}",
-     A(IN("0")) B(IN("1")) C(IN("0")), "groups"},
+     A(IN("0")) B(IN("1")) C(IN("0")), "groups memory"},
     {"deepspeed", PRIORITY, "{'id':0,'sharded':'optimizer'}", TOGETHER, "order credit cross-iteration"},
     {"megatron", FIFO, GROUP, TOGETHER, ""},
-    {"megatron", FIFO, "{'id':0,'partition_bytes':4096}", TOGETHER, "partition"},
+    {"megatron", FIFO, "{'id':0,'partition_bytes':4096}", TOGETHER, "partition memory"},
     {"megatron", FIFO, "{'id':0,'sharded':'optimizer'}", TOGETHER, ""},
     {"megatron", FIFO, "{'id':0,'sharded':'gradients'}", TOGETHER, "sharded"},
     {"megatron", "'policy':'fifo','credit_bytes':0,'cross_iteration':true", "{'id':0,'sharded':'optimizer'}", TOGETHER,
@@ -344,24 +344,30 @@ static void a_refusal_says_what_cannot_and_which_forms_can(void **state) {
         const char *form, *schedule, *groups, *variables, *says;
     } cases[] = {
         {"horovod", FIFO, ZERO_1, TOGETHER,
-         "horovod cannot shard as s does: 3 of 3 variables are updated in parts and gathered, and would be "
-         "all-reduced; forms that can: pytorch-hook, deepspeed, megatron"},
+         "horovod would change the memory that s needs: 3 of 3 variables are updated in parts and gathered, and would "
+         "be "
+         "all-reduced; forms that do not: pytorch-hook, deepspeed, megatron"},
         {"nccl", FIFO, PARAMETERS, TOGETHER,
-         "nccl cannot shard as s does: 1 of 1 groups are reduced, scattered and gathered, and the table has rows for "
-         "all-reduces alone; forms that can: fsdp2, fsdp2-code, deepspeed, torchtitan, accelerate"},
+         "nccl would change the memory that s needs: 1 of 1 groups are reduced, scattered and gathered, and the table "
+         "has rows for "
+         "all-reduces alone; forms that do not: fsdp2, fsdp2-code, deepspeed, torchtitan, accelerate"},
         {"deepspeed", FIFO ",'shard_ranks':2", PARAMETERS, TOGETHER,
-         "deepspeed cannot shard as s does: 2 devices share the parameters, which have 2 replicas; forms that can: "
+         "deepspeed would change the memory that s needs: 2 devices share the parameters, which have 2 replicas; forms "
+         "that do not: "
          "fsdp2, fsdp2-code, torchtitan"},
         {"fsdp2", FIFO, ZERO_1, TOGETHER,
-         "fsdp2 cannot shard as s does: the parameters of 3 of 3 variables are whole, and would be sharded; forms that "
-         "can: pytorch-hook, deepspeed, megatron"},
+         "fsdp2 would change the memory that s needs: the parameters of 3 of 3 variables are whole, and would be "
+         "sharded; forms that do not: "
+         "pytorch-hook, deepspeed, megatron"},
         {"megatron", FIFO, "{'id':0,'sharded':'gradients'}", TOGETHER,
-         "megatron cannot shard as s does: of 3 of 3 variables it would shard something else: of \"c\" optimizer, not "
-         "gradients; forms that can: deepspeed"},
+         "megatron would change the memory that s needs: of 3 of 3 variables it would shard something else: of \"c\" "
+         "optimizer, not "
+         "gradients; forms that do not: deepspeed"},
         {"autodist", PRIORITY, ZERO_1 ",{'id':1}", B_APART,
-         "autodist cannot shard as s does: 2 of 3 variables (\"a:0\", ...) are updated in parts and gathered, and "
+         "autodist would change the memory that s needs: 2 of 3 variables (\"a:0\", ...) are updated in parts and "
+         "gathered, and "
          "would "
-         "be all-reduced; no form can"},
+         "be all-reduced; so would every form"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         struct world w;
@@ -756,6 +762,38 @@ static void forms_are_found_by_name(void **state) {
     assert_null(exporters_find("all"));
 }
 
+/* Two groups where torchtitan has one: a warning, and refused where devices have less. */
+static void more_memory_is_said_and_refused_where_devices_have_less(void **state) {
+    (void)state;
+    static const struct {
+        const char *device_memory_gbyte;
+        bool is_refused;
+    } cases[] = {{NULL, false}, {"1", false}, {"0.00005", true}, {"0.00004", false}}; /* the last: nor would ours fit */
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        struct world w;
+        struct error err = {0};
+        char cluster[512];
+        snprintf(cluster, sizeof cluster,
+                 "{'schema':'syncopate.cluster/1','name':'c','nodes':[{'name':'n','count':2,'devices':1,"
+                 "'device':'v100','nic_gbit_per_s':1%s%s}]}",
+                 cases[i].device_memory_gbyte ? ",'device_memory_gbyte':" : "",
+                 cases[i].device_memory_gbyte ? cases[i].device_memory_gbyte : "");
+        world_open_on(cluster, &w, "torchtitan", FIFO,
+                      "{'id':0,'sharded':'parameters'},{'id':1,'sharded':'parameters'}",
+                      A(IN("0")) B(IN("1")) C(IN("0")));
+        assert_string_equal(words_of(&w.export), "groups memory");
+        assert_int_equal(w.export.changes_memory, cases[i].is_refused);
+        assert_int_equal(
+            export_check_memory(exporters_find("torchtitan"), &w.export, &w.strategy, &w.model, &w.cluster, &err),
+            cases[i].is_refused ? ST_INFEASIBLE : ST_OK);
+        if (cases[i].is_refused)
+            assert_string_equal(err.message,
+                                "torchtitan would change the memory that s needs: a device would need 59.77 KiB, "
+                                "not 45.90 KiB, and has 48.83 KiB; forms that do not: fsdp2, fsdp2-code");
+        world_close(&w);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_a_form_cannot_say_is_in_the_words_of_its_notes),
@@ -763,6 +801,7 @@ int main(void) {
         cmocka_unit_test(what_is_sharded_goes_as_the_form_sends_the_rest),
         cmocka_unit_test(what_would_change_the_memory_of_the_job_is_refused),
         cmocka_unit_test(a_refusal_says_what_cannot_and_which_forms_can),
+        cmocka_unit_test(more_memory_is_said_and_refused_where_devices_have_less),
         cmocka_unit_test(xla_has_a_threshold_for_each_collective_of_the_program),
         cmocka_unit_test(micro_batches_are_said_in_the_words_of_each_form),
         cmocka_unit_test(encodings_are_said_where_the_framework_has_them),

@@ -351,7 +351,7 @@ static void a_form_that_loses_shards_is_not_given_to_a_job(void **state) {
     job.forms[0] = exporters_find("horovod");
     struct trial_result r = run_with(&request, &job);
     assert_int_equal(r.ending, TRIAL_INFEASIBLE);
-    assert_contains(r.reason, "horovod cannot shard as zero-1 does: ");
+    assert_contains(r.reason, "horovod would change the memory that zero-1 needs: ");
     trial_result_release(&r);
     strategy_release(&sharded);
 }
