@@ -480,6 +480,7 @@ static enum status change_at(const struct model *model, const struct cluster *cl
         return st;
     st = advice_init(&a, &point.model, &point.cluster, budgets, err);
     if (!st) {
+        st = advice_add_between(&a, err);
         *out = change_begin(cluster, factor);
         note_change(&a, budgets, out);
         advice_release(&a);
