@@ -1,6 +1,6 @@
 #!/bin/bash
 # syncopate advise: the answer for each memory, what it leaves out, what is written, and what is refused. Needs OUT.
-# Plan: 33
+# Plan: 35
 set -u
 cd "$(dirname "$0")/../.."
 source tests/cli/check.bash
@@ -18,6 +18,13 @@ check what_does_not_fit_is_said 0 "With 20KB (19.53 KiB): nothing fits." "$synco
 [ $? = 3 ] && grep -q "With 20KB (19.53 KiB): nothing fits." out && grep -q "nothing fits into 20KB (19.53 KiB): the least that any way needs is" err &&
     [ "$(wc -l <err)" = 1 ]
 verdict where_nothing_fits_at_all_it_fails $? "$(head -c 300 err)"
+check without_a_memory_it_says_how_to_name_one 0 "ask with --memory" "$syncopate" advise mlp-small lab-4x1g
+sed 's/^{/{"measurements":[{"operation":"all_reduce","devices":4,"bytes":1000000,"time_us":9000}],/' \
+    "$repository/examples/clusters/lab-4x1g.json" >measured.json
+grep -q "ask with --memory" out && grep -q "WITH ANY MEMORY" out && ! grep -q "Measured times" out &&
+    "$syncopate" advise mlp-small measured.json --memory 1GB >measured.txt && ! grep -q "ask with --memory" measured.txt &&
+    [ "$(tail -n 1 measured.txt)" = "Measured times of messages count at x1 alone: they hold for these NICs." ]
+verdict at_other_rates_measured_times_are_left_out_and_said $? "$(tail -n 1 measured.txt)"
 check estimated_activations_are_said 0 "Activations are estimated from the model's architecture" \
     "$syncopate" advise llama-135m-v100 v100-16x10g --memory 16GB
 check no_memory_is_refused 2 "--memory: nothing fits into 0 bytes" "$syncopate" advise mlp-small lab-4x1g --memory 1GB,0
@@ -78,7 +85,7 @@ for word in ("FSDP", "DDP", "servers", "fastest so far", "memory (GiB)", "iterat
     assert any(word in w for w in words), (word, words)
 PY
 verdict the_front_is_what_nothing_smaller_beats $? "$(tail -n 1 why)"
-check and_a_table 0 "Time against memory; all that need no more are slower" "$syncopate" advise mlp-small lab-4x1g
+check and_a_table 0 "Time against memory; nothing that needs less is as fast" "$syncopate" advise mlp-small lab-4x1g
 
 check servers_have_no_groups 0 "fits: 7.238 MiB (servers, " "$syncopate" advise mlp-small lab-4x1g
 grep -Eq '^servers +byteps .* MiB +- +messages' out && grep -Eq 'MiB .* servers +byteps +- +[0-9a-f]{12}$' out

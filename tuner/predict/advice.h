@@ -148,6 +148,10 @@ enum status advice_changes(const struct advice *advice, const struct budgets *bu
 enum status advice_change(const struct advice *advice, const struct budgets *budgets, size_t i, struct change *out,
                           struct error *err);
 
+/* What answers at other rates leave out that those of the advice have, for people: measured times of the cluster. NULL:
+ * nothing. */
+const char *changes_caveat(const struct advice *advice);
+
 /* A change of which nothing but the rates is known yet. */
 struct change change_begin(const struct cluster *cluster, double factor);
 
