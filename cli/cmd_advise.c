@@ -56,8 +56,9 @@ static void print_answers(const struct advice *a, const struct budgets *budgets)
     for (size_t i = 0; advice_sentence(a, budgets, i, &s); i++)
         text_print(stdout, "%s%s%s\n", s.before, s.figures, s.after);
     if (budgets->n == 1 && budgets->of[0].bytes == UINT64_MAX)
-        text_print(stdout, "Nothing says what a device can hold: ask with --memory, as in --memory 16GB,80GB, or describe "
-                           "\"device_memory_gbyte\" in the cluster.\n");
+        text_print(stdout,
+                   "Nothing says what a device can hold: ask with --memory, as in --memory 16GB,80GB, or describe "
+                   "\"device_memory_gbyte\" in the cluster.\n");
 }
 
 static void print_changes(const struct advice *a, const struct budgets *budgets, const struct change *changes) {
