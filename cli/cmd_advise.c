@@ -55,15 +55,20 @@ static void print_answers(const struct advice *a, const struct budgets *budgets)
     text_print(stdout, "\n");
     for (size_t i = 0; advice_sentence(a, budgets, i, &s); i++)
         text_print(stdout, "%s%s%s\n", s.before, s.figures, s.after);
+    if (budgets->n == 1 && budgets->of[0].bytes == UINT64_MAX)
+        text_print(stdout,
+                   "Nothing says what a device can hold: ask with --memory, as in --memory 16GB,80GB, or describe "
+                   "\"device_memory_gbyte\" in the cluster.\n");
 }
 
-static void print_changes(const struct budgets *budgets, const struct change *changes) {
+static void print_changes(const struct advice *a, const struct budgets *budgets, const struct change *changes) {
     const char *heads[MOST_BUDGETS + 3] = {">NICS", ">GBIT/S"};
     struct table table;
     struct arena arena = {0};
     char text[32];
     for (size_t i = 0; i < budgets->n; i++) {
-        heads[i + 2] = arena_printf(&arena, "WITH %s", budgets->of[i].words);
+        heads[i + 2] = budgets->of[i].bytes == UINT64_MAX ? "WITH ANY MEMORY"
+                                                          : arena_printf(&arena, "WITH %s", budgets->of[i].words);
         heads[i + 2] = heads[i + 2] ? heads[i + 2] : "";
     }
     text_print(stdout, "\nAt other rates of the NICs:\n");
@@ -81,6 +86,8 @@ static void print_changes(const struct budgets *budgets, const struct change *ch
     table_print(&table, stdout);
     table_release(&table);
     arena_release(&arena);
+    if (changes_caveat(a))
+        text_print(stdout, "%s\n", changes_caveat(a));
 }
 
 /* ---- files ---- */
@@ -143,7 +150,7 @@ static void show(const struct inputs *inputs, const struct budgets *budgets, con
     print_answers(a, budgets);
     text_print(stdout, "\n");
     front_print(advice_points(a, points), points);
-    print_changes(budgets, changes);
+    print_changes(a, budgets, changes);
 }
 
 static enum status answer(const struct inputs *inputs, const struct budgets *budgets, const struct request *r,

@@ -31,7 +31,7 @@ void front_print(size_t n, struct front_point *points) {
     n = front_thin(front_keep(n, points), points);
     for (size_t i = 0; i < n; i++)
         most_us = fmax(most_us, points[i].iteration_us);
-    text_print(stdout, "Time against memory; all that need no more are slower:\n");
+    text_print(stdout, "Time against memory; nothing that needs less is as fast:\n");
     begin_table(&table, n > 0 && points[0].way);
     for (size_t i = 0; i < n; i++) {
         const struct front_point *p = &points[i];

@@ -450,6 +450,17 @@ const char *change_rates(const struct change *change, char *out, size_t room) {
     return out;
 }
 
+static struct sweep rate_of(double factor) {
+    return (struct sweep){.axis = SWEEP_BANDWIDTH, .relative = true, .n = 1, .values = {factor}};
+}
+
+const char *changes_caveat(const struct advice *a) {
+    const struct sweep sweep = rate_of(2);
+    return sweep_drops_measurements(&sweep, ALGORITHM_auto, a->simulation.cluster)
+               ? "Measured times of messages count at x1 alone: they hold for these NICs."
+               : NULL;
+}
+
 struct change change_begin(const struct cluster *cluster, double factor) {
     struct change change = {.factor = factor, .slowest = INFINITY};
     for (uint32_t i = 0; i < cluster->n_nodes; i++)
@@ -472,7 +483,7 @@ static void note_change(const struct advice *a, const struct budgets *budgets, s
 
 static enum status change_at(const struct model *model, const struct cluster *cluster, const struct budgets *budgets,
                              double factor, struct change *out, struct error *err) {
-    const struct sweep sweep = {.axis = SWEEP_BANDWIDTH, .relative = true, .n = 1, .values = {factor}};
+    const struct sweep sweep = rate_of(factor);
     struct sweep_point point;
     struct advice a;
     enum status st = sweep_apply(&sweep, factor, ALGORITHM_auto, model, cluster, &point, err);
@@ -480,6 +491,7 @@ static enum status change_at(const struct model *model, const struct cluster *cl
         return st;
     st = advice_init(&a, &point.model, &point.cluster, budgets, err);
     if (!st) {
+        st = advice_add_between(&a, err);
         *out = change_begin(cluster, factor);
         note_change(&a, budgets, out);
         advice_release(&a);

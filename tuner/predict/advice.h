@@ -1,7 +1,7 @@
 /* Which way of data-parallel training at which memory: plain data parallel, servers, ZeRO, HSDP or FSDP. Each way is
  * predicted once on the cluster as it is, and FSDP wrapped for each memory; then, for the front of time against memory,
- * wrapped for some between the smallest and the largest that any way can use. At other rates of the NICs only what was
- * asked for is predicted again.
+ * wrapped for some between the smallest and the largest that any way can use. At other rates of the NICs all of that is
+ * predicted again, so that answers differ by the rates alone.
  * Units: microseconds (_us), bytes. Threads: a struct advice belongs to one thread at a time. */
 #ifndef TUNER_PREDICT_ADVICE_H
 #define TUNER_PREDICT_ADVICE_H
@@ -139,14 +139,18 @@ const char *advised_limit(const struct advised *advised, char *out, size_t room)
 /* "0.5", or "0.5 to 5" where NICs differ. */
 const char *change_rates(const struct change *change, char *out, size_t room);
 
-/* The answers where NICs are slower and faster, by rising rate; at the cluster's own rates those of the advice. Fails:
- * as sweep_apply and advice_init. */
+/* The answers where NICs are slower and faster, by rising rate; at the cluster's own rates those of the advice, which
+ * has its wrappings between, as the others (advice_add_between). Fails: as sweep_apply and advice_init. */
 enum status advice_changes(const struct advice *advice, const struct budgets *budgets, struct change out[ADVICE_RATES],
                            struct error *err);
 
 /* The i-th of these alone. */
 enum status advice_change(const struct advice *advice, const struct budgets *budgets, size_t i, struct change *out,
                           struct error *err);
+
+/* What answers at other rates leave out that those of the advice have, for people: measured times of the cluster. NULL:
+ * nothing. */
+const char *changes_caveat(const struct advice *advice);
 
 /* A change of which nothing but the rates is known yet. */
 struct change change_begin(const struct cluster *cluster, double factor);

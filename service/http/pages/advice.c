@@ -128,7 +128,7 @@ static void front_table(struct markup *m, const struct question *q, const struct
     static const char *const heads[] = {">Memory", ">Iteration", "Way", "Strategy", ">Groups", "Id", NULL};
     struct html_table t;
     char text[64];
-    html_table_begin(&t, m, "All that need no more are slower", heads);
+    html_table_begin(&t, m, "Nothing that needs less is as fast", heads);
     for (size_t i = 0; i < n; i++) {
         html_cell(&t, units_format_bytes_finely(points[i].bytes, text, sizeof text));
         time_cell(&t, q, advice_find(a, points[i].id));
@@ -197,6 +197,8 @@ static void write_answer(struct request *rq, struct markup *m, const struct ques
     markup_end(m);
     html_section(m, "rates", "At other rates of the NICs");
     changes_table(rq, m, q, a->changes);
+    if (changes_caveat(&a->advice))
+        markup_leaf(m, "p", changes_caveat(&a->advice));
     markup_end(m);
 }
 

@@ -525,7 +525,7 @@ static double number(const cJSON *object, const char *member) {
 
 /* Among the ways are wfbp's 557056 bytes, and nobody needs as few as 9. Of what takes at most a thousandth longer than
  * the fastest the answer needs the least. */
-static void advice_names_the_fastest_that_fits_into_each_memory(void **state) {
+static void advice_names_within_ties_what_needs_the_least_memory(void **state) {
     (void)state;
     struct reply *r = site_post(&site, "/api/v1/advice",
                                 "{\"model\":" SITE_MODEL ",\"cluster\":" SITE_CLUSTER ",\"memory_bytes\":[600000,9]}");
@@ -862,7 +862,7 @@ int main(void) {
         OPEN(predictions_come_fastest_first_and_agree_with_the_predictor),
         OPEN(predictions_tell_memory_and_what_fits_comes_first),
         OPEN(a_predicted_wrapping_is_for_the_memory_that_is_said),
-        OPEN(advice_names_the_fastest_that_fits_into_each_memory),
+        OPEN(advice_names_within_ties_what_needs_the_least_memory),
         OPEN(advice_that_makes_no_sense_is_refused),
         OPEN(one_bad_strategy_does_not_spoil_the_others),
         OPEN(strategies_with_updates_are_predicted_with_their_delays),

@@ -413,7 +413,7 @@ static void each_number_of_an_advice_is_one_click_from_its_timeline(void **state
     snprintf(path, sizeof path, "/advice?model=%s&cluster=%s&memory=9MB,1GB", model, cluster);
     const struct reply *r = get_page(path, 200);
     assert_contains(r->body, "id=\"chart-front-title\"");
-    assert_contains(r->body, "All that need no more are slower");
+    assert_contains(r->body, "Nothing that needs less is as fast");
     assert_contains(r->body, "With 9MB (8.583 MiB): ");
     assert_contains(r->body, "With 1GB</th>");
     char *page = strdup(r->body);
