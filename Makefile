@@ -37,7 +37,7 @@ FLAGS.release := -O2 -g -DNDEBUG
 FLAGS.debug   := -O0 -g
 # Reports name functions and lines alone; the rest of the debugging information would add a tenth to the build.
 FLAGS.asan    := -O1 -g1 -fno-omit-frame-pointer -fsanitize=address,undefined -fno-sanitize-recover=undefined
-FLAGS.tsan    := -O1 -g -fsanitize=thread
+FLAGS.tsan    := -O1 -g1 -fsanitize=thread
 FLAGS.coverage := -O0 -g --coverage
 FLAGS.fuzz    := -O1 -g -fsanitize=fuzzer-no-link,address,undefined -fno-sanitize-recover=undefined
 CFLAGS_ALL    := $(WARN) $(FLAGS.$(MODE)) -ffunction-sections -I. $(PQ_INCLUDE) $(if $(WERROR),-Werror) $(CPPFLAGS) $(CFLAGS)

@@ -69,7 +69,9 @@ sed 's/"name":"c"/&,"encoding":{"kind":"powersgd","rank":16}/' whole-last.json >
 for how in last each_all_reduce_last; do
     sed "s/\"last\"/\"$how\"/; s/\"credit_bytes\"/\"shard_ranks\":2,&/" sharded-last.json >replicas-$how.json
 done
-# apart NAME OPTION...: in a folder of its own, since runs that no time is taken of go at once. Another worker: `by`.
+cp whole-last.json whole-wrong.json && cp replicas-last.json replicas-wrong.json
+# apart NAME OPTION...: in a folder of its own, since runs that no time is taken of go at once. Another worker: `by`. Inputs
+# are copied, so all are written before the first run.
 apart() {
     mkdir "run-$1${by:-}" && cp ./*.json "run-$1${by:-}" && cd "run-$1${by:-}" && here "$@" --iterations 2
     echo $? >status
@@ -81,7 +83,6 @@ done
 for name in $replicas; do
     (ranks=4 cluster=pairs.cluster.json apart $name) &
 done
-cp whole-last.json whole-wrong.json && cp replicas-last.json replicas-wrong.json
 if [ -x "$double" ]; then # on stand-ins
     (by=-nccl worker=$double apart zero-each) &
     (by=-nccl worker=$double ranks=4 cluster=pairs.cluster.json apart replicas-each_all_reduce_last) &

@@ -13,10 +13,13 @@ as_root=
 [ "$(id -u)" = 0 ] && as_root=--allow-run-as-root
 
 # here NAME OPTION...: three ranks of the worker on this machine, which check every sum; what they say is in out. On
-# another cluster: `ranks` and `cluster`.
+# another cluster: `ranks` and `cluster`. Each mpirun has a TMPDIR of its own, as in a trial: in a shared one, an mpirun that
+# ends removes the session folder of another that starts, which fails. Segments of shared memory go there too.
 here() {
-    timeout 60 mpirun $as_root --oversubscribe --bind-to none --mca btl self,vader -np "${ranks:-3}" "$worker" run \
-        --model model.json --cluster "${cluster:-cluster.json}" --strategy "$1.json" --verify "${@:2}" >out 2>err
+    mkdir -p tmp
+    TMPDIR=$PWD/tmp OMPI_MCA_btl_vader_backing_directory=$PWD/tmp timeout 60 mpirun $as_root --oversubscribe \
+        --bind-to none --mca btl self,vader -np "${ranks:-3}" "$worker" run --model model.json \
+        --cluster "${cluster:-cluster.json}" --strategy "$1.json" --verify "${@:2}" >out 2>err
 }
 
 # trial NAME ITERATIONS WARMUP: in the lab; what it says is JSON.
