@@ -57,6 +57,7 @@ struct exporter {
     enum status (*write)(struct form *f, struct error *err);
     bool each_shard; /* it can say how each shard is synchronized; others get all shards as the first one */
     enum export_parts parts;
+    const char *files[EXPORT_MAX_FILES + 1]; /* all names that its files may have; then NULL */
 };
 
 const struct exporter *exporters_list(size_t *n);
