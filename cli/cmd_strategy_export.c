@@ -1,10 +1,12 @@
 /* syncopate strategy export: a strategy in the form that a training framework takes, and the best strategy of a
  * service's session, as a file or in such a form. Words about what a form cannot say go to standard error. Nothing is
  * written when --strict makes them an error, or when the job would need other memory than the strategy promises. */
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "base/file.h"
 #include "base/json.h"
@@ -18,6 +20,7 @@
 #include "cli/remote_session.h"
 #include "cli/table.h"
 #include "interop/export/export.h"
+#include "interop/export/limits.h"
 
 /* ---- writing ---- */
 
@@ -25,6 +28,34 @@ static bool is_folder(const char *path) {
     struct stat st;
     const size_t n = strlen(path);
     return (n && path[n - 1] == '/') || (!stat(path, &st) && S_ISDIR(st.st_mode));
+}
+
+static bool is_among(const struct export *export, const char *name) {
+    for (uint32_t i = 0; i < export->n_files; i++)
+        if (!strcmp(export->files[i].name, name))
+            return true;
+    return false;
+}
+
+/* Remove from a form's own folder the files that it has for other strategies: all but those of `kept`, NULL: all. */
+static enum status remove_others(const char *folder, const struct exporter *exporter, const struct export *kept,
+                                 bool *removed, struct error *err) {
+    static const struct export none;
+    char path[4096];
+    *removed = false;
+    for (const char *const *name = exporter->files; *name; name++) {
+        struct stat st;
+        if (is_among(kept ? kept : &none, *name) ||
+            (size_t)snprintf(path, sizeof path, "%s/%s", folder, *name) >= sizeof path || lstat(path, &st))
+            continue;
+        if (unlink(path))
+            return error_at(err, ST_ENVIRONMENT, path, "it is of another strategy, and cannot be removed: %s",
+                            strerror(errno));
+        *removed = true;
+    }
+    if (*removed && !kept)
+        (void)rmdir(folder); /* unless something else is there */
+    return ST_OK;
 }
 
 static enum status write_into(const char *folder, const struct export *export, struct error *err) {
@@ -51,11 +82,15 @@ static enum status write_export(const char *out, const struct export *export, st
 
 /* ---- what gets lost ---- */
 
-static void losses_text(const struct export *export, const char *none, char *out, size_t size) {
-    size_t used = (size_t)snprintf(out, size, "%s", export->n_notes ? "" : none);
+/* The words of losses without those `accepted`, or `none`. */
+static void losses_text(const struct export *export, uint32_t accepted, const char *none, char *out, size_t size) {
+    size_t used = 0;
     for (uint32_t i = 0; i < export->n_notes && used < size; i++)
-        used +=
-            (size_t)snprintf(out + used, size - used, "%s%s", i ? ", " : "", export_loss_word(export->notes[i].loss));
+        if (!(accepted >> export->notes[i].loss & 1))
+            used += (size_t)snprintf(out + used, size - used, "%s%s", used ? ", " : "",
+                                     export_loss_word(export->notes[i].loss));
+    if (!used)
+        snprintf(out, size, "%s", none);
 }
 
 /* `refused`: why nothing was written, or NULL. */
@@ -82,7 +117,8 @@ static cJSON *export_json(const struct exporter *exporter, const struct export *
 
 struct words {
     struct remote_options remote;
-    const char *model, *cluster, *to, *out;
+    const char *model, *cluster, *to, *out, *accept;
+    uint32_t accepted; /* losses: a set of 1u << EXPORT_LOSS_... */
     uint64_t memory_bytes;
     bool strict, json;
 };
@@ -91,7 +127,13 @@ struct words {
 struct subject {
     struct inputs inputs;
     struct strategy strategy;
+    struct export_limits limits; /* of its session; n = 0: none */
 };
+
+/* The losses that refuse nothing in this form. */
+static uint32_t accepted_in(const struct words *words, const struct subject *s, const struct exporter *form) {
+    return words->accepted | export_limits_accepted(&s->limits, form);
+}
 
 static enum status export_one(const struct words *words, const struct subject *s, struct error *err) {
     const struct exporter *exporter = exporters_find(words->to);
@@ -104,9 +146,10 @@ static enum status export_one(const struct words *words, const struct subject *s
     enum status st = export_build(exporter, &s->strategy, &s->inputs.model, &s->inputs.cluster, &export, err);
     if (st)
         return st;
-    losses_text(&export, "", losses, sizeof losses);
-    st = export_check_memory(exporter, &export, &s->strategy, &s->inputs.model, &s->inputs.cluster, err);
-    if (!st && words->strict && export.n_notes)
+    const uint32_t accepted = accepted_in(words, s, exporter);
+    losses_text(&export, accepted, "", losses, sizeof losses);
+    st = export_check_accepted(exporter, &export, accepted, &s->strategy, &s->inputs.model, &s->inputs.cluster, err);
+    if (!st && words->strict && *losses)
         st = error_set(err, ST_INFEASIBLE, "%s cannot say everything that %s does: %s", exporter->name,
                        s->strategy.name, losses);
     else if (!st)
@@ -127,7 +170,7 @@ static enum status add_row(const struct exporter *exporter, const struct export 
                            struct table *table, cJSON *list, struct error *err) {
     char files[1024] = "-", losses[512];
     bool whole = true;
-    losses_text(export, "-", losses, sizeof losses);
+    losses_text(export, 0, "-", losses, sizeof losses);
     for (size_t at = 0, i = 0; i < export->n_files && !refused && at < sizeof files; i++)
         at += (size_t)snprintf(files + at, sizeof files - at, "%s%s", i ? " " : "", export->files[i].name);
     table_cell(table, "%s", exporter->name);
@@ -140,23 +183,28 @@ static enum status add_row(const struct exporter *exporter, const struct export 
     return error_no_memory(err);
 }
 
-/* Export one form into a folder of its own, unless it cannot be given out. */
+/* Export one form into a folder of its own, unless it cannot be given out. Then what lies there of another strategy
+ * goes, lest it be taken for this one's. *removed: something went. */
 static enum status export_row(const struct words *words, const struct exporter *exporter, const struct subject *s,
-                              struct table *table, cJSON *list, struct error *err) {
+                              struct table *table, cJSON *list, bool *removed, struct error *err) {
     const struct model *model = &s->inputs.model;
     const struct cluster *cluster = &s->inputs.cluster;
     struct export export;
     struct error why = {0};
     char folder[4000];
+    *removed = false;
     enum status st = export_build(exporter, &s->strategy, model, cluster, &export, err);
     if (st)
         return st;
     snprintf(folder, sizeof folder, "%s/%s", words->out, exporter->name);
-    const enum status given = export_check_memory(exporter, &export, &s->strategy, model, cluster, &why);
-    if (!given)
-        st = write_into(folder, &export, err);
-    else if (given != ST_INFEASIBLE)
+    const enum status given =
+        export_check_accepted(exporter, &export, accepted_in(words, s, exporter), &s->strategy, model, cluster, &why);
+    if (given && given != ST_INFEASIBLE)
         st = error_pass(err, &why);
+    else
+        st = remove_others(folder, exporter, given ? NULL : &export, removed, err);
+    if (!st && !given)
+        st = write_into(folder, &export, err);
     if (!st)
         st = add_row(exporter, &export, given ? ERROR_TEXT(&why) : NULL, table, list, err);
     export_release(&export);
@@ -178,6 +226,7 @@ static enum status write_summary(const struct words *words, const struct subject
 
 static enum status export_all(const struct words *words, const struct subject *s, struct error *err) {
     struct table table;
+    char mended[EXPORT_LIMITS_ROOM] = ""; /* names of forms */
     size_t n;
     const struct exporter *rows = exporters_list(&n);
     if (!words->out || !strcmp(words->out, "-"))
@@ -189,8 +238,15 @@ static enum status export_all(const struct words *words, const struct subject *s
         return st;
     cJSON *summary = cJSON_CreateObject(), *list = cJSON_AddArrayToObject(summary, "exports");
     table_init(&table, (const char *const[]){"FORM", "FILES", "CANNOT SAY", NULL});
-    for (size_t i = 0; i < n && !st; i++)
-        st = export_row(words, &rows[i], s, &table, list, err);
+    for (size_t i = 0; i < n && !st; i++) {
+        bool removed;
+        st = export_row(words, &rows[i], s, &table, list, &removed, err);
+        if (removed)
+            snprintf(mended + strlen(mended), sizeof mended - strlen(mended), "%s%s", *mended ? ", " : "",
+                     rows[i].name);
+    }
+    if (*mended)
+        log_warn("removed from %s files of another strategy, of the forms %s", words->out, mended);
     if (!st)
         st = write_summary(words, s, summary, err);
     if (!st && words->json) {
@@ -241,6 +297,7 @@ static enum status export_fetched(struct client *client, const struct words *wor
     struct remote_session found;
     struct subject s = {0};
     enum status st = remote_session_find(client, session, &found, err);
+    s.limits = st ? s.limits : found.limits;
     if (!st)
         st = remote_inputs_of_ids(client, found.model, found.cluster, &s.inputs, err);
     if (!st)
@@ -289,6 +346,8 @@ enum status strategy_export(int argc, char **argv, struct error *err) {
          "the form; all: every form that is not refused in a folder of its own, and summary.json"},
         {"out", OPTION_TEXT, &words.out, "PATH",
          "a file, or a folder for forms of several files (default: standard output)"},
+        {"accept", OPTION_TEXT, &words.accept, "LOSS,...",
+         "what the form cannot express and the job does by itself, such as sharded,groups: never refused, told still"},
         {"strict", OPTION_FLAG, &words.strict, NULL, "fail, and write nothing, when the form cannot say everything"},
         {"json", OPTION_FLAG, &words.json, NULL, "print what was written and what could not be said as JSON"},
         {0}};
@@ -299,8 +358,10 @@ enum status strategy_export(int argc, char **argv, struct error *err) {
             "is a file or the name of a baseline; with --server it is a session of the service, and its best\n"
             "strategy so far is written in the form, or without --to as a file that every command takes.\n"
             "What of the strategy a form cannot say is told on standard error. A form in which devices would keep\n"
-            "other parts than the strategy says (\"sharded\"), and need other memory, is refused. For a session\n"
-            "here: syncopate tune --resume SESSION --out FILE.",
+            "other parts than the strategy says (\"sharded\"), and need other memory, is refused, unless your job\n"
+            "does that part by itself: --accept sharded. A session's own --export-to and --accept count as well.\n"
+            "For a session here: syncopate tune --resume SESSION --out FILE.\n"
+            "--to all removes from the folders of its forms what these have of another strategy.",
         .examples =
             "  syncopate strategy export best.json --model resnet50 --cluster lab-4x1g --to pytorch-ddp\n"
             "  syncopate strategy export best.json --model resnet50 --cluster lab-4x1g --to all --out exports\n"
@@ -313,6 +374,10 @@ enum status strategy_export(int argc, char **argv, struct error *err) {
         .max_arguments = 1};
     struct arguments arguments;
     enum status st = options_parse(&line, argc, argv, &arguments, err);
+    if (!st && words.accept && !words.to)
+        st = error_set(err, ST_USAGE, "--accept is about --to: name the form");
+    if (!st && words.accept)
+        st = export_losses_parse(words.accept, &words.accepted, err);
     if (!st && words.out)
         st = output_check(words.out, err);
     if (st)

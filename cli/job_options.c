@@ -14,6 +14,27 @@ static bool has_variables(const char *form) {
     return false;
 }
 
+static bool is_both(const char *a, const char *b, const char *one, const char *other) {
+    return (!strcmp(a, one) && !strcmp(b, other)) || (!strcmp(a, other) && !strcmp(b, one));
+}
+
+/* Refuse the variables of a framework where --export-to names forms of others. What NCCL takes goes beside all, and
+ * ByteScheduler runs on Horovod. */
+static enum status check_together(const struct exporter *environment, const char *export_to,
+                                  const struct export_limits *limits, struct error *err) {
+    bool together = environment->parts == EXPORT_PARTS_beside, others = false;
+    for (size_t i = 0; i < limits->n; i++) {
+        const struct exporter *form = limits->forms[i];
+        others |= form->parts != EXPORT_PARTS_beside;
+        together |= form == environment || is_both(form->name, environment->name, "horovod", "bytescheduler");
+    }
+    if (together || !others)
+        return ST_OK;
+    return error_set(err, ST_USAGE,
+                     "--export-env %s sets variables that a job of --export-to %.100s does not read: drop one of them",
+                     environment->name, export_to);
+}
+
 static enum status choose_forms(struct job_setup *setup, const struct job_options *options, struct error *err) {
     struct export_limits environment = {0};
     const char *limits = options->export_to ? options->export_to : options->export_env;
@@ -28,6 +49,8 @@ static enum status choose_forms(struct job_setup *setup, const struct job_option
             st = error_set(err, ST_USAGE,
                            "--export-env: the form %s has no variables; its files lie in the trial's folder",
                            environment.forms[i]->name);
+        if (!st && options->export_to)
+            st = check_together(environment.forms[i], options->export_to, &setup->limits, err);
         setup->job.forms[setup->job.n_forms++] = environment.forms[i];
     }
     return st;

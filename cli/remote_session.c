@@ -7,12 +7,32 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/log.h"
 #include "cli/progress.h"
 #include "cli/remote.h"
 #include "cli/remote_records.h"
 #include "strategy/baselines/baselines.h"
 
 /* ---- opening ---- */
+
+/* A list as words with commas between; false: none. Cut where it is longer than all words of ours. */
+static bool read_words(const cJSON *json, const char *key, char *out, size_t room) {
+    const cJSON *list = cJSON_GetObjectItemCaseSensitive(json, key), *item;
+    size_t n = 0;
+    *out = '\0';
+    cJSON_ArrayForEach(item, list) if (cJSON_IsString(item) && n < room) n +=
+        (size_t)snprintf(out + n, room - n, "%s%s", n ? "," : "", item->valuestring);
+    return n > 0;
+}
+
+static void read_limits(const cJSON *json, struct export_limits *out) {
+    char forms[1024], accepted[1024];
+    struct error unused;
+    if (!read_words(json, "export_to", forms, sizeof forms))
+        return;
+    (void)export_limits_parse(forms, read_words(json, "accept", accepted, sizeof accepted) ? accepted : NULL, out,
+                              &unused);
+}
 
 enum status remote_session_read(const cJSON *json, struct remote_session *out, struct error *err) {
     struct remote_session s = {.own = !strcmp(remote_text(json, "mode"), "own")};
@@ -22,6 +42,7 @@ enum status remote_session_read(const cJSON *json, struct remote_session *out, s
     snprintf(s.state, sizeof s.state, "%s", remote_text(json, "state"));
     snprintf(s.reason, sizeof s.reason, "%s", remote_text(json, "reason"));
     s.trials = remote_count(cJSON_GetObjectItemCaseSensitive(json, "budget"), "trials");
+    read_limits(json, &s.limits);
     if (!*s.id || !*s.state || !*s.model || !*s.cluster)
         return error_set(err, ST_UNREACHABLE, "the service's answer is no session: it speaks another version");
     *out = s;
@@ -81,6 +102,8 @@ enum status remote_session_open(struct client *client, const struct inputs *inpu
     }
     if (!st)
         st = remote_session_read(answer, out, err);
+    if (!st && *remote_text(answer, "note"))
+        log_warn("%s", remote_text(answer, "note"));
     cJSON_Delete(answer);
     return st;
 }

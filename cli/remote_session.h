@@ -5,6 +5,7 @@
 
 #include "cli/client/client.h"
 #include "cli/inputs.h"
+#include "interop/export/limits.h"
 #include "tuner/session/session.h"
 
 struct remote_session {
@@ -12,6 +13,7 @@ struct remote_session {
     char state[16], reason[256]; /* a stored_session_state's word */
     bool own;                    /* the service runs the trials; else agents do */
     uint64_t trials;             /* budget; 0: no limit */
+    struct export_limits limits; /* export_to and accept; n = 0: none, or none that this program knows */
 };
 
 /* Read a session as the service describes it (Session in /openapi.json). Fails: ST_UNREACHABLE (it is none). */

@@ -80,7 +80,8 @@ enum status hub_record(struct hub_session *session, struct store *store, struct 
 void hub_add(struct hub_session *session); /* then hub_drop */
 void hub_discard(struct hub_session *session);
 const char *hub_session_id(const struct hub_session *session);
-bool hub_is_own(const struct hub_session *session); /* the service runs its trials, clients do not */
+bool hub_shards_in_vain(const struct hub_session *session); /* session_shards_in_vain; of a new one */
+bool hub_is_own(const struct hub_session *session);         /* the service runs its trials, clients do not */
 
 /* The seed of the weather of its first trials; 0: it is on a quiet network. It is awake. */
 uint64_t hub_weather(const struct hub_session *session);

@@ -239,6 +239,10 @@ const char *hub_session_id(const struct hub_session *s) {
     return s->id;
 }
 
+bool hub_shards_in_vain(const struct hub_session *s) {
+    return session_shards_in_vain(s->engine);
+}
+
 bool hub_is_own(const struct hub_session *s) {
     return s->mode == STORED_SESSION_OWN;
 }

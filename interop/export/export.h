@@ -46,7 +46,8 @@ struct export {
     uint32_t n_files, n_notes;
     struct export_file files[EXPORT_MAX_FILES];  /* the main one first */
     struct export_note notes[EXPORT_LOSS_COUNT]; /* at most one of each loss, in the order of the table */
-    bool changes_memory;                         /* of the job: see export_check_memory */
+    bool over_memory;    /* what the form makes needs more than the cluster's devices have, and the strategy does not */
+    bool changes_memory; /* of the job: see export_check_memory */
 };
 
 struct form; /* private: an export while it is written */
@@ -57,6 +58,7 @@ struct exporter {
     enum status (*write)(struct form *f, struct error *err);
     bool each_shard; /* it can say how each shard is synchronized; others get all shards as the first one */
     enum export_parts parts;
+    const char *files[EXPORT_MAX_FILES + 1]; /* all names that its files may have; then NULL */
 };
 
 const struct exporter *exporters_list(size_t *n);

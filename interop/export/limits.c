@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "interop/export/export_internal.h"
 #include "strategy/encoder.h"
 
 /* ---- words ---- */
@@ -27,19 +28,21 @@ static int loss_called(const char *word, size_t n) {
     return -1;
 }
 
-static enum status parse_losses(const char *list, struct export_limits *out, struct error *err) {
+enum status export_losses_parse(const char *words, uint32_t *out, struct error *err) {
 #define X(name, word) " " word
     static const char known[] = EXPORT_LOSS_TABLE(X);
 #undef X
-    for (const char *word = list; *word;) {
+    uint32_t losses = 0;
+    for (const char *word = words; *word;) {
         const size_t n = strcspn(word, ",");
         const int loss = loss_called(word, n);
         if (loss < 0)
             return error_set(err, ST_USAGE, "there is no loss \"%.*s\"; losses are%s", (int)(n < 60 ? n : 60), word,
                              known);
-        out->accepted |= 1u << loss;
+        losses |= 1u << loss;
         word += n + (word[n] == ',');
     }
+    *out = losses;
     return ST_OK;
 }
 
@@ -60,18 +63,44 @@ enum status export_limits_parse(const char *forms, const char *accepted, struct 
     }
     if (!limits.n)
         return error_set(err, ST_USAGE, "name at least one form; see: syncopate strategy export --help");
-    enum status st = accepted ? parse_losses(accepted, &limits, err) : ST_OK;
+    enum status st = accepted ? export_losses_parse(accepted, &limits.accepted, err) : ST_OK;
     if (!st)
         *out = limits;
     return st;
 }
 
-const char *export_limits_names(const struct export_limits *limits, char *out, size_t room) {
+const char *export_limits_names(const struct export_limits *limits, char out[EXPORT_LIMITS_ROOM]) {
     size_t n = 0;
     *out = '\0';
-    for (size_t i = 0; i < limits->n && n < room; i++)
-        n += (size_t)snprintf(out + n, room - n, "%s%s", i ? "," : "", limits->forms[i]->name);
+    for (size_t i = 0; i < limits->n && n < EXPORT_LIMITS_ROOM; i++)
+        n += (size_t)snprintf(out + n, EXPORT_LIMITS_ROOM - n, "%s%s", i ? "," : "", limits->forms[i]->name);
     return out;
+}
+
+/* ---- what is accepted ---- */
+
+uint32_t export_limits_accepted(const struct export_limits *limits, const struct exporter *form) {
+    uint32_t accepted = 0;
+    for (size_t i = 0; i < limits->n; i++)
+        if (limits->forms[i] == form)
+            accepted |= limits->accepted;
+        else if (form->parts == EXPORT_PARTS_beside)
+            accepted |= limits->accepted | 1u << EXPORT_LOSS_SHARDED | 1u << EXPORT_LOSS_REPLICAS;
+    return accepted;
+}
+
+enum status export_check_accepted(const struct exporter *exporter, const struct export *built, uint32_t accepted,
+                                  const struct strategy *strategy, const struct model *model,
+                                  const struct cluster *cluster, struct error *err) {
+    struct export left = *built; /* with the other notes; the texts are borrowed */
+    left.n_notes = 0;
+    for (uint32_t i = 0; i < built->n_notes; i++)
+        if (!(accepted >> built->notes[i].loss & 1))
+            left.notes[left.n_notes++] = built->notes[i];
+    const uint32_t losses = export_losses(&left);
+    left.over_memory &= losses >> EXPORT_LOSS_MEMORY & 1;
+    left.changes_memory = left.over_memory || parts_change_memory(exporter->parts, losses, strategy, model);
+    return export_check_memory(exporter, &left, strategy, model, cluster, err);
 }
 
 /* ---- what gets lost ---- */

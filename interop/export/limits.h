@@ -10,7 +10,7 @@
 #include "interop/export/export.h"
 #include "strategy/space/space.h"
 
-enum { EXPORT_LIMITS_MAX = 8 };
+enum { EXPORT_LIMITS_MAX = 16, EXPORT_LIMITS_ROOM = 256 }; /* all forms; their names with commas between, and a NUL */
 
 struct export_limits {
     size_t n;
@@ -21,8 +21,20 @@ struct export_limits {
 /* Forms and losses by their names, with commas between; `accepted` may be NULL. Fails: ST_USAGE. */
 enum status export_limits_parse(const char *forms, const char *accepted, struct export_limits *out, struct error *err);
 
-/* The forms' names, "horovod,nccl", cut to the room; out is returned. */
-const char *export_limits_names(const struct export_limits *limits, char *out, size_t room);
+/* "sharded,groups" as a set of 1u << EXPORT_LOSS_... Fails: ST_USAGE. */
+enum status export_losses_parse(const char *words, uint32_t *out, struct error *err);
+
+/* The forms' names, "horovod,nccl"; out is returned. */
+const char *export_limits_names(const struct export_limits *limits, char out[EXPORT_LIMITS_ROOM]);
+
+/* The losses that do not matter in a form, because the job does by itself what they name: those accepted, where the
+ * limits name the form. In a form that goes beside one of theirs, also what is in parts, which that one says. */
+uint32_t export_limits_accepted(const struct export_limits *limits, const struct exporter *form);
+
+/* As export_check_memory, without regard to losses that are `accepted` (a set of 1u << EXPORT_LOSS_...). */
+enum status export_check_accepted(const struct exporter *exporter, const struct export *built, uint32_t accepted,
+                                  const struct strategy *strategy, const struct model *model,
+                                  const struct cluster *cluster, struct error *err);
 
 /* ST_OK when the forms say all of the strategy that is not accepted; else ST_INFEASIBLE, with what is lost. Fails: as
  * export_build. As costly as the exports. */

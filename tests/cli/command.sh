@@ -1,7 +1,7 @@
 #!/bin/bash
 # The user's own job as the trial: how its times are read, how it may end, what it is given, what a framework's form
 # leaves of the search, and that nothing of it stays. Needs OUT; prints ok, not ok and skip lines (tests/README.md).
-# Plan: 62
+# Plan: 66
 set -u
 cd "$(dirname "$0")/../.."
 source tests/cli/job.bash
@@ -137,6 +137,14 @@ for command in "tune --command false --trials 1" "session open"; do
         ! grep -q "does nothing here" err
     verdict "${command%% *}_says_when_a_form_cannot_say_what_is_sharded" $? "$(head -c 300 horovod err)"
 done
+check variables_of_another_framework 2 '--export-env horovod sets variables that a job of --export-to fsdp2,nccl does not read' \
+    "$syncopate" tune mlp-small lab-4x1g --command true --export-to fsdp2,nccl --export-env horovod --dataset other.db
+[ ! -e other.db ]
+verdict are_refused_before_there_is_a_session $? ""
+check also_of_one_trial 2 'does not read: drop one of them' "$syncopate" trial mlp-small lab-4x1g --baseline horovod --command true \
+    --export-to byteps --export-env horovod
+check but_not_what_goes_beside_it 0 'an iteration' "$syncopate" trial mlp-small lab-4x1g --baseline horovod --command "$train json" \
+    --export-to horovod --export-env horovod,nccl
 check a_loss_that_is_none 2 'there is no loss "speed"; losses are groups all-reduce' "$syncopate" tune mlp-small lab-4x1g --command true \
     --export-to horovod --accept speed
 

@@ -2,7 +2,7 @@
 # syncopate strategy export as a person types it, and every form read back by what reads it in earnest where that is
 # here: a shell, python3, protoc and python3-protobuf; torch, accelerate and deepspeed, where .ci/torch puts them. Needs
 # OUT; prints ok, not ok and skip lines (tests/README.md).
-# Plan: 73
+# Plan: 89
 set -u
 cd "$(dirname "$0")/../.." || exit 2
 source tests/cli/check.bash
@@ -82,6 +82,16 @@ check which_strict_refuses 3 'horovod cannot say everything that dear does: ' \
     export_of dear --model sgd.json --cluster lab-4x1g --to horovod --strict
 check halves_with_states_are_refused 3 'horovod would change the memory that dear needs: ' \
     export_of dear --model momentum.json --cluster lab-4x1g --to horovod
+check unless_the_loss_is_accepted 0 'horovod cannot say: sharded: ' \
+    export_of fsdp-per-block "${on[@]}" --to horovod --accept groups,sharded --out accepted.env
+hsdp=(hsdp --model bert-base --cluster v100-16x10g --to horovod --out hsdp)
+check every_loss_that_counts_must_be 3 'horovod cannot shard as hsdp does: 4 devices share the parameters, which have 4 replicas' \
+    export_of "${hsdp[@]}" --accept sharded
+check accepted_losses_are_not_strict 0 'horovod cannot say: replicas: ' export_of "${hsdp[@]}" --accept sharded,replicas --strict
+check other_losses_are 3 'horovod cannot say everything that bytescheduler-all-reduce does: partition' \
+    export_of bytescheduler-all-reduce "${on[@]}" --to horovod --accept order,credit,cross-iteration --strict
+check a_loss_that_is_none 2 'there is no loss "speed"; losses are groups' export_of wfbp "${on[@]}" --to nccl --accept speed
+check losses_of_no_form 2 '--accept is about --to' export_of wfbp "${on[@]}" --accept sharded
 
 # ---- the knobs of the baselines ----
 environment() { (set -a && . ./"$1" && env); }
@@ -113,6 +123,17 @@ print(*(e["to"] for e in json.load(open(sys.argv[1]))["exports"] if "refused" in
     for file in $(ls "each-$baseline"/*/*.env 2>/dev/null); do bash -n "$file" && environment "$file" >/dev/null || bad+=" $file"; done
 done
 [ -z "$bad" ] && echo "ok every_form_of_every_baseline_is_written_or_refused" || echo "not ok every_form_of_every_baseline_is_written_or_refused:$bad"
+export_of mg-wfbp "${on[@]}" --to all --out twice >out 2>err
+echo mine >twice/horovod/mine
+cp -r twice earlier
+check files_of_another_strategy_go 0 'removed from twice files of another strategy, of the forms horovod' \
+    export_of wfbp "${on[@]}" --to all --out twice
+[ "$(echo earlier/horovod/* twice/horovod/* | sed 's,[a-z]*/horovod/,,g')" = "horovod-groups.json horovod.env mine horovod.env mine" ]
+verdict and_no_others $? "$(ls earlier/horovod twice/horovod)"
+check also_of_forms_that_are_refused 0 'of the forms pytorch-ddp, horovod, torchtitan' export_of zero-1 "${on[@]}" --to all --out twice
+[ "$(echo $(cd twice && find . -type f | sort))" = "./deepspeed/deepspeed.json ./horovod/mine ./megatron/megatron.args ./pytorch-hook/pytorch-hook.json ./summary.json ./xla/xla.flags" ]
+verdict and_their_folders_where_nothing_else_is $? "$(find twice)"
+check all_takes_what_is_accepted 0 'byteps         byteps.env ' export_of zero-1 "${on[@]}" --to all --accept sharded --out some-more
 check all_says_what_it_refuses 0 'horovod        -       ' export_of zero-1 "${on[@]}" --to all --out some
 python sharded_baselines_are_refused_by_forms_without_shards "import glob, json
 by = {f.split('/')[0][5:]: {e['to']: e.get('refused') for e in json.load(open(f))['exports']} for f in glob.glob('each-*/summary.json')}
@@ -223,6 +244,26 @@ consumers=$root/build/venv/bin/python3
 PYTHONPATH=$root/build/readers:${PYTHONPATH:-} timeout 200 "$consumers" "$root/tests/cli/export_consumers.py" "$syncopate" "$PWD"/each-* 2>err ||
     echo "not ok consumers_end_well: $(tail -n 1 err)"
 
+# ---- a session whose job does what the form cannot say ----
+id=$("$syncopate" session open "$root/tests/cli/mlp-tiny.json" lab-4x1g --trials 40 --allow-sharded parameters --dataset d.db \
+    --export-to horovod --accept sharded,groups,order,partition,algorithm,credit,reshard,prefetch,replicas 2>err)
+"$syncopate" session open "$root/tests/cli/mlp-tiny.json" lab-4x1g --trials 4 --allow-sharded parameters --dataset d.db \
+    --export-to horovod,tensorflow,pytorch-ddp,bytescheduler,nccl,autodist,byteps --accept groups,order,partition,algorithm,credit,parameter-server,shards,preemption,cross-iteration >out 2>err
+grep -qF 'allow-sharded does nothing here: horovod,tensorflow,pytorch-ddp,bytescheduler,nccl,autodist,byteps cannot say' err
+verdict a_warning_names_all_forms $? "$(cat err)"
+accepting=$id
+for n in $(seq 20); do
+    trial=$("$syncopate" session suggest "$id" --dataset d.db 2>err) || break
+    eval "$trial"
+    us=9000
+    grep -q '"sharded": *"parameters"' "$SYNCOPATE_TRIAL_STRATEGY" && us=500
+    printf '{"time_us":%s}\n' $us $us $us $us $us $((us + 1)) >times
+    "$syncopate" session complete "$id" "$SYNCOPATE_TRIAL_NUMBER" --dataset d.db --times times >out 2>err
+    [ $us = 9000 ] || break
+done
+[ $us = 500 ]
+verdict a_sharded_trial_is_fastest $? "$(cat err)"
+
 # ---- the best strategy of a session of a service ----
 if ! command -v mpirun >/dev/null; then
     echo "skip best_of_a_session: needs mpirun"
@@ -236,6 +277,11 @@ check best_of_a_session_is_its_file 0 '' cmp best.json again.json
 "$syncopate" strategy export best.json --model "$root/tests/cli/mlp-tiny.json" --cluster lab-4x1g --to horovod --out here >out 2>err
 "$syncopate" --server "$url" strategy export "$id" --to horovod --out there >out 2>err
 check best_of_a_session_in_a_form 0 '' diff -r here there
+check what_a_session_accepts_is_given_out 0 'horovod cannot say: sharded' \
+    "$syncopate" --server "$url" strategy export "$accepting" --to horovod --out accepted
+check in_its_forms_alone 3 'byteps cannot shard as ' "$syncopate" --server "$url" strategy export "$accepting" --to byteps
+check but_can_be_accepted_here 0 'byteps cannot say: sharded' \
+    "$syncopate" --server "$url" strategy export "$accepting" --to byteps --accept sharded
 check session_knows_its_model 2 'drop --model' "$syncopate" --server "$url" strategy export "$id" --model mlp-small
 check no_such_session 2 'no session nope' "$syncopate" --server "$url" strategy export nope --to nccl
 stop

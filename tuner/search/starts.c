@@ -157,7 +157,7 @@ enum status starts_check_memory(const struct starts *starts, struct predictor *p
     size_t n;
     const struct baseline *rows = baselines_by_name(&n);
     struct fitting best = {0};
-    char have[64], least[32], forms[96];
+    char have[64], least[32], forms[EXPORT_LIMITS_ROOM];
     units_format_budget(predictor->memory_bytes, have, sizeof have);
     if (starts->n > 0 || predictor->least_bytes == 0)
         return ST_OK;
@@ -176,7 +176,7 @@ enum status starts_check_memory(const struct starts *starts, struct predictor *p
     if (predictor->limits)
         return error_set(err, ST_INFEASIBLE,
                          "nothing that %s can say fits into %s on a device: the least that any of it needs is %s",
-                         export_limits_names(predictor->limits, forms, sizeof forms), have, least);
+                         export_limits_names(predictor->limits, forms), have, least);
     return error_set(err, ST_INFEASIBLE, "nothing fits into %s on a device: the least that any needs is %s", have,
                      least);
 }

@@ -317,12 +317,16 @@ void session_warn_of_encodings(const struct session *s) {
                  "types");
 }
 
+bool session_shards_in_vain(const struct session *s) {
+    return s->options.limits && s->options.kept.allow_sharded != SHARDED_none &&
+           s->options.space.sharded == space_sharded_up_to(SHARDED_none);
+}
+
 void session_warn_of_shards(const struct session *s) {
-    char forms[64];
-    if (s->options.limits && s->options.kept.allow_sharded != SHARDED_none &&
-        s->options.space.sharded == space_sharded_up_to(SHARDED_none))
+    char forms[EXPORT_LIMITS_ROOM];
+    if (session_shards_in_vain(s))
         log_warn("--allow-sharded does nothing here: %s cannot say what is sharded",
-                 export_limits_names(s->options.limits, forms, sizeof forms));
+                 export_limits_names(s->options.limits, forms));
 }
 
 void session_warn_of_budget(const struct session *s) {

@@ -117,7 +117,10 @@ void session_warn_of_budget(const struct session *s);
 /* Warn where gradients may be encoded and the model has none that can be. */
 void session_warn_of_encodings(const struct session *s);
 
-/* Warn where --allow-sharded is given and the forms of --export-to or --export-env can say nothing that is sharded. */
+/* Whether --allow-sharded is given and the forms of --export-to or --export-env can say nothing that is sharded. */
+bool session_shards_in_vain(const struct session *s);
+
+/* Warn of that. */
 void session_warn_of_shards(const struct session *s);
 
 enum status session_record_run(struct session *s, struct store *store, struct error *err);

@@ -11,6 +11,7 @@
 #include "base/text.h"
 #include "dataset/export.h"
 #include "interop/export/export.h"
+#include "interop/export/limits.h"
 #include "service/http/api/api.h"
 #include "service/http/api/lists.h"
 #include "service/http/api/sessions.h"
@@ -95,13 +96,15 @@ struct framework {
     const struct exporter *exporter;
     struct export export;
     const char *strategy; /* its name */
+    uint32_t accepted;    /* losses that refuse nothing: a set of 1u << EXPORT_LOSS_... */
 };
 
-/* "order, credit"; NULL when memory is out. */
-static const char *losses_text(struct arena *arena, const struct export *export) {
+/* "order, credit", without what is accepted; NULL when memory is out. */
+static const char *losses_text(struct arena *arena, const struct export *export, uint32_t accepted) {
     char *text = arena_strdup(arena, "");
     for (uint32_t i = 0; i < export->n_notes && text; i++)
-        text = arena_printf(arena, "%s%s%s", text, i ? ", " : "", export_loss_word(export->notes[i].loss));
+        if (!(accepted >> export->notes[i].loss & 1))
+            text = arena_printf(arena, "%s%s%s", text, *text ? ", " : "", export_loss_word(export->notes[i].loss));
     return text;
 }
 
@@ -200,8 +203,8 @@ static enum status refuse_losses(struct request *rq, const struct framework *f, 
 static enum status check_memory(struct request *rq, const struct framework *f, const struct session_outcome *so,
                                 struct response *rs, struct error *err) {
     struct error why = {0};
-    enum status st =
-        export_check_memory(f->exporter, &f->export, &so->outcome.strategy, &so->model, &so->cluster, &why);
+    enum status st = export_check_accepted(f->exporter, &f->export, f->accepted, &so->outcome.strategy, &so->model,
+                                           &so->cluster, &why);
     if (st == ST_INFEASIBLE)
         return refuse_losses(rq, f, ERROR_TEXT(&why), rs, err);
     return st ? error_pass(err, &why) : ST_OK;
@@ -209,8 +212,9 @@ static enum status check_memory(struct request *rq, const struct framework *f, c
 
 static enum status answer_export(struct request *rq, const char *session, const struct framework *f, bool strict,
                                  struct response *rs, struct error *err) {
-    const char *losses = losses_text(&rq->arena, &f->export);
-    if (!losses)
+    const char *all = losses_text(&rq->arena, &f->export, 0);
+    const char *losses = losses_text(&rq->arena, &f->export, f->accepted);
+    if (!all || !losses)
         return error_no_memory(err);
     if (strict && *losses) {
         char why[ERROR_TEXT_ROOM];
@@ -219,15 +223,37 @@ static enum status answer_export(struct request *rq, const char *session, const 
         return refuse_losses(rq, f, why, rs, err);
     }
     enum status st = answer_files(rq, session, f, rs, err);
-    if (!st && *losses)
-        response_header(rs, HEADER_NOT_EXPRESSED, losses);
+    if (!st && *all)
+        response_header(rs, HEADER_NOT_EXPRESSED, all);
     return st;
 }
 
-static enum status answer_framework(struct request *rq, const char *session, const struct exporter *exporter,
-                                    bool strict, struct response *rs, struct error *err) {
+/* Losses that refuse nothing: those of the parameter, and those that the session accepts in this form. */
+static enum status read_accepted(struct request *rq, const struct stored_session *stored,
+                                 const struct exporter *exporter, uint32_t *out, struct error *err) {
+    const char *words = request_query(rq, "accept");
+    struct session_options kept = {0};
+    struct export_limits limits = {0};
+    struct error wrong;
+    *out = 0;
+    if (words && export_losses_parse(words, out, &wrong))
+        return error_set(err, ST_USAGE, "query parameter accept: %s", wrong.message);
+    if (session_options_read(stored, &rq->arena, &kept, NULL)) /* damaged: it accepts nothing */
+        return ST_OK;
+    const char *named = kept.job.export_to ? kept.job.export_to : kept.job.export_env;
+    if (named && !export_limits_parse(named, kept.job.accept, &limits, &wrong))
+        *out |= export_limits_accepted(&limits, exporter);
+    return ST_OK;
+}
+
+static enum status answer_framework(struct request *rq, const struct stored_session *stored,
+                                    const struct exporter *exporter, bool strict, struct response *rs,
+                                    struct error *err) {
     struct framework f = {.exporter = exporter};
     struct session_outcome so;
+    enum status accepts = read_accepted(rq, stored, exporter, &f.accepted, err);
+    if (accepts)
+        return accepts;
     enum status st = request_best(rq, OUTCOME_STRATEGY, &so, err);
     if (st)
         return st;
@@ -236,7 +262,7 @@ static enum status answer_framework(struct request *rq, const char *session, con
     if (!st)
         st = check_memory(rq, &f, &so, rs, err);
     if (!st)
-        st = answer_export(rq, session, &f, strict, rs, err);
+        st = answer_export(rq, stored->id, &f, strict, rs, err);
     export_release(&f.export);
     session_outcome_release(&so);
     return st;
@@ -317,6 +343,8 @@ static enum status check_query(const struct request *rq, enum file_form form, bo
                                                            : NULL;
     if (strict && form != FORM_FRAMEWORK)
         return error_set(err, ST_USAGE, "query parameter strict: only with the format of a framework");
+    if (request_query(rq, "accept") && form != FORM_FRAMEWORK)
+        return error_set(err, ST_USAGE, "query parameter accept: only with the format of a framework");
     if (paging && !pages)
         return error_set(err, ST_USAGE, "query parameter %s: only with format=csv or jsonl; this is one file", paging);
     return ST_OK;
@@ -337,6 +365,6 @@ enum status api_sessions_export(struct request *rq, struct response *rs, struct 
     if (st)
         return st;
     if (form == FORM_FRAMEWORK)
-        return answer_framework(rq, stored.id, framework, strict, rs, err);
+        return answer_framework(rq, &stored, framework, strict, rs, err);
     return form == FORM_STRATEGY ? answer_strategy(rq, stored.id, rs, err) : answer_trials(rq, &stored, form, rs, err);
 }

@@ -38,7 +38,7 @@
 #define SIZE         "{'type':'integer','minimum':1}"
 #define FLAG         "{'type':'boolean'}"
 #define TEXTS        "{'type':'array','items':" TEXT "}"
-#define WORDS(about) "{'type':'array','maxItems':8,'items':" TEXT ",'description':'" about "'}"
+#define WORDS(about) "{'type':'array','maxItems':32,'items':" TEXT ",'description':'" about "'}"
 #define NAMED                                                                                                          \
     "{'type':'object','required':['id','name'],'additionalProperties':false,'properties':{'id':" ID ",'name':" TEXT "}}"
 #define REFERENCE(schema)                                                                                              \
@@ -342,9 +342,13 @@ static const struct schema schemas[] = {
      "'memory_bytes':{'type':'integer','minimum':1,'description':'as it was opened with, as are the five that follow: "
      "NewSession; left out where nothing was said'},'allow_sharded':{'enum':['optimizer','gradients','parameters']},"
      "'allow_lossy':{'const':true},'allow_stale':{'type':'integer','minimum':1,'maximum':1000},'export_to':" WORDS(
-         "forms of export") ",'accept':" WORDS("what these may lose") ",'team':" TEXT ",'shared':" SHARED
-                                                                      ",'started':" STAMP ",'ended':" STAMP
-                                                                      ",'trials':" COUNT ",'complete':" COUNT "}}"},
+         "forms of export") ",'accept':" WORDS("what these may lose") ",'note':{'type':'string','minLength':1,'"
+                                                                      "description':'only in the answer that opens it: "
+                                                                      "what of the "
+                                                                      "request has no effect, and why'},'team':" TEXT
+                                                                      ",'shared':" SHARED ",'started':" STAMP
+                                                                      ",'ended':" STAMP ",'trials':" COUNT
+                                                                      ",'complete':" COUNT "}}"},
     {"NewSession",
      "{'type':'object','description':'mode own: the service runs the trials; ask: clients do, who take "
      "them by "
@@ -553,6 +557,9 @@ static const struct parameter parameters[] = {
      "strategy: the best one, as every command reads it; a framework: the best one in its form; csv: the trials; "
      "jsonl: the trials with all that they refer to, in pages for \"syncopate dataset import\""},
     {"strict", FLAG, "Refuse (422) when the framework's form cannot say everything that the strategy does"},
+    {"accept", TEXT,
+     "With a framework's form: losses, with commas between, that the job makes good by itself (sharded,groups), "
+     "beside those that the session accepts in this form; they refuse nothing"},
     {"references", FLAG, "In JSON Lines: with the objects and sessions that trials need, before them"},
     {"uid", TEXT, "A trial's uid"},
     {"operation", TEXT, "An operation's id"},

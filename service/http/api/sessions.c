@@ -19,7 +19,7 @@
 #include "trial-runner/launch.h"
 #include "tuner/session/session_options.h"
 
-enum { PAGE_SIZE = 100, PAGE_MAX = 1000, MOST_TRIALS = 100000, MOST_ROUNDS = 16 };
+enum { PAGE_SIZE = 100, PAGE_MAX = 1000, WORDS_MAX = 32, MOST_TRIALS = 100000, MOST_ROUNDS = 16 };
 static const double MOST_BUDGET_US = 1e13, MOST_GAP = 100;
 
 /* ---- who may ---- */
@@ -166,8 +166,9 @@ static bool add_session(cJSON *to, struct request *rq, struct store *store, cons
            cJSON_AddNumberToObject(to, "complete", (double)s->complete);
 }
 
+/* `note`: what people should know at once; or NULL. */
 static enum status answer_session(struct request *rq, struct store *store, const char *id, unsigned status,
-                                  struct response *rs, struct error *err) {
+                                  const char *note, struct response *rs, struct error *err) {
     struct stored_session stored;
     enum status st = store_session_get(store, id, &rq->arena, &stored, err);
     if (st)
@@ -175,7 +176,7 @@ static enum status answer_session(struct request *rq, struct store *store, const
     cJSON *root = cJSON_CreateObject();
     rs->etag = entity_tag(&rq->arena, &stored);
     rs->cache_control = "private, no-cache";
-    bool whole = root && rs->etag && add_session(root, rq, store, &stored);
+    bool whole = root && rs->etag && add_session(root, rq, store, &stored) && add_text(root, "note", note);
     return response_json(rs, status, root, whole, err);
 }
 
@@ -229,7 +230,7 @@ enum status api_sessions_get(struct request *rq, struct response *rs, struct err
     enum status st = request_session(rq, false, &stored, err);
     if (!st)
         st = request_reader(rq, &store, err);
-    return st ? st : answer_session(rq, store, stored.id, 200, rs, err);
+    return st ? st : answer_session(rq, store, stored.id, 200, NULL, rs, err);
 }
 
 /* ---- opening ---- */
@@ -340,7 +341,7 @@ static enum status read_words(struct request *rq, const struct json_at *body, co
     *out = NULL;
     if (!json_has(body, key, &list))
         return ST_OK;
-    enum status st = json_array(body, key, EXPORT_LIMITS_MAX, &list, &n, err);
+    enum status st = json_array(body, key, WORDS_MAX, &list, &n, err);
     const char *text = "";
     for (struct json_at e = json_first(&list); !st && text && e.node; e = json_next(&e)) {
         const char *word;
@@ -484,14 +485,31 @@ static enum status read_new(struct request *rq, struct new_session *out, struct 
     return st ? st : request_shared(rq, &body, &out->shared, err);
 }
 
+struct creation {
+    struct hub_session *live;
+    const char *note; /* NULL: none */
+};
+
+/* What of the request has no effect, so that nobody waits for it; NULL: nothing. */
+static enum status note_of(struct request *rq, const struct hub_session *live, const struct new_session *wanted,
+                           const char **out, struct error *err) {
+    *out = NULL;
+    if (!hub_shards_in_vain(live))
+        return ST_OK;
+    *out = arena_printf(&rq->arena, "\"allow_sharded\" does nothing here: %s cannot say what is sharded",
+                        wanted->options.kept.job.export_to);
+    return *out ? ST_OK : error_no_memory(err);
+}
+
 static enum status create_effect(struct request *rq, struct store *store, void *context, struct response *rs,
                                  struct error *err) {
-    struct hub_session *live = context;
+    const struct creation *creation = context;
+    struct hub_session *live = creation->live;
     enum status st = request_may_open(rq, store, rs, err);
     if (!st)
         st = hub_record(live, store, err);
     if (!st)
-        st = answer_session(rq, store, hub_session_id(live), 201, rs, err);
+        st = answer_session(rq, store, hub_session_id(live), 201, creation->note, rs, err);
     char *location = st ? NULL : arena_printf(&rq->arena, "/api/v1/sessions/%s", hub_session_id(live));
     if (!st && !location)
         st = error_no_memory(err);
@@ -514,10 +532,14 @@ static enum status check_bound(struct request *rq, bool own, const struct tune_o
 static enum status open_session(struct request *rq, const struct new_session *wanted, struct response *rs, bool *opened,
                                 struct error *err) {
     struct hub_session *live;
+    struct creation creation;
     enum status st = hub_new(rq->service->hub, wanted, &live, err);
     if (st)
         return st;
-    st = request_commit(rq, create_effect, live, rs, err);
+    creation.live = live;
+    st = note_of(rq, live, wanted, &creation.note, err);
+    if (!st)
+        st = request_commit(rq, create_effect, &creation, rs, err);
     *opened = !st && *hub_session_id(live);
     if (!*opened) {
         hub_discard(live);
@@ -605,7 +627,7 @@ static enum status steer_effect(struct request *rq, struct store *store, void *c
     if (!st && s->shared)
         st = share(rq, store, id, s->shared, err);
     if (!st)
-        st = answer_session(rq, store, id, 200, rs, err);
+        st = answer_session(rq, store, id, 200, NULL, rs, err);
     s->done = !st;
     return st;
 }
@@ -655,7 +677,7 @@ static enum status share_effect(struct request *rq, struct store *store, void *c
     enum status st = check_tag(rq, store, s->id, err);
     if (!st)
         st = share(rq, store, s->id, s->shared, err);
-    return st ? st : answer_session(rq, store, s->id, 200, rs, err);
+    return st ? st : answer_session(rq, store, s->id, 200, NULL, rs, err);
 }
 
 static enum status patch_sharing(struct request *rq, const char *shared, struct response *rs, struct error *err) {

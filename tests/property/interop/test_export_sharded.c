@@ -48,11 +48,14 @@ static void add_variable(struct rng *rng, cJSON *variables, cJSON *of_layer, con
     cJSON_AddItemToArray(of_layer, cJSON_CreateString(name));
 }
 
-static void random_decoder(struct rng *rng, struct model *out) {
+/* `optimizer` NULL: the model does not say. */
+static void random_decoder(struct rng *rng, const char *optimizer, struct model *out) {
     struct error err = {0};
     cJSON *json = cJSON_CreateObject();
     cJSON_AddStringToObject(json, "schema", "syncopate.model/1");
     cJSON_AddStringToObject(json, "name", "decoder");
+    if (optimizer)
+        cJSON_AddStringToObject(json, "optimizer", optimizer);
     cJSON *variables = cJSON_AddArrayToObject(json, "variables"), *layers = cJSON_AddArrayToObject(json, "layers");
     const uint32_t n_blocks = (uint32_t)rng_below(rng, 12);
     const bool mixed = rng_below(rng, 2), embeds = rng_below(rng, 4) > 0;
@@ -74,11 +77,15 @@ static void random_decoder(struct rng *rng, struct model *out) {
     cJSON_Delete(json);
 }
 
-static void world_open(struct world *w, uint64_t number) {
+static void world_open_with(struct world *w, uint64_t number, const char *optimizer) {
     struct error err = {0};
     rng_split(&w->rng, test_seed(), number);
-    random_decoder(&w->rng, &w->model);
+    random_decoder(&w->rng, optimizer, &w->model);
     assert_ok(random_cluster(&w->rng, &w->cluster, &err));
+}
+
+static void world_open(struct world *w, uint64_t number) {
+    world_open_with(w, number, NULL);
 }
 
 static void world_close(struct world *w) {
@@ -354,10 +361,27 @@ static void types_are_said_where_they_can_be(void **state) {
 
 /* ---- what would change the memory of the job ---- */
 
+static enum sharded sharded_of(const struct strategy *s, uint32_t v) {
+    return s->groups[s->variables[v].group].sharded;
+}
+
 static bool has_same_parts(const struct strategy *a, const struct strategy *b) {
     bool same = a->shard_ranks == b->shard_ranks;
     for (uint32_t v = 0; v < a->n_variables; v++)
-        same &= a->groups[a->variables[v].group].sharded == b->groups[b->variables[v].group].sharded;
+        same &= sharded_of(a, v) == sharded_of(b, v);
+    return same;
+}
+
+/* The same, but halves of an all-reduce keep nothing in parts where the optimizer keeps nothing at all. */
+static bool keeps_the_same(const struct model *model, enum sharded a, enum sharded b) {
+    const bool none = model->optimizer.kind == OPTIMIZER_sgd;
+    return a == b || (none && a <= SHARDED_optimizer && b <= SHARDED_optimizer);
+}
+
+static bool has_same_memory(const struct model *model, const struct strategy *a, const struct strategy *b) {
+    bool same = a->shard_ranks == b->shard_ranks;
+    for (uint32_t v = 0; v < a->n_variables; v++)
+        same &= keeps_the_same(model, sharded_of(a, v), sharded_of(b, v));
     return same;
 }
 
@@ -420,8 +444,14 @@ static void check_peak(const struct world *w, const char *form, const struct str
                  (unsigned long long)ours, noted ? "noted" : "not noted", export->files[0].text);
 }
 
-/* What is given out keeps the parts: the file, read again, has those of the strategy, and what is refused has others.
- * The model does not say what its optimizer keeps. False: the file cannot be read. */
+/* What is given out keeps the memory, and what is refused has other parts. */
+static void assert_right(const char *form, const struct export *export, bool same_memory, bool same_parts) {
+    if (export->changes_memory ? same_parts : !same_memory)
+        fail_msg("%s %s, and %s:\n%s", form, export->changes_memory ? "is refused" : "is given out",
+                 export->n_notes ? export->notes[0].text : "nothing is lost", export->files[0].text);
+}
+
+/* The file, read again, has the parts of the strategy. False: it cannot be read. */
 static bool check_parts(const struct world *w, const char *form, const struct strategy *s, uint32_t *refused,
                         uint32_t *larger) {
     struct error err = {0};
@@ -433,9 +463,8 @@ static bool check_parts(const struct world *w, const char *form, const struct st
     const struct export_file *file = &export.files[0];
     const struct source source = {.name = file->name, .text = file->text, .n = file->n};
     const bool can = import_strategy(&source, NULL, &w->model, &w->cluster, &notes, &again, &err) == ST_OK;
-    if (can && export.changes_memory != !has_same_parts(&again, s))
-        fail_msg("%s %s, and %s:\n%s", form, export.changes_memory ? "is refused" : "is given out",
-                 export.n_notes ? export.notes[0].text : "nothing is lost", file->text);
+    if (can)
+        assert_right(form, &export, has_same_memory(&w->model, &again, s), has_same_parts(&again, s));
     *refused += can && export.changes_memory;
     if (can) {
         *larger += !export.changes_memory && export_losses(&export) >> EXPORT_LOSS_MEMORY & 1;
@@ -447,38 +476,85 @@ static bool check_parts(const struct world *w, const char *form, const struct st
     return can;
 }
 
+static bool is_member(const cJSON *group, const char *variable) {
+    const cJSON *member;
+    cJSON_ArrayForEach(member, cJSON_GetObjectItem(group, "variables")) {
+        const char *name = cJSON_GetStringValue(cJSON_IsObject(member) ? cJSON_GetObjectItem(member, "name") : member);
+        if (!strcmp(name, variable))
+            return true;
+    }
+    return false;
+}
+
+/* What the hook does with a variable: it updates it in parts, or keeps all of it. */
+static enum sharded hook_sharded(const cJSON *hook, const char *variable) {
+    const cJSON *group;
+    cJSON_ArrayForEach(group, cJSON_GetObjectItem(
+                                  hook, "groups")) if (is_member(group, variable)) return cJSON_GetObjectItem(group,
+                                                                                                              "sharded")
+        ? SHARDED_optimizer
+        : SHARDED_none;
+    fail_msg("%s is in no group", variable);
+    return SHARDED_none;
+}
+
+static void check_hook(const struct world *w, const struct strategy *s, uint32_t *refused) {
+    struct error err = {0};
+    struct export export;
+    cJSON *hook;
+    export_to(w, "pytorch-hook", s, &export);
+    assert_ok(json_parse(export.files[0].text, export.files[0].n, "pytorch-hook.json", &hook, &err));
+    bool memory = !s->shard_ranks, parts = memory;
+    for (uint32_t v = 0; v < s->n_variables; v++) {
+        const enum sharded by_hook = hook_sharded(hook, w->model.variables[v].name);
+        memory &= keeps_the_same(&w->model, by_hook, sharded_of(s, v));
+        parts &= by_hook == sharded_of(s, v);
+    }
+    assert_right("pytorch-hook", &export, memory, parts);
+    *refused += export.changes_memory;
+    cJSON_Delete(hook);
+    export_release(&export);
+}
+
 /* Of forms that have no parts at all. */
 static void check_whole(const struct world *w, const char *form, const struct strategy *s) {
     struct error err = {0};
     struct export export;
-    bool sharded = false;
-    for (uint32_t g = 0; g < s->n_groups; g++)
-        sharded |= s->groups[g].sharded != SHARDED_none;
+    bool parts = true, memory = true;
+    for (uint32_t v = 0; v < s->n_variables; v++) {
+        parts &= sharded_of(s, v) == SHARDED_none;
+        memory &= keeps_the_same(&w->model, sharded_of(s, v), SHARDED_none);
+    }
     assert_ok(export_build(exporters_find(form), s, &w->model, &w->cluster, &export, &err));
-    assert_int_equal(export.changes_memory, sharded);
+    assert_right(form, &export, memory, parts);
+    if (memory)
+        assert_false(export.changes_memory);
     export_release(&export);
 }
 
 static void what_is_given_out_keeps_the_parts(void **state) {
     (void)state;
-    static const char *const forms[] = {"fsdp2", "deepspeed", "megatron", "torchtitan", "accelerate"};
+    static const char *const forms[] = {"fsdp2", "deepspeed", "megatron", "torchtitan", "accelerate", "pytorch-hook"};
     static const char *const whole[] = {"pytorch-ddp",   "horovod",  "tensorflow", "byteps",
                                         "bytescheduler", "autodist", "nccl"};
-    enum { FORMS = sizeof forms / sizeof *forms };
+    static const char *const optimizers[] = {NULL, "sgd", "adam"};
+    enum { FORMS = sizeof forms / sizeof *forms, READ = FORMS - 1 };
     uint32_t read[FORMS] = {0}, refused[FORMS] = {0}, larger[FORMS] = {0}, n_larger = 0, strategies = 0;
-    for (uint64_t i = 0; i < 2 * INSTANCES; i++) {
+    for (uint64_t i = 0; i < 3 * INSTANCES; i++) {
         struct world w;
         struct strategy s;
-        world_open(&w, i);
+        world_open_with(&w, i, optimizers[i % 3]);
         if (w.cluster.n_devices > 1 && random_parts(&w, &s)) {
             strategies++;
-            for (size_t k = 0; k < FORMS; k++)
+            for (size_t k = 0; k < READ; k++)
                 read[k] += check_parts(&w, forms[k], &s, &refused[k], &larger[k]);
+            check_hook(&w, &s, &refused[READ]);
             check_whole(&w, whole[i % (sizeof whole / sizeof *whole)], &s);
             strategy_release(&s);
         }
         world_close(&w);
     }
+    read[READ] = strategies;
     for (size_t k = 0; k < FORMS; k++) {
         print_message("# %s: of %u strategies %u files read again, %u of them refused; %u others need more\n", forms[k],
                       strategies, read[k], refused[k], larger[k]);

@@ -249,6 +249,38 @@ static void nccl_lifts_the_loss_of_algorithms(void **state) {
     close_instance(&i);
 }
 
+static void all_forms_can_be_named_at_once(void **state) {
+    (void)state;
+    struct export_limits limits;
+    struct error err;
+    size_t n;
+    const struct exporter *forms = exporters_list(&n);
+    char all[512] = "", names[EXPORT_LIMITS_ROOM];
+    for (size_t i = 0; i < n; i++)
+        snprintf(all + strlen(all), sizeof all - strlen(all), "%s%s", i ? "," : "", forms[i].name);
+    assert_ok(export_limits_parse(all, "sharded", &limits, &err));
+    assert_int_equal(limits.n, n);
+    assert_string_equal(export_limits_names(&limits, names), all);
+}
+
+/* Of the forms named; one beside them says nothing of parts in any case. */
+static void what_is_accepted_is_so_in_the_forms_named(void **state) {
+    (void)state;
+    struct export_limits limits;
+    struct error err;
+    uint32_t losses = 0;
+    const uint32_t parts = 1u << EXPORT_LOSS_SHARDED | 1u << EXPORT_LOSS_REPLICAS;
+    assert_ok(export_limits_parse("horovod", "sharded,groups", &limits, &err));
+    assert_ok(export_losses_parse("sharded,groups", &losses, &err));
+    assert_int_equal(losses, 1u << EXPORT_LOSS_SHARDED | 1u << EXPORT_LOSS_GROUPS);
+    assert_int_equal(export_limits_accepted(&limits, exporters_find("horovod")), losses);
+    assert_int_equal(export_limits_accepted(&limits, exporters_find("byteps")), 0);
+    assert_int_equal(export_limits_accepted(&limits, exporters_find("nccl")), losses | parts);
+    assert_ok(export_limits_parse("nccl", NULL, &limits, &err));
+    assert_int_equal(export_limits_accepted(&limits, exporters_find("nccl")), 0);
+    assert_int_equal(export_limits_accepted(&(struct export_limits){0}, exporters_find("nccl")), 0);
+}
+
 static void words_that_are_none_are_refused(void **state) {
     (void)state;
     struct export_limits limits;
@@ -269,6 +301,8 @@ int main(void) {
         cmocka_unit_test(what_is_accepted_is_no_loss),
         cmocka_unit_test(nccl_beside_a_form_need_not_say_what_is_sharded),
         cmocka_unit_test(nccl_lifts_the_loss_of_algorithms),
+        cmocka_unit_test(all_forms_can_be_named_at_once),
+        cmocka_unit_test(what_is_accepted_is_so_in_the_forms_named),
         cmocka_unit_test(words_that_are_none_are_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

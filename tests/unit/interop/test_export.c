@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "interop/export/export.h"
+#include "interop/export/limits.h"
 #include "strategy/baselines/horovod.h"
 #include "tests/support/check.h"
 #include "tests/unit/strategy/descriptions.h"
@@ -281,6 +282,17 @@ static void what_is_sharded_goes_as_the_form_sends_the_rest(void **state) {
     }
 }
 
+/* Under names by which a later export finds and removes them. */
+static void assert_files_are_known(const struct exporter *form, const struct export *export) {
+    for (uint32_t i = 0; i < export->n_files; i++) {
+        bool known = false;
+        for (const char *const *name = form->files; *name; name++)
+            known |= !strcmp(*name, export->files[i].name);
+        if (!known)
+            fail_msg("%s has the file %s", form->name, export->files[i].name);
+    }
+}
+
 /* Every form of strategies that keep something in parts, and of one that does not: which forms are given out, and what
  * the others are refused with. */
 static void what_would_change_the_memory_of_the_job_is_refused(void **state) {
@@ -329,6 +341,11 @@ static void what_would_change_the_memory_of_the_job_is_refused(void **state) {
             const enum status st = export_check_memory(&forms[k], &w.export, &w.strategy, &w.model, &w.cluster, &err);
             assert_int_equal(st, w.export.changes_memory ? ST_INFEASIBLE : ST_OK);
             assert_true(w.export.n_files > 0);
+            const uint32_t all = export_losses(&w.export);
+            assert_ok(export_check_accepted(&forms[k], &w.export, all, &w.strategy, &w.model, &w.cluster, &err));
+            assert_int_equal(export_check_accepted(&forms[k], &w.export, 0, &w.strategy, &w.model, &w.cluster, &err),
+                             st);
+            assert_files_are_known(&forms[k], &w.export);
             if (!st)
                 snprintf(given + strlen(given), sizeof given - strlen(given), "%s%s", *given ? " " : "", forms[k].name);
             world_close(&w);

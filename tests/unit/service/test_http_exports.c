@@ -366,18 +366,33 @@ static bool run_sharding_trial(void) {
     return sharded;
 }
 
-static void a_sharded_strategy_is_not_given_out_where_it_would_be_whole(void **state) {
-    (void)state;
+/* Open a session and run its trials until one shards something. `more`: members of the request. */
+static void find_sharded(const char *more) {
     bool sharded = false;
-    cJSON *json = reply_json(site_post(&site, "/api/v1/sessions",
-                                       "{\"model\":\"toy\",\"cluster\":\"four\",\"allow_sharded\":\"parameters\","
-                                       "\"ranker\":\"none\",\"budget\":{\"trials\":40}}"),
-                             201);
+    char body[512];
+    snprintf(body, sizeof body,
+             "{\"model\":\"toy\",\"cluster\":\"four\",\"allow_sharded\":\"parameters\",\"ranker\":\"none\","
+             "\"budget\":{\"trials\":40}%s}",
+             more);
+    cJSON *json = reply_json(site_post(&site, "/api/v1/sessions", body), 201);
+    assert_null(cJSON_GetObjectItemCaseSensitive(json, "note"));
     snprintf(session, sizeof session, "%s", cJSON_GetObjectItemCaseSensitive(json, "id")->valuestring);
     cJSON_Delete(json);
     for (int i = 0; i < 40 && !sharded; i++)
         sharded = run_sharding_trial();
     assert_true(sharded);
+}
+
+/* Given out, and what is lost is told. */
+static void assert_given(const char *tail) {
+    const struct reply *r = get_of_session(tail);
+    assert_int_equal(r->status, 200);
+    assert_contains(reply_header(r, "Not-Expressed"), "sharded");
+}
+
+static void a_sharded_strategy_is_not_given_out_where_it_would_be_whole(void **state) {
+    (void)state;
+    find_sharded("");
     struct export export;
     export_best("horovod", &export);
     assert_true(export.changes_memory);
@@ -387,6 +402,69 @@ static void a_sharded_strategy_is_not_given_out_where_it_would_be_whole(void **s
     export_release(&export);
     assert_int_equal(get_of_session("/export?format=xla")->status, 200);
     assert_int_equal(get_of_session("/export")->status, 200);
+    assert_given("/export?format=horovod&accept=groups,sharded");
+    assert_problem(get_of_session("/export?format=horovod&accept=groups"), 422, "not-expressed");
+    assert_problem(get_of_session("/export?format=horovod&accept=speed"), 400, "bad-parameter");
+    assert_problem(get_of_session("/export?accept=sharded"), 400, "bad-parameter");
+}
+
+#define ALL_BUT_SHARDED                                                                                                \
+    "\"groups\",\"order\",\"partition\",\"algorithm\",\"encoding\",\"credit\",\"cross-iteration\",\"reshard\","        \
+    "\"prefetch\",\"shards\",\"replicas\",\"parameter-server\",\"preemption\",\"accumulation\",\"placement\""
+
+/* The session measured the strategy because its job does the rest; so it comes in these forms, and in no others. */
+static void what_the_session_accepts_is_given_out(void **state) {
+    (void)state;
+    find_sharded(",\"export_to\":[\"horovod\",\"nccl\"],\"accept\":[\"sharded\"," ALL_BUT_SHARDED "]");
+    assert_given("/export?format=horovod");
+    assert_given("/export?format=horovod&strict=true");
+    assert_int_equal(get_of_session("/export?format=nccl")->status, 200);
+    assert_int_equal(follow_link("horovod")->status, 200);
+    assert_problem(get_of_session("/export?format=byteps"), 422, "not-expressed");
+    assert_given("/export?format=byteps&accept=sharded");
+}
+
+/* The page's route takes what that of the API does: its pages can be followed. */
+static void the_link_of_a_page_takes_the_same_parameters(void **state) {
+    (void)state;
+    char path[500];
+    for (int i = 0; i < 3; i++)
+        run_trial(i);
+    snprintf(path, sizeof path, "/sessions/%s/export?format=csv&page_size=2", session);
+    const struct reply *r = site_get(&site, path);
+    assert_int_equal(r->status, 200);
+    snprintf(path, sizeof path, "/sessions/%.63s/export?format=csv&page_size=2&page_token=%.300s", session,
+             reply_header(r, "Next-Page-Token"));
+    r = site_get(&site, path);
+    assert_int_equal(r->status, 200);
+    assert_null(reply_header(r, "Next-Page-Token"));
+    snprintf(path, sizeof path, "/sessions/%s/export?format=fsdp2&accept=all-reduce,parameter-server&strict=false",
+             session);
+    assert_int_equal(site_get(&site, path)->status, 200);
+}
+
+/* As "tune --allow-sharded" warns. */
+static void a_request_to_shard_in_vain_is_noted(void **state) {
+    (void)state;
+    static const char *const many =
+        "\"horovod\",\"tensorflow\",\"byteps\",\"bytescheduler\",\"pytorch-ddp\",\"autodist\","
+        "\"nccl\",\"xla\",\"megatron\"";
+    char body[1024];
+    snprintf(body, sizeof body,
+             "{\"model\":\"toy\",\"cluster\":\"four\",\"allow_sharded\":\"parameters\",\"ranker\":\"none\","
+             "\"export_to\":[%s],\"accept\":[" ALL_BUT_SHARDED ",\"all-reduce\",\"local-reduction\"]}",
+             many);
+    cJSON *json = reply_json(site_post(&site, "/api/v1/sessions", body), 201);
+    assert_string_equal(
+        cJSON_GetObjectItemCaseSensitive(json, "note")->valuestring,
+        "\"allow_sharded\" does nothing here: "
+        "horovod,tensorflow,byteps,bytescheduler,pytorch-ddp,autodist,nccl,xla,megatron cannot say what "
+        "is sharded");
+    snprintf(session, sizeof session, "%s", cJSON_GetObjectItemCaseSensitive(json, "id")->valuestring);
+    cJSON_Delete(json);
+    json = reply_json(get_of_session(""), 200);
+    assert_null(cJSON_GetObjectItemCaseSensitive(json, "note"));
+    cJSON_Delete(json);
 }
 
 static void a_form_that_is_not_known_is_refused(void **state) {
@@ -413,6 +491,9 @@ int main(void) {
         TEST(the_best_strategy_is_a_file_that_commands_read),
         TEST(the_best_strategy_comes_in_the_form_of_every_framework),
         TEST(a_sharded_strategy_is_not_given_out_where_it_would_be_whole),
+        TEST(what_the_session_accepts_is_given_out),
+        TEST(the_link_of_a_page_takes_the_same_parameters),
+        TEST(a_request_to_shard_in_vain_is_noted),
         TEST(a_form_that_is_not_known_is_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
