@@ -27,7 +27,6 @@ struct form {
     uint32_t n_served;     /* variables on parameter servers; the rest is all-reduced */
     const char *notes[EXPORT_LOSS_COUNT];
     bool no_memory;
-    bool over_memory;    /* what the form makes needs more than the cluster's devices have, and the strategy does not */
     struct arena *arena; /* of the export: it owns the texts */
     struct export *out;
     char *open_text; /* of the file that is being written */

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/units.h"
+#include "interop/export/export.h"
 #include "interop/export/export_internal.h"
 #include "strategy/memory.h"
 #include "strategy/plan.h"
@@ -175,8 +176,8 @@ static enum status note_memory(struct form *f, const struct strategy *made, stru
         st = peak_of(f, f->strategy, &bytes, err);
     if (st || made_bytes <= bytes + bytes / 100)
         return st;
-    f->over_memory = room && bytes <= room && made_bytes > room;
-    if (f->over_memory)
+    f->out->over_memory = room && bytes <= room && made_bytes > room;
+    if (f->out->over_memory)
         snprintf(most, sizeof most, ", and has %s", units_format_bytes_finely(room, ours, sizeof ours));
     form_note(f, EXPORT_LOSS_MEMORY, "a device would need %s, not %s%s",
               units_format_bytes_finely(made_bytes, theirs, sizeof theirs),

@@ -85,7 +85,7 @@ check halves_with_states_are_refused 3 'horovod would change the memory that dea
 check unless_the_loss_is_accepted 0 'horovod cannot say: sharded: ' \
     export_of fsdp-per-block "${on[@]}" --to horovod --accept groups,sharded --out accepted.env
 hsdp=(hsdp --model bert-base --cluster v100-16x10g --to horovod --out hsdp)
-check every_loss_that_counts_must_be 3 'horovod cannot shard as hsdp does: 4 devices share the parameters, which have 4 replicas' \
+check every_loss_that_counts_must_be 3 'horovod would change the memory that hsdp needs: 4 devices share the parameters, which have 4 replicas' \
     export_of "${hsdp[@]}" --accept sharded
 check accepted_losses_are_not_strict 0 'horovod cannot say: replicas: ' export_of "${hsdp[@]}" --accept sharded,replicas --strict
 check other_losses_are 3 'horovod cannot say everything that bytescheduler-all-reduce does: partition' \
@@ -279,7 +279,7 @@ check best_of_a_session_is_its_file 0 '' cmp best.json again.json
 check best_of_a_session_in_a_form 0 '' diff -r here there
 check what_a_session_accepts_is_given_out 0 'horovod cannot say: sharded' \
     "$syncopate" --server "$url" strategy export "$accepting" --to horovod --out accepted
-check in_its_forms_alone 3 'byteps cannot shard as ' "$syncopate" --server "$url" strategy export "$accepting" --to byteps
+check in_its_forms_alone 3 'byteps would change the memory that ' "$syncopate" --server "$url" strategy export "$accepting" --to byteps
 check but_can_be_accepted_here 0 'byteps cannot say: sharded' \
     "$syncopate" --server "$url" strategy export "$accepting" --to byteps --accept sharded
 check session_knows_its_model 2 'drop --model' "$syncopate" --server "$url" strategy export "$id" --model mlp-small
