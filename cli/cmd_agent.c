@@ -416,7 +416,7 @@ static enum status check_options(const struct agent_options *w, struct error *er
         return error_set(err, ST_USAGE, "--patience and --idle must not be negative");
     if (w->name && (!*w->name || strlen(w->name) > CLIENT_NAME_MAX || !strcmp(w->name, "service")))
         return error_set(err, ST_USAGE, "--name must have 1 to %d bytes, and not be \"service\"", CLIENT_NAME_MAX);
-    return ST_OK;
+    return job_options_check(&w->job, err);
 }
 
 enum status cmd_agent(int argc, char **argv, struct error *err) {

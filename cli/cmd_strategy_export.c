@@ -1,6 +1,7 @@
 /* syncopate strategy export: a strategy in the form that a training framework takes, and the best strategy of a
  * service's session, as a file or in such a form. Words about what a form cannot say go to standard error. Nothing is
- * written when --strict makes them an error, or when the job would need other memory than the strategy promises. */
+ * written when --strict makes them an error, or when the job would need other memory than the strategy promises, unless
+ * --accept says that the job does that part by itself. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -37,7 +38,7 @@ static bool is_among(const struct export *export, const char *name) {
     return false;
 }
 
-/* Remove from a form's own folder the files that it has for other strategies: all but those of `kept`, NULL: all. */
+/* Remove from a form's own folder the files of earlier exports: all that it can have but those of `kept`, NULL: all. */
 static enum status remove_others(const char *folder, const struct exporter *exporter, const struct export *kept,
                                  bool *removed, struct error *err) {
     static const struct export none;
@@ -49,7 +50,7 @@ static enum status remove_others(const char *folder, const struct exporter *expo
             (size_t)snprintf(path, sizeof path, "%s/%s", folder, *name) >= sizeof path || lstat(path, &st))
             continue;
         if (unlink(path))
-            return error_at(err, ST_ENVIRONMENT, path, "it is of another strategy, and cannot be removed: %s",
+            return error_at(err, ST_ENVIRONMENT, path, "it is of an earlier export, and cannot be removed: %s",
                             strerror(errno));
         *removed = true;
     }
@@ -84,9 +85,10 @@ static enum status write_export(const char *out, const struct export *export, st
 
 /* The words of losses without those `accepted`, or `none`. */
 static void losses_text(const struct export *export, uint32_t accepted, const char *none, char *out, size_t size) {
+    const uint32_t losses = export_unaccepted(export_losses(export), accepted);
     size_t used = 0;
     for (uint32_t i = 0; i < export->n_notes && used < size; i++)
-        if (!(accepted >> export->notes[i].loss & 1))
+        if (losses >> export->notes[i].loss & 1)
             used += (size_t)snprintf(out + used, size - used, "%s%s", used ? ", " : "",
                                      export_loss_word(export->notes[i].loss));
     if (!used)
@@ -183,8 +185,8 @@ static enum status add_row(const struct exporter *exporter, const struct export 
     return error_no_memory(err);
 }
 
-/* Export one form into a folder of its own, unless it cannot be given out. Then what lies there of another strategy
- * goes, lest it be taken for this one's. *removed: something went. */
+/* Export one form into a folder of its own, unless it cannot be given out. Files of earlier exports that would stay
+ * there go, lest they be taken for this strategy's. *removed: some went. */
 static enum status export_row(const struct words *words, const struct exporter *exporter, const struct subject *s,
                               struct table *table, cJSON *list, bool *removed, struct error *err) {
     const struct model *model = &s->inputs.model;
@@ -226,7 +228,7 @@ static enum status write_summary(const struct words *words, const struct subject
 
 static enum status export_all(const struct words *words, const struct subject *s, struct error *err) {
     struct table table;
-    char mended[EXPORT_LIMITS_ROOM] = ""; /* names of forms */
+    char cleared[EXPORT_LIMITS_ROOM] = ""; /* names of forms */
     size_t n;
     const struct exporter *rows = exporters_list(&n);
     if (!words->out || !strcmp(words->out, "-"))
@@ -242,11 +244,11 @@ static enum status export_all(const struct words *words, const struct subject *s
         bool removed;
         st = export_row(words, &rows[i], s, &table, list, &removed, err);
         if (removed)
-            snprintf(mended + strlen(mended), sizeof mended - strlen(mended), "%s%s", *mended ? ", " : "",
+            snprintf(cleared + strlen(cleared), sizeof cleared - strlen(cleared), "%s%s", *cleared ? ", " : "",
                      rows[i].name);
     }
-    if (*mended)
-        log_warn("removed from %s files of another strategy, of the forms %s", words->out, mended);
+    if (*cleared)
+        log_warn("removed from %s files of earlier exports, of the forms %s", words->out, cleared);
     if (!st)
         st = write_summary(words, s, summary, err);
     if (!st && words->json) {
@@ -347,7 +349,7 @@ enum status strategy_export(int argc, char **argv, struct error *err) {
         {"out", OPTION_TEXT, &words.out, "PATH",
          "a file, or a folder for forms of several files (default: standard output)"},
         {"accept", OPTION_TEXT, &words.accept, "LOSS,...",
-         "what the form cannot express and the job does by itself, such as sharded,groups: never refused, told still"},
+         "what the form cannot express and your job does by itself, such as sharded,groups: no reason to refuse"},
         {"strict", OPTION_FLAG, &words.strict, NULL, "fail, and write nothing, when the form cannot say everything"},
         {"json", OPTION_FLAG, &words.json, NULL, "print what was written and what could not be said as JSON"},
         {0}};
@@ -359,9 +361,10 @@ enum status strategy_export(int argc, char **argv, struct error *err) {
             "strategy so far is written in the form, or without --to as a file that every command takes.\n"
             "What of the strategy a form cannot say is told on standard error. A form in which devices would keep\n"
             "other parts than the strategy says (\"sharded\"), and need other memory, is refused, unless your job\n"
-            "does that part by itself: --accept sharded. A session's own --export-to and --accept count as well.\n"
-            "For a session here: syncopate tune --resume SESSION --out FILE.\n"
-            "--to all removes from the folders of its forms what these have of another strategy.",
+            "does that part by itself: --accept sharded. So is one with which a device would need more than CLUSTER\n"
+            "says it has. Of a service's session its own --export-to and --accept count as well.\n"
+            "A session here is written by: syncopate tune --resume SESSION --out FILE.\n"
+            "--to all removes files of earlier exports from the folders of its forms.",
         .examples =
             "  syncopate strategy export best.json --model resnet50 --cluster lab-4x1g --to pytorch-ddp\n"
             "  syncopate strategy export best.json --model resnet50 --cluster lab-4x1g --to all --out exports\n"

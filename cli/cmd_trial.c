@@ -285,6 +285,8 @@ static enum status check_training(const struct trial_command_options *words, str
 
 static enum status check_options(struct trial_command_options *words, struct error *err) {
     enum status st = check_training(words, err);
+    if (!st)
+        st = job_options_check(&words->job, err);
     if (st)
         return st;
     if (words->iterations < 1 || words->iterations > 100000 || words->warmup > 100000)

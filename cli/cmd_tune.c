@@ -355,6 +355,8 @@ static enum status check_options(struct tune_command_options *words, const struc
     if (!o->trials && o->time_us <= 0)
         return error_set(err, ST_USAGE, "without a limit on trials a session needs --time");
     enum status st = words->sharded ? sharded_named(words->sharded, &o->kept.allow_sharded, err) : ST_OK;
+    if (!st)
+        st = job_options_check(&o->kept.job, err);
     if (!st && words->out)
         st = output_check(words->out, err);
     return !st && words->out_stale ? output_check(words->out_stale, err) : st;

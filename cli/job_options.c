@@ -49,10 +49,20 @@ static enum status choose_forms(struct job_setup *setup, const struct job_option
             st = error_set(err, ST_USAGE,
                            "--export-env: the form %s has no variables; its files lie in the trial's folder",
                            environment.forms[i]->name);
-        if (!st && options->export_to)
-            st = check_together(environment.forms[i], options->export_to, &setup->limits, err);
         setup->job.forms[setup->job.n_forms++] = environment.forms[i];
     }
+    return st;
+}
+
+enum status job_options_check(const struct job_options *options, struct error *err) {
+    struct export_limits environment = {0}, limits;
+    if (!options->export_env || !options->export_to)
+        return ST_OK;
+    enum status st = export_limits_parse(options->export_env, NULL, &environment, err);
+    if (!st)
+        st = export_limits_parse(options->export_to, NULL, &limits, err);
+    for (size_t i = 0; i < environment.n && !st; i++)
+        st = check_together(environment.forms[i], options->export_to, &limits, err);
     return st;
 }
 

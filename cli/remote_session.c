@@ -20,8 +20,10 @@ static bool read_words(const cJSON *json, const char *key, char *out, size_t roo
     const cJSON *list = cJSON_GetObjectItemCaseSensitive(json, key), *item;
     size_t n = 0;
     *out = '\0';
-    cJSON_ArrayForEach(item, list) if (cJSON_IsString(item) && n < room) n +=
-        (size_t)snprintf(out + n, room - n, "%s%s", n ? "," : "", item->valuestring);
+    cJSON_ArrayForEach(item, list) {
+        if (cJSON_IsString(item) && n < room)
+            n += (size_t)snprintf(out + n, room - n, "%s%s", n ? "," : "", item->valuestring);
+    }
     return n > 0;
 }
 

@@ -57,14 +57,6 @@ static enum status write_strategy(const char *folder, const struct strategy *str
     return status;
 }
 
-/* Whether the job asked for this form, or for another that it goes beside. */
-static bool is_asked_for(const struct exporter *form, const struct export_limits *limits) {
-    bool asked = limits && limits->n && form->parts == EXPORT_PARTS_beside;
-    for (size_t i = 0; limits && i < limits->n; i++)
-        asked |= limits->forms[i] == form;
-    return asked;
-}
-
 static enum status write_export(const char *folder, const struct export *export, struct error *err) {
     enum status status = ST_OK;
     for (uint32_t k = 0; k < export->n_files && !status; k++)
@@ -82,7 +74,7 @@ enum status job_folder_write(const char *folder, const struct export_limits *lim
         status = export_build(&forms[i], strategy, model, cluster, &export, err);
         if (status)
             break;
-        if (!export.changes_memory || is_asked_for(&forms[i], limits))
+        if (!export.changes_memory || (limits && export_limits_include(limits, &forms[i])))
             status = write_export(folder, &export, err);
         export_release(&export);
     }
@@ -158,7 +150,7 @@ enum status job_environment(const struct job_facts *facts, size_t n_forms, const
         status = export_build(forms[i], strategy, model, cluster, &export, err);
         if (status)
             break;
-        if (!is_asked_for(forms[i], limits))
+        if (!(limits && export_limits_include(limits, forms[i])))
             status = export_check_memory(forms[i], &export, strategy, model, cluster, err);
         for (uint32_t k = 0; k < export.n_files && !status; k++)
             add_file(&v, facts->folder, &export, &export.files[k]);

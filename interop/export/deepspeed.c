@@ -246,6 +246,7 @@ enum status export_deepspeed(struct form *f, struct error *err) {
         return st;
     cJSON *zero = cJSON_CreateObject();
     add_file(f, zero, zero && add_settings(zero, &settings), settings.stage);
-    return form_note_made(f, &made, CAN_ACCUMULATE | CAN_CARRY | (settings.kept_ranks ? CAN_RESHARD : 0u),
-                          settings.stage < 2 ? SYNCHRONIZE_last : SYNCHRONIZE_each, err);
+    form_note_made(f, &made, CAN_ACCUMULATE | CAN_CARRY | (settings.kept_ranks ? CAN_RESHARD : 0u),
+                   settings.stage < 2 ? SYNCHRONIZE_last : SYNCHRONIZE_each);
+    return ST_OK;
 }

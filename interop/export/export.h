@@ -6,8 +6,9 @@
  * note about groups.
  *
  * A strategy promises how much memory a job needs. Where devices would keep other parts than the strategy says, the
- * promise is broken, and the export is not to be given out (export_check_memory). Other groups, say, change memory too:
- * over 1% more is noted, and not given out where the cluster's devices have less.
+ * promise is broken, and the export is not to be given out (export_check_memory). Other groups, say, change memory too.
+ * Forms whose settings are built to be compared (made.c) note over 1% more. That is not given out where the cluster's
+ * devices have less and the strategy fits.
  *
  *     struct export export;
  *     st = export_build(exporters_find("horovod"), &strategy, &model, &cluster, &export, err);
@@ -74,8 +75,13 @@ void export_release(struct export *export); /* {0} is allowed */
 /* What it notes: a set of 1u << EXPORT_LOSS_... */
 uint32_t export_losses(const struct export *export);
 
+/* The losses that still count where a job does by itself what is `accepted` (both sets of 1u << EXPORT_LOSS_...). More
+ * memory follows from other losses. It does not count where the job keeps what the form would not keep in parts, or
+ * does all that takes more. */
+uint32_t export_unaccepted(uint32_t losses, uint32_t accepted);
+
 /* ST_OK unless `built`, which export_build made of the rest, changes_memory. Then ST_INFEASIBLE, with what the form
- * cannot say, and which forms keep to it. What changes memory (parts.c): parts of parameters, gradients or the
+ * cannot say and which forms keep to its memory. What changes memory (parts.c): parts of parameters, gradients or the
  * optimizer's states that are lost or added, replicas of parts, and more than the cluster's devices have. Halves of an
  * all-reduce for which the model's optimizer keeps nothing are work alone. Fails also: ST_NO_MEMORY. A refusal builds
  * every other form, to name those that can. */

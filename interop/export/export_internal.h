@@ -98,10 +98,8 @@ bool form_batches(struct form *f, enum synchronize theirs, uint64_t *micro_batch
  * is released. Notes where all-reduced variables differ in their groups, the largest message, what of them is sharded
  * and stays gathered, how far ahead they are gathered, and more memory of a device; then the rest (form_note_rest),
  * with what the form can say beside CAN_ALL_REDUCE and CAN_BE_COMPARED. Types count where no note says that they are
- * lost. `theirs`: where gradients of several micro-batches are summed. Fails: ST_INFEASIBLE (plan_lower's),
- * ST_NO_MEMORY. */
-enum status form_note_made(struct form *f, struct strategy *made, unsigned can, enum synchronize theirs,
-                           struct error *err);
+ * lost. `theirs`: where gradients of several micro-batches are summed. */
+void form_note_made(struct form *f, struct strategy *made, unsigned can, enum synchronize theirs);
 
 /* ---- facts ---- */
 

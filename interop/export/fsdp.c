@@ -60,7 +60,9 @@ static enum status note_way(struct form *f, const struct way *way, unsigned can,
                             struct error *err) {
     struct strategy made;
     enum status st = fsdp_build(f->model, f->cluster, FSDP_WRAP_titan, way->keep, "made", &made, err);
-    return st ? st : form_note_made(f, &made, can, theirs, err);
+    if (!st)
+        form_note_made(f, &made, can, theirs);
+    return st;
 }
 
 /* ---- torchtitan ---- */
@@ -115,7 +117,9 @@ enum status export_torchtitan(struct form *f, struct error *err) {
     }
     write_torchtitan(f, f->cluster->n_devices, 1, NULL);
     enum status st = pytorch_ddp_build(f->model, f->cluster, UINT64_C(100) << 20, "made", &made, err);
-    return st ? st : form_note_made(f, &made, CAN_ACCUMULATE, SYNCHRONIZE_each, err);
+    if (!st)
+        form_note_made(f, &made, CAN_ACCUMULATE, SYNCHRONIZE_each);
+    return st;
 }
 
 /* ---- Accelerate ---- */
@@ -160,5 +164,7 @@ enum status export_accelerate(struct form *f, struct error *err) {
     }
     write_accelerate(f, "MULTI_GPU", NULL);
     enum status st = pytorch_ddp_defaults(f->model, f->cluster, "made", &made, err);
-    return st ? st : form_note_made(f, &made, 0, f->strategy->synchronize, err);
+    if (!st)
+        form_note_made(f, &made, 0, f->strategy->synchronize);
+    return st;
 }

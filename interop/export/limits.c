@@ -79,25 +79,34 @@ const char *export_limits_names(const struct export_limits *limits, char out[EXP
 
 /* ---- what is accepted ---- */
 
-uint32_t export_limits_accepted(const struct export_limits *limits, const struct exporter *form) {
-    uint32_t accepted = 0;
+bool export_limits_include(const struct export_limits *limits, const struct exporter *form) {
+    bool included = limits->n && form->parts == EXPORT_PARTS_beside;
     for (size_t i = 0; i < limits->n; i++)
-        if (limits->forms[i] == form)
-            accepted |= limits->accepted;
-        else if (form->parts == EXPORT_PARTS_beside)
-            accepted |= limits->accepted | 1u << EXPORT_LOSS_SHARDED | 1u << EXPORT_LOSS_REPLICAS;
-    return accepted;
+        included |= limits->forms[i] == form;
+    return included;
+}
+
+uint32_t export_limits_accepted(const struct export_limits *limits, const struct exporter *form) {
+    const uint32_t algorithm = 1u << EXPORT_LOSS_ALGORITHM;
+    bool others = false, beside = false; /* forms beside this one; one that says algorithms */
+    for (size_t i = 0; i < limits->n; i++) {
+        others |= limits->forms[i] != form;
+        beside |= limits->forms[i] != form && limits->forms[i]->parts == EXPORT_PARTS_beside;
+    }
+    if (!export_limits_include(limits, form))
+        return 0;
+    return limits->accepted | (form->parts == EXPORT_PARTS_beside && others ? ~algorithm : beside ? algorithm : 0);
 }
 
 enum status export_check_accepted(const struct exporter *exporter, const struct export *built, uint32_t accepted,
                                   const struct strategy *strategy, const struct model *model,
                                   const struct cluster *cluster, struct error *err) {
     struct export left = *built; /* with the other notes; the texts are borrowed */
+    const uint32_t losses = export_unaccepted(export_losses(built), accepted);
     left.n_notes = 0;
     for (uint32_t i = 0; i < built->n_notes; i++)
-        if (!(accepted >> built->notes[i].loss & 1))
+        if (losses >> built->notes[i].loss & 1)
             left.notes[left.n_notes++] = built->notes[i];
-    const uint32_t losses = export_losses(&left);
     left.over_memory &= losses >> EXPORT_LOSS_MEMORY & 1;
     left.changes_memory = left.over_memory || parts_change_memory(exporter->parts, losses, strategy, model);
     return export_check_memory(exporter, &left, strategy, model, cluster, err);
@@ -124,14 +133,14 @@ static enum status find_losses(const struct export_limits *limits, const struct 
         algorithms &= export_losses(&export);
         export_release(&export);
     }
-    *out = ((any & ~algorithm) | algorithms) & ~limits->accepted;
+    *out = export_unaccepted((any & ~algorithm) | algorithms, limits->accepted);
     return ST_OK;
 }
 
 enum status export_limits_check(const struct export_limits *limits, const struct strategy *strategy,
                                 const struct model *model, const struct cluster *cluster, struct error *err) {
     uint32_t losses = 0;
-    char words[200] = "";
+    char words[256] = "";
     enum status st = find_losses(limits, strategy, model, cluster, &losses, err);
     if (st || !losses)
         return st;

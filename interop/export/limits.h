@@ -27,8 +27,11 @@ enum status export_losses_parse(const char *words, uint32_t *out, struct error *
 /* The forms' names, "horovod,nccl"; out is returned. */
 const char *export_limits_names(const struct export_limits *limits, char out[EXPORT_LIMITS_ROOM]);
 
-/* The losses that do not matter in a form, because the job does by itself what they name: those accepted, where the
- * limits name the form. In a form that goes beside one of theirs, also what is in parts, which that one says. */
+/* Whether the limits name the form, or one that it goes beside. */
+bool export_limits_include(const struct export_limits *limits, const struct exporter *form);
+
+/* The losses that do not matter in a form that the limits include: those accepted, since the job does by itself what
+ * they name, and what another of their forms says. 0 for others. */
 uint32_t export_limits_accepted(const struct export_limits *limits, const struct exporter *form);
 
 /* As export_check_memory, without regard to losses that are `accepted` (a set of 1u << EXPORT_LOSS_...). */

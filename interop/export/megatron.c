@@ -42,6 +42,6 @@ enum status export_megatron(struct form *f, struct error *err) {
     if (st)
         return st;
     write_arguments(f, &settings);
-    return form_note_made(f, &made, CAN_ACCUMULATE | (settings.overlap_param_gather ? CAN_CROSS : 0u), SYNCHRONIZE_last,
-                          err);
+    form_note_made(f, &made, CAN_ACCUMULATE | (settings.overlap_param_gather ? CAN_CROSS : 0u), SYNCHRONIZE_last);
+    return ST_OK;
 }

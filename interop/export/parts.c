@@ -16,6 +16,8 @@
 enum {
     PARTS = 1u << EXPORT_LOSS_SHARDED | 1u << EXPORT_LOSS_REPLICAS,
     WAYS = 1u << EXPORT_LOSS_ALL_REDUCE | 1u << EXPORT_LOSS_PARAMETER_SERVER, /* fully_shard has neither */
+    TIME = 1u << EXPORT_LOSS_ORDER | 1u << EXPORT_LOSS_PREEMPTION | 1u << EXPORT_LOSS_ALGORITHM |
+           1u << EXPORT_LOSS_PLACEMENT | 1u << EXPORT_LOSS_LOCAL_REDUCTION, /* cost nothing else */
 };
 
 static const uint32_t changing[] = {
@@ -53,17 +55,25 @@ static int fitting(const char *text, size_t most) {
     return (int)text_clean_length(text, strnlen(text, most));
 }
 
-/* The first note that counts: "memory" where none is about parts, since memory alone is the last of the words. */
-static const char *reason(const struct exporter *exporter, const struct export *built) {
-    const uint32_t counts = changing[exporter->parts] | 1u << EXPORT_LOSS_MEMORY;
+uint32_t export_unaccepted(uint32_t losses, uint32_t accepted) {
+    const uint32_t left = losses & ~accepted, memory = 1u << EXPORT_LOSS_MEMORY, done = losses & accepted;
+    return done & PARTS || (done && !(left & ~(TIME | memory))) ? left & ~memory : left;
+}
+
+/* The note that refuses: about parts, or "memory". */
+static const char *reason(const struct exporter *exporter, const struct export *built, const struct strategy *strategy,
+                          const struct model *model) {
+    const bool parts = parts_change_memory(exporter->parts, export_losses(built), strategy, model);
+    const uint32_t counts = parts ? changing[exporter->parts] : 1u << EXPORT_LOSS_MEMORY;
     for (uint32_t i = 0; i < built->n_notes; i++)
         if (counts >> built->notes[i].loss & 1)
             return built->notes[i].text;
     return "";
 }
 
-/* Whether the form says itself what is in parts, moves all in the ways of the strategy, and keeps to its memory. */
-static enum status keeps_memory(const struct exporter *exporter, const struct strategy *strategy,
+/* Whether the form says itself what is in parts, and moves all in the ways of the strategy; `closely`: and loses
+ * nothing that could take more memory. */
+static enum status keeps_memory(const struct exporter *exporter, bool closely, const struct strategy *strategy,
                                 const struct model *model, const struct cluster *cluster, bool *out,
                                 struct error *err) {
     struct export export;
@@ -73,7 +83,7 @@ static enum status keeps_memory(const struct exporter *exporter, const struct st
     enum status st = export_build(exporter, strategy, model, cluster, &export, err);
     if (st)
         return st;
-    *out = !export.changes_memory && !(export_losses(&export) & WAYS);
+    *out = !export.changes_memory && !(export_losses(&export) & (closely ? ~(uint32_t)TIME : WAYS));
     export_release(&export);
     return ST_OK;
 }
@@ -88,14 +98,14 @@ enum status export_check_memory(const struct exporter *exporter, const struct ex
         return ST_OK;
     for (size_t i = 0; i < n; i++) {
         bool keeps = false;
-        enum status st = keeps_memory(&forms[i], strategy, model, cluster, &keeps, err);
+        enum status st = keeps_memory(&forms[i], built->over_memory, strategy, model, cluster, &keeps, err);
         if (st)
             return st;
         if (keeps)
             snprintf(able + strlen(able), sizeof able - strlen(able), "%s%s", *able ? ", " : "", forms[i].name);
     }
-    const char *why = reason(exporter, built);
+    const char *why = reason(exporter, built, strategy, model);
     return error_set(err, ST_INFEASIBLE, "%s would change the memory that %.*s needs: %.*s; %s%s", exporter->name,
                      fitting(strategy->name, 64), strategy->name, fitting(why, 240), why,
-                     *able ? "forms that do not: " : "so would every form", able);
+                     *able ? "forms that keep to it: " : "no form keeps to it by itself", able);
 }

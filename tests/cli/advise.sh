@@ -23,7 +23,7 @@ sed 's/^{/{"measurements":[{"operation":"all_reduce","devices":4,"bytes":1000000
     "$repository/examples/clusters/lab-4x1g.json" >measured.json
 grep -q "ask with --memory" out && grep -q "WITH ANY MEMORY" out && ! grep -q "Measured times" out &&
     "$syncopate" advise mlp-small measured.json --memory 1GB >measured.txt && ! grep -q "ask with --memory" measured.txt &&
-    [ "$(tail -n 1 measured.txt)" = "Measured times of messages count at x1 alone: they hold for these NICs." ]
+    [ "$(tail -n 1 measured.txt)" = "Measured times of messages count at the NICs' own rates alone." ]
 verdict at_other_rates_measured_times_are_left_out_and_said $? "$(tail -n 1 measured.txt)"
 check estimated_activations_are_said 0 "Activations are estimated from the model's architecture" \
     "$syncopate" advise llama-135m-v100 v100-16x10g --memory 16GB

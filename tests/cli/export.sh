@@ -50,13 +50,13 @@ check losses_as_json 0 '{"to":"horovod","files":["horovod.env"],"not_expressed":
     export_of priority.json "${on[@]}" --to horovod --out h.env --json
 
 # ---- what would change the memory of a job is refused ----
-able='forms that do not: fsdp2, fsdp2-code, deepspeed, torchtitan, accelerate'
+able='forms that keep to it: fsdp2, fsdp2-code, deepspeed, torchtitan, accelerate'
 gathered='are kept in parts and gathered before use, and would be whole and all-reduced'
 check sharded_parameters_are_not_for_horovod 3 "horovod would change the memory that fsdp-per-block needs: 161 of 161 variables $gathered; $able" \
     export_of fsdp-per-block "${on[@]}" --to horovod --out refused
 check nor_for_nccl_with_strict 3 "nccl would change the memory that fsdp-per-block needs: " \
     export_of fsdp-per-block "${on[@]}" --to nccl --strict --out refused
-check a_sharded_optimizer_is_not_for_DDP 3 'would be all-reduced; forms that do not: pytorch-hook, deepspeed, megatron' \
+check a_sharded_optimizer_is_not_for_DDP 3 'would be all-reduced; forms that keep to it: pytorch-hook, deepspeed, megatron' \
     export_of zero-1 "${on[@]}" --to pytorch-ddp --out refused
 check nor_for_fully_shard 3 'fsdp2 would change the memory that zero-1 needs: the parameters of 161 of 161 variables are whole' \
     export_of zero-1 "${on[@]}" --to fsdp2 --out refused
@@ -67,7 +67,7 @@ check replicas_are_not_for_deepspeed 3 'deepspeed would change the memory that h
 check other_groups_are_a_warning_with_both_peaks 0 'accelerate cannot say: memory: a device would need 633.9 MiB, not 571.4 MiB' \
     export_of wrapped.json --model gpt2-small --cluster lab-4x1g --to accelerate
 sed 's/"device": *"cpu"/&,"device_memory_gbyte":0.62/' "$root"/examples/clusters/lab-4x1g.json >small.json
-check refused_where_devices_have_less 3 'a device would need 633.9 MiB, not 571.4 MiB, and has 591.3 MiB; forms that do not: fsdp2, fsdp2-code' \
+check refused_where_devices_have_less 3 'a device would need 633.9 MiB, not 571.4 MiB, and has 620MB (591.3 MiB); forms that keep to it: fsdp2, fsdp2-code' \
     export_of wrapped.json --model gpt2-small --cluster small.json --to accelerate --out refused
 [ ! -e refused ] && echo "ok refusals_write_nothing" || echo "not ok refusals_write_nothing: refused is there"
 python3 - "$root/examples/models/resnet50.json" <<'PYTHON'
@@ -126,7 +126,7 @@ done
 export_of mg-wfbp "${on[@]}" --to all --out twice >out 2>err
 echo mine >twice/horovod/mine
 cp -r twice earlier
-check files_of_another_strategy_go 0 'removed from twice files of another strategy, of the forms horovod' \
+check files_of_another_strategy_go 0 'removed from twice files of earlier exports, of the forms horovod' \
     export_of wfbp "${on[@]}" --to all --out twice
 [ "$(echo earlier/horovod/* twice/horovod/* | sed 's,[a-z]*/horovod/,,g')" = "horovod-groups.json horovod.env mine horovod.env mine" ]
 verdict and_no_others $? "$(ls earlier/horovod twice/horovod)"
@@ -252,6 +252,7 @@ id=$("$syncopate" session open "$root/tests/cli/mlp-tiny.json" lab-4x1g --trials
 grep -qF 'allow-sharded does nothing here: horovod,tensorflow,pytorch-ddp,bytescheduler,nccl,autodist,byteps cannot say' err
 verdict a_warning_names_all_forms $? "$(cat err)"
 accepting=$id
+us=0
 for n in $(seq 20); do
     trial=$("$syncopate" session suggest "$id" --dataset d.db 2>err) || break
     eval "$trial"

@@ -457,7 +457,7 @@ static struct sweep rate_of(double factor) {
 const char *changes_caveat(const struct advice *a) {
     const struct sweep sweep = rate_of(2);
     return sweep_drops_measurements(&sweep, ALGORITHM_auto, a->simulation.cluster)
-               ? "Measured times of messages count at x1 alone: they hold for these NICs."
+               ? "Measured times of messages count at the NICs' own rates alone."
                : NULL;
 }
 

@@ -139,8 +139,9 @@ const char *advised_limit(const struct advised *advised, char *out, size_t room)
 /* "0.5", or "0.5 to 5" where NICs differ. */
 const char *change_rates(const struct change *change, char *out, size_t room);
 
-/* The answers where NICs are slower and faster, by rising rate; at the cluster's own rates those of the advice, which
- * has its wrappings between, as the others (advice_add_between). Fails: as sweep_apply and advice_init. */
+/* The answers where NICs are slower and faster, by rising rate; at the cluster's own rates those of the advice. All
+ * have wrappings between (advice_add_between), so the advice must too. Fails: as sweep_apply, advice_init and
+ * advice_add_between. */
 enum status advice_changes(const struct advice *advice, const struct budgets *budgets, struct change out[ADVICE_RATES],
                            struct error *err);
 

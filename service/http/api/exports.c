@@ -101,9 +101,10 @@ struct framework {
 
 /* "order, credit", without what is accepted; NULL when memory is out. */
 static const char *losses_text(struct arena *arena, const struct export *export, uint32_t accepted) {
+    const uint32_t losses = export_unaccepted(export_losses(export), accepted);
     char *text = arena_strdup(arena, "");
     for (uint32_t i = 0; i < export->n_notes && text; i++)
-        if (!(accepted >> export->notes[i].loss & 1))
+        if (losses >> export->notes[i].loss & 1)
             text = arena_printf(arena, "%s%s%s", text, *text ? ", " : "", export_loss_word(export->notes[i].loss));
     return text;
 }
@@ -251,10 +252,9 @@ static enum status answer_framework(struct request *rq, const struct stored_sess
                                     struct error *err) {
     struct framework f = {.exporter = exporter};
     struct session_outcome so;
-    enum status accepts = read_accepted(rq, stored, exporter, &f.accepted, err);
-    if (accepts)
-        return accepts;
-    enum status st = request_best(rq, OUTCOME_STRATEGY, &so, err);
+    enum status st = read_accepted(rq, stored, exporter, &f.accepted, err);
+    if (!st)
+        st = request_best(rq, OUTCOME_STRATEGY, &so, err);
     if (st)
         return st;
     f.strategy = so.outcome.strategy.name;

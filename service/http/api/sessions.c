@@ -148,7 +148,8 @@ static bool add_options(cJSON *to, struct request *rq, const struct stored_sessi
            add_text(to, "allow_sharded", kept.allow_sharded ? sharded_name(kept.allow_sharded) : NULL) &&
            (!kept.allow_lossy || cJSON_AddTrueToObject(to, "allow_lossy")) &&
            (!kept.allow_stale || cJSON_AddNumberToObject(to, "allow_stale", (double)kept.allow_stale)) &&
-           add_words(to, "export_to", kept.job.export_to) && add_words(to, "accept", kept.job.accept);
+           add_words(to, "export_to", kept.job.export_to ? kept.job.export_to : kept.job.export_env) &&
+           add_words(to, "accept", kept.job.accept);
 }
 
 static bool add_session(cJSON *to, struct request *rq, struct store *store, const struct stored_session *s) {

@@ -269,13 +269,15 @@ static void what_is_accepted_is_so_in_the_forms_named(void **state) {
     struct export_limits limits;
     struct error err;
     uint32_t losses = 0;
-    const uint32_t parts = 1u << EXPORT_LOSS_SHARDED | 1u << EXPORT_LOSS_REPLICAS;
+    const uint32_t algorithm = 1u << EXPORT_LOSS_ALGORITHM;
     assert_ok(export_limits_parse("horovod", "sharded,groups", &limits, &err));
     assert_ok(export_losses_parse("sharded,groups", &losses, &err));
     assert_int_equal(losses, 1u << EXPORT_LOSS_SHARDED | 1u << EXPORT_LOSS_GROUPS);
     assert_int_equal(export_limits_accepted(&limits, exporters_find("horovod")), losses);
     assert_int_equal(export_limits_accepted(&limits, exporters_find("byteps")), 0);
-    assert_int_equal(export_limits_accepted(&limits, exporters_find("nccl")), losses | parts);
+    assert_int_equal(export_limits_accepted(&limits, exporters_find("nccl")), ~algorithm);
+    assert_ok(export_limits_parse("horovod,nccl", NULL, &limits, &err));
+    assert_int_equal(export_limits_accepted(&limits, exporters_find("horovod")), algorithm);
     assert_ok(export_limits_parse("nccl", NULL, &limits, &err));
     assert_int_equal(export_limits_accepted(&limits, exporters_find("nccl")), 0);
     assert_int_equal(export_limits_accepted(&(struct export_limits){0}, exporters_find("nccl")), 0);

@@ -326,6 +326,7 @@ static void what_would_change_the_memory_of_the_job_is_refused(void **state) {
         {NULL, FIFO, KEPT, TOGETHER, "fsdp2 fsdp2-code deepspeed torchtitan accelerate xla"},
         {NULL, FIFO, FEWER, TOGETHER, "fsdp2 fsdp2-code deepspeed torchtitan accelerate xla"},
         {NULL, FIFO ",'shard_ranks':2", PARAMETERS, TOGETHER, "fsdp2 fsdp2-code torchtitan xla"},
+        {NULL, FIFO ",'shard_ranks':2" REPLICAS_ONCE, PARAMETERS, TOGETHER, "fsdp2 fsdp2-code torchtitan xla"},
         {NULL, FIFO, PARAMETERS ",{'id':1}", B_APART, "xla"},
         {NULL, FIFO, ZERO_1_3, B_APART, "xla"},
     };
@@ -363,28 +364,28 @@ static void a_refusal_says_what_cannot_and_which_forms_can(void **state) {
         {"horovod", FIFO, ZERO_1, TOGETHER,
          "horovod would change the memory that s needs: 3 of 3 variables are updated in parts and gathered, and would "
          "be "
-         "all-reduced; forms that do not: pytorch-hook, deepspeed, megatron"},
+         "all-reduced; forms that keep to it: pytorch-hook, deepspeed, megatron"},
         {"nccl", FIFO, PARAMETERS, TOGETHER,
          "nccl would change the memory that s needs: 1 of 1 groups are reduced, scattered and gathered, and the table "
          "has rows for "
-         "all-reduces alone; forms that do not: fsdp2, fsdp2-code, deepspeed, torchtitan, accelerate"},
+         "all-reduces alone; forms that keep to it: fsdp2, fsdp2-code, deepspeed, torchtitan, accelerate"},
         {"deepspeed", FIFO ",'shard_ranks':2", PARAMETERS, TOGETHER,
          "deepspeed would change the memory that s needs: 2 devices share the parameters, which have 2 replicas; forms "
-         "that do not: "
+         "that keep to it: "
          "fsdp2, fsdp2-code, torchtitan"},
         {"fsdp2", FIFO, ZERO_1, TOGETHER,
          "fsdp2 would change the memory that s needs: the parameters of 3 of 3 variables are whole, and would be "
-         "sharded; forms that do not: "
+         "sharded; forms that keep to it: "
          "pytorch-hook, deepspeed, megatron"},
         {"megatron", FIFO, "{'id':0,'sharded':'gradients'}", TOGETHER,
          "megatron would change the memory that s needs: of 3 of 3 variables it would shard something else: of \"c\" "
          "optimizer, not "
-         "gradients; forms that do not: deepspeed"},
+         "gradients; forms that keep to it: deepspeed"},
         {"autodist", PRIORITY, ZERO_1 ",{'id':1}", B_APART,
          "autodist would change the memory that s needs: 2 of 3 variables (\"a:0\", ...) are updated in parts and "
          "gathered, and "
          "would "
-         "be all-reduced; so would every form"},
+         "be all-reduced; no form keeps to it by itself"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         struct world w;
@@ -779,6 +780,51 @@ static void forms_are_found_by_name(void **state) {
     assert_null(exporters_find("all"));
 }
 
+static enum status check_accepted(const struct world *w, const char *form, uint32_t accepted) {
+    struct error unused;
+    return export_check_accepted(exporters_find(form), &w->export, accepted, &w->strategy, &w->model, &w->cluster,
+                                 &unused);
+}
+
+static void more_memory_counts_while_its_causes_do(void **state) {
+    (void)state;
+    const uint32_t groups = 1u << EXPORT_LOSS_GROUPS, prefetch = 1u << EXPORT_LOSS_PREFETCH,
+                   sharded = 1u << EXPORT_LOSS_SHARDED, order = 1u << EXPORT_LOSS_ORDER,
+                   memory = 1u << EXPORT_LOSS_MEMORY;
+    assert_int_equal(export_unaccepted(groups | prefetch | memory, 0), groups | prefetch | memory);
+    assert_int_equal(export_unaccepted(groups | prefetch | memory, groups), prefetch | memory);
+    assert_int_equal(export_unaccepted(groups | prefetch | memory, groups | prefetch), 0);
+    assert_int_equal(export_unaccepted(groups | order | memory, groups), order);
+    assert_int_equal(export_unaccepted(groups | order | memory, order), groups | memory);
+    assert_int_equal(export_unaccepted(groups | sharded | memory, sharded), groups);
+    assert_int_equal(export_unaccepted(groups | memory, memory), groups);
+    assert_int_equal(export_unaccepted(memory, sharded), memory);
+}
+
+/* What the form makes shards the integer too, which cannot be gathered as bf16. */
+static void an_integer_beside_floats_that_are_cast_is_exported(void **state) {
+    (void)state;
+    struct world w = {0};
+    struct error err = {0};
+    assert_ok(quoted_model("{'schema':'syncopate.model/1','name':'m','variables':[{'name':'a','shape':[4000]},"
+                           "{'name':'steps','shape':[1],'dtype':'i64'}],'layers':[{'name':'1','forward_us':1,"
+                           "'backward_us':1,'variables':['a','steps']}]}",
+                           &w.model, &err));
+    assert_ok(quoted_cluster(two_nodes, &w.cluster, &err));
+    assert_ok(quoted_strategy("{'schema':'syncopate.strategy/1','name':'s','schedule':{" FIFO "},'groups':[{'id':0,"
+                              "'sharded':'parameters','gathered_as':'bf16'},{'id':1}],'variables':["
+                              "{'name':'a','sync':{'kind':'all_reduce','group':0}},"
+                              "{'name':'steps','sync':{'kind':'all_reduce','group':1}}]}",
+                              &w.model, &w.cluster, &w.strategy, &err));
+    size_t n;
+    const struct exporter *forms = exporters_list(&n);
+    for (size_t i = 0; i < n; i++) {
+        assert_ok(export_build(&forms[i], &w.strategy, &w.model, &w.cluster, &w.export, &err));
+        export_release(&w.export);
+    }
+    world_close(&w);
+}
+
 /* Two groups where torchtitan has one: a warning, and refused where devices have less. */
 static void more_memory_is_said_and_refused_where_devices_have_less(void **state) {
     (void)state;
@@ -803,10 +849,15 @@ static void more_memory_is_said_and_refused_where_devices_have_less(void **state
         assert_int_equal(
             export_check_memory(exporters_find("torchtitan"), &w.export, &w.strategy, &w.model, &w.cluster, &err),
             cases[i].is_refused ? ST_INFEASIBLE : ST_OK);
+        const uint32_t groups = 1u << EXPORT_LOSS_GROUPS, memory = 1u << EXPORT_LOSS_MEMORY,
+                       order = 1u << EXPORT_LOSS_ORDER;
+        assert_int_equal(check_accepted(&w, "torchtitan", groups), ST_OK);
+        assert_int_equal(check_accepted(&w, "torchtitan", memory), ST_OK);
+        assert_int_equal(check_accepted(&w, "torchtitan", order), cases[i].is_refused ? ST_INFEASIBLE : ST_OK);
         if (cases[i].is_refused)
             assert_string_equal(err.message,
                                 "torchtitan would change the memory that s needs: a device would need 59.77 KiB, "
-                                "not 45.90 KiB, and has 48.83 KiB; forms that do not: fsdp2, fsdp2-code");
+                                "not 45.90 KiB, and has 50KB (48.83 KiB); no form keeps to it by itself");
         world_close(&w);
     }
 }
@@ -819,6 +870,8 @@ int main(void) {
         cmocka_unit_test(what_would_change_the_memory_of_the_job_is_refused),
         cmocka_unit_test(a_refusal_says_what_cannot_and_which_forms_can),
         cmocka_unit_test(more_memory_is_said_and_refused_where_devices_have_less),
+        cmocka_unit_test(more_memory_counts_while_its_causes_do),
+        cmocka_unit_test(an_integer_beside_floats_that_are_cast_is_exported),
         cmocka_unit_test(xla_has_a_threshold_for_each_collective_of_the_program),
         cmocka_unit_test(micro_batches_are_said_in_the_words_of_each_form),
         cmocka_unit_test(encodings_are_said_where_the_framework_has_them),

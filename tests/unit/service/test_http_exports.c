@@ -397,7 +397,7 @@ static void a_sharded_strategy_is_not_given_out_where_it_would_be_whole(void **s
     export_best("horovod", &export);
     assert_true(export.changes_memory);
     assert_refused("horovod", &export, "horovod would change the memory that ");
-    assert_contains(get_of_session("/export?format=horovod")->body, "forms that do not: ");
+    assert_contains(get_of_session("/export?format=horovod")->body, "forms that keep to it: ");
     assert_losses(get_of_session("/export?format=horovod&strict=true"), &export);
     export_release(&export);
     assert_int_equal(get_of_session("/export?format=xla")->status, 200);
