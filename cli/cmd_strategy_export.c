@@ -185,8 +185,8 @@ static enum status add_row(const struct exporter *exporter, const struct export 
     return error_no_memory(err);
 }
 
-/* Export one form into a folder of its own, unless it cannot be given out. Files of earlier exports that would stay
- * there go, lest they be taken for this strategy's. *removed: some went. */
+/* Write one form into a folder of its own, unless the form is refused. Files of earlier exports are removed from the
+ * folder, so that nobody takes them for this strategy's. *removed: there were some. */
 static enum status export_row(const struct words *words, const struct exporter *exporter, const struct subject *s,
                               struct table *table, cJSON *list, bool *removed, struct error *err) {
     const struct model *model = &s->inputs.model;

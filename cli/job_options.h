@@ -40,8 +40,7 @@
 /* The unit of a pattern's number; left alone without one. Fails: ST_USAGE (no such unit, or no pattern). */
 enum status job_unit_read(const char *unit, const char *pattern, enum job_unit *out, struct error *err);
 
-/* Whether options that are typed now go together; those of an earlier session are taken as they are. Fails: ST_USAGE.
- */
+/* Whether typed options go together. The options of an earlier session are not checked again. Fails: ST_USAGE. */
 enum status job_options_check(const struct job_options *options, struct error *err);
 
 /* What the options mean; borrows them. */

@@ -6,9 +6,9 @@
  * note about groups.
  *
  * A strategy promises how much memory a job needs. Where devices would keep other parts than the strategy says, the
- * promise is broken, and the export is not to be given out (export_check_memory). Other groups, say, change memory too.
- * Forms whose settings are built to be compared (made.c) note over 1% more. That is not given out where the cluster's
- * devices have less and the strategy fits.
+ * promise is broken, and the export is not to be given out (export_check_memory). Other groups change memory too. Some
+ * exporters build what their settings make (made.c) and note where a device would need over 1% more. Such an export is
+ * not given out where the strategy fits into the cluster's devices and the export does not.
  *
  *     struct export export;
  *     st = export_build(exporters_find("horovod"), &strategy, &model, &cluster, &export, err);
@@ -76,8 +76,8 @@ void export_release(struct export *export); /* {0} is allowed */
 uint32_t export_losses(const struct export *export);
 
 /* The losses that still count where a job does by itself what is `accepted` (both sets of 1u << EXPORT_LOSS_...). More
- * memory follows from other losses. It does not count where the job keeps what the form would not keep in parts, or
- * does all that takes more. */
+ * memory follows from other losses. So the loss "memory" does not count where the job keeps the parts itself, or where
+ * all losses that take memory are accepted. */
 uint32_t export_unaccepted(uint32_t losses, uint32_t accepted);
 
 /* ST_OK unless `built`, which export_build made of the rest, changes_memory. Then ST_INFEASIBLE, with what the form

@@ -94,11 +94,11 @@ void form_note_synchronize(struct form *f, enum synchronize theirs);
  * if there are several micro-batches, and samples are whole numbers. */
 bool form_batches(struct form *f, enum synchronize theirs, uint64_t *micro_batch, uint64_t *global_batch);
 
-/* Compare with what the form's settings make: `made`, a sealed strategy for the same model that serves nothing, which
- * is released. Notes where all-reduced variables differ in their groups, the largest message, what of them is sharded
- * and stays gathered, how far ahead they are gathered, and more memory of a device; then the rest (form_note_rest),
- * with what the form can say beside CAN_ALL_REDUCE and CAN_BE_COMPARED. Types count where no note says that they are
- * lost. `theirs`: where gradients of several micro-batches are summed. */
+/* Compare with what the form's settings make: `made`, a sealed strategy for the same model that serves nothing. `made`
+ * is released. Notes where all-reduced variables differ: in groups, largest message, what is sharded, what stays
+ * gathered, how far ahead variables are gathered. Notes where a device would need more memory. Then calls
+ * form_note_rest. `can`: abilities beside CAN_ALL_REDUCE and CAN_BE_COMPARED. `theirs`: where the form sums gradients
+ * of several micro-batches. A note about types must come before, since lost types change the memory. */
 void form_note_made(struct form *f, struct strategy *made, unsigned can, enum synchronize theirs);
 
 /* ---- facts ---- */

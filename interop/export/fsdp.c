@@ -55,7 +55,7 @@ static enum status choose(struct form *f, size_t n, const struct way *ways, cons
     return ST_OK;
 }
 
-/* After the file is written, which notes types. */
+/* To be called after the file is written: writing notes the types. */
 static enum status note_way(struct form *f, const struct way *way, unsigned can, enum synchronize theirs,
                             struct error *err) {
     struct strategy made;

@@ -71,11 +71,12 @@ static const char *reason(const struct exporter *exporter, const struct export *
     return "";
 }
 
-/* Whether the form says itself what is in parts, and moves all in the ways of the strategy; `closely`: and loses
- * nothing that could take more memory. */
+/* Whether the form keeps to the strategy's memory: the form says which parts devices keep, and moves everything in the
+ * strategy's ways. `closely`: the form loses nothing that could take more memory. */
 static enum status keeps_memory(const struct exporter *exporter, bool closely, const struct strategy *strategy,
                                 const struct model *model, const struct cluster *cluster, bool *out,
                                 struct error *err) {
+    const uint32_t counts = closely ? ~(uint32_t)TIME : WAYS;
     struct export export;
     *out = exporter->parts == EXPORT_PARTS_by_form || exporter->parts == EXPORT_PARTS_always;
     if (!*out)
@@ -83,7 +84,7 @@ static enum status keeps_memory(const struct exporter *exporter, bool closely, c
     enum status st = export_build(exporter, strategy, model, cluster, &export, err);
     if (st)
         return st;
-    *out = !export.changes_memory && !(export_losses(&export) & (closely ? ~(uint32_t)TIME : WAYS));
+    *out = !export.changes_memory && !(export_losses(&export) & counts);
     export_release(&export);
     return ST_OK;
 }

@@ -38,8 +38,8 @@ static uint32_t losses_of(const char *form, const struct instance *i, const stru
     return losses;
 }
 
-/* What a space cannot be told, or only together with something else: which groups, and so how much memory; which
- * servers; BytePS's order hangs on its credit, and its sizes on each other. */
+/* Losses that no option of a space rules out. Options do not say which groups there are, and groups decide the memory.
+ * Nor do they say which servers. BytePS's order depends on its credit, and its sizes on each other. */
 static const uint32_t BEYOND_OPTIONS = 1u << EXPORT_LOSS_GROUPS | 1u << EXPORT_LOSS_PLACEMENT |
                                        1u << EXPORT_LOSS_LOCAL_REDUCTION | 1u << EXPORT_LOSS_SHARDS |
                                        1u << EXPORT_LOSS_PARTITION | 1u << EXPORT_LOSS_CREDIT |

@@ -367,8 +367,8 @@ static void plans_of_sharded_variables_meet_a_plain_simulation(void **state) {
     assert_true(PLANS < 600 || (replicas > 0 && within > 0)); /* a sanitizer sees few plans */
 }
 
-/* Few plans that are compared have sharded parameters, or sums in each micro-batch: more are drawn until both were
- * seen. */
+/* Few of the compared plans have sharded parameters, and few have sums in each micro-batch. So plans are drawn until
+ * both were seen. */
 static void plans_with_micro_batches_meet_a_plain_simulation(void **state) {
     (void)state;
     struct ref *r = malloc(sizeof *r);
