@@ -189,6 +189,7 @@ static void begin_iteration(struct timeline *tl, struct chain *chain, double sta
     const struct cluster *cluster = tl->cost->cluster;
     uint32_t round = chain->arrivals++;
     chain->started_us[round % 4] = start_us;
+    chain->launcher_us = fmin(chain->launcher_us, start_us); /* every message is decoded */
     if (tl->options->weather)
         chain->scale = cluster->nodes[chain->node].compute_scale *
                        weather_slowness(cluster, tl->options->seed, chain->node, round);
@@ -459,10 +460,12 @@ double timeline_launch_us(const struct timeline *tl, const struct chain *chain, 
     return work;
 }
 
-/* When the chain's launching processor, asked at `at_us`, is through with the message. */
+/* When the chain's launching processor, asked at `at_us`, is through with the message. What an encoder will ask of it
+ * later is taken at once: it is late for the messages behind, and not for this one. */
 static double occupy_launcher(struct timeline *tl, struct chain *chain, const struct message *message, double at_us) {
-    chain->launcher_us = fmax(chain->launcher_us, at_us) + timeline_launch_us(tl, chain, message);
-    return chain->launcher_us;
+    double launched = fmax(chain->launcher_us, at_us) + timeline_launch_us(tl, chain, message);
+    chain->launcher_us = launched + cost_later_us(tl->cost, message);
+    return launched;
 }
 
 /* Keep the last cost: most messages of a plan are alike, and reading a measured curve takes long. */

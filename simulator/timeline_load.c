@@ -6,13 +6,13 @@
 
 /* Over all messages. Bytes are pushed once by every node ("reduced") or once by every device ("raw"). */
 struct sums {
-    double launch_us; /* on the first chain */
+    double launch_us; /* on the first chain, and what encoders do there later */
     double reduced, raw;
     double all_reduced; /* bytes for which all-reduces hold both directions of every worker's NIC */
 };
 
 static void add_message(struct timeline *tl, const struct message *message, struct sums *sums) {
-    sums->launch_us += timeline_launch_us(tl, &tl->chains[0], message);
+    sums->launch_us += timeline_launch_us(tl, &tl->chains[0], message) + cost_later_us(tl->cost, message);
     if (message->kind == SYNC_PARAMETER_SERVER) {
         (message->local_reduction ? tl->reduced : tl->raw)[message->server] += (double)message->bytes;
         *(message->local_reduction ? &sums->reduced : &sums->raw) += (double)message->bytes;

@@ -343,10 +343,11 @@ static enum status read_measurements(struct cluster *cluster, const struct json_
 }
 
 static enum status read_runtime(struct cluster *cluster, const struct json_at *root, struct error *err) {
-    static const char *const known[] = {"message_us",       "coordination_us",  "push_us",
-                                        "copy_gbyte_per_s", "sum_gbyte_per_s",  "encode_gbyte_per_s",
-                                        "int8_gbyte_per_s", "topk_gbyte_per_s", "powersgd_gbyte_per_s",
-                                        "goodput",          "eager_bytes",      NULL};
+    static const char *const known[] = {"message_us",          "way_us",           "coordination_us",
+                                        "push_us",             "copy_gbyte_per_s", "sum_gbyte_per_s",
+                                        "encode_gbyte_per_s",  "int8_gbyte_per_s", "topk_gbyte_per_s",
+                                        "powersgd_gbyte_per_s", "goodput",          "eager_bytes",
+                                        NULL};
     struct runtime *out = &cluster->runtime;
     struct json_at at;
     out->goodput = 1;
@@ -355,6 +356,8 @@ static enum status read_runtime(struct cluster *cluster, const struct json_at *r
     enum status st = json_expect_object(&at, known, err);
     if (!st)
         st = json_get_number(&at, "message_us", JSON_OPTIONAL, 0, MAX_TIME_US, &out->message_us, err);
+    if (!st)
+        st = json_get_number(&at, "way_us", JSON_OPTIONAL, 0, MAX_TIME_US, &out->way_us, err);
     if (!st)
         st = json_get_number(&at, "coordination_us", JSON_OPTIONAL, 0, MAX_TIME_US, &out->coordination_us, err);
     if (!st)
@@ -540,6 +543,7 @@ static bool write_collectives(const struct cluster *cluster, cJSON *root) {
 
 static bool write_runtime(const struct runtime *runtime, cJSON *object) {
     return object && cJSON_AddNumberToObject(object, "message_us", runtime->message_us) &&
+           (runtime->way_us == 0 || cJSON_AddNumberToObject(object, "way_us", runtime->way_us)) &&
            cJSON_AddNumberToObject(object, "coordination_us", runtime->coordination_us) &&
            cJSON_AddNumberToObject(object, "push_us", runtime->push_us) &&
            cJSON_AddNumberToObject(object, "copy_gbyte_per_s", runtime->copy_gbyte_per_s) &&

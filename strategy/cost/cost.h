@@ -95,6 +95,10 @@ double cost_pull_latency_us(const struct cost *cost, uint32_t worker, uint32_t s
 double cost_encode_us(const struct cost *cost, const struct message *message);
 double cost_decode_us(const struct cost *cost, const struct message *message);
 
+/* What a message asks of the processor that launched it, after the launch: with an encoder its ways, what it computes
+ * between them, and decoding; else nothing. */
+double cost_later_us(const struct cost *cost, const struct message *message);
+
 /* A device's conversion of its part of sharded parameters: before an all-gather, or of a sum that has come. */
 double cost_convert_us(const struct cost *cost, const struct message *message);
 

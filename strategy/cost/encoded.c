@@ -61,12 +61,40 @@ double cost_convert_us(const struct cost *cost, const struct message *message) {
     return (double)message->converted_bytes / cost->encode_bytes_per_us;
 }
 
+static double largest_part(const struct cost *cost, const struct message *message) {
+    return (double)encoder_part_bytes(message->encoder, message->figure, message_elements(message),
+                                      cost->cluster->n_devices);
+}
+
+/* What a device computes between the two ways. With int8: n parts are decoded, and their sum is encoded. Parts are whole
+ * blocks: all wait for who has most of them. */
+static double between_us(const struct cost *cost, const struct message *message) {
+    if (message->encoder == ENCODING_powersgd)
+        return products_us(cost, message, 1, 0);
+    return message->encoder == ENCODING_int8
+               ? (1 + largest_part(cost, message) / (double)message->bytes) * pass_us(cost, message)
+               : 0;
+}
+
 /* With topk: zeros, to which the elements of all devices are added. */
 double cost_decode_us(const struct cost *cost, const struct message *message) {
     if (message->encoder != ENCODING_topk)
         return cost_encode_us(cost, message);
     return (double)message->unencoded_bytes / cost->copy_bytes_per_us + copy_us(cost, message) +
            cost->cluster->n_devices * (double)message->bytes / cost->sum_bytes_per_us;
+}
+
+static double ways(const struct cost *cost, const struct message *message) {
+    if (message->encoder == ENCODING_powersgd)
+        return cluster_transport(cost->cluster) == TRANSPORT_nccl ? 2 : 4;
+    return message->encoder == ENCODING_topk ? 1 : 2;
+}
+
+double cost_later_us(const struct cost *cost, const struct message *message) {
+    if (!message->encoder)
+        return 0;
+    const double moving_us = ways(cost, message) * cost->runtime.way_us - cost->runtime.message_us;
+    return fmax(moving_us, 0) + between_us(cost, message) + cost_decode_us(cost, message);
 }
 
 /* All devices send a part of `bytes` to each other device. */
@@ -100,7 +128,7 @@ static struct all_reduce_cost cost_powersgd(const struct cost *cost, const struc
     const struct all_reduce_cost first = added(cost, message->bytes - message->second_bytes),
                                  second = added(cost, message->second_bytes);
     return (struct all_reduce_cost){.startup_us =
-                                        first.startup_us + second.startup_us + products_us(cost, message, 1, 0),
+                                        first.startup_us + second.startup_us + between_us(cost, message),
                                     .transfer_us = first.transfer_us + second.transfer_us,
                                     .hold_us = first.hold_us + second.hold_us,
                                     .back_us = first.back_us + second.back_us,
@@ -116,13 +144,10 @@ struct all_reduce_cost cost_encoded(const struct cost *cost, const struct messag
         return cost_powersgd(cost, message);
     if (message->encoder == ENCODING_topk)
         return parts_to_all(cost, n * bytes, by_ring);
-    /* Parts are whole blocks: all wait for who has most of them. */
-    const double largest = (double)encoder_part_bytes(message->encoder, message->figure, message_elements(message),
-                                                      cost->cluster->n_devices);
+    const double largest = largest_part(cost, message);
     const struct all_reduce_cost there = parts_to_all(cost, n * largest, false);
     const struct all_reduce_cost back = parts_to_all(cost, n * largest, by_ring);
-    const double passes = (1 + largest / bytes) * pass_us(cost, message);
-    return (struct all_reduce_cost){.startup_us = there.startup_us + back.startup_us + passes,
+    return (struct all_reduce_cost){.startup_us = there.startup_us + back.startup_us + between_us(cost, message),
                                     .transfer_us = there.transfer_us + back.transfer_us,
                                     .hold_us = there.hold_us + back.hold_us};
 }

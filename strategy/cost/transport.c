@@ -133,10 +133,12 @@ struct runtime transport_runtime(const struct cluster *cluster) {
     const enum transport transport = cluster->n_devices > 1 ? cluster_transport(cluster) : TRANSPORT_ideal;
     const struct runtime *measured = &cluster->runtime, *typical = &profiles[transport].runtime;
     const double startup = factor(cluster->startup);
+    const double message_us = measured_or(measured->message_us, is_measured(cluster, OPERATION_all_reduce)
+                                                                    ? 0 /* the launch is part of what was measured */
+                                                                    : typical->message_us);
     return (struct runtime){
-        .message_us = startup * measured_or(measured->message_us, is_measured(cluster, OPERATION_all_reduce)
-                                                                      ? 0 /* the launch is part of what was measured */
-                                                                      : typical->message_us),
+        .message_us = startup * message_us,
+        .way_us = startup * measured_or(measured->way_us, message_us),
         .coordination_us = startup * measured_or(measured->coordination_us, typical->coordination_us),
         .push_us = startup * measured_or(measured->push_us, typical->push_us),
         .copy_gbyte_per_s = measured_or(measured->copy_gbyte_per_s, typical->copy_gbyte_per_s),

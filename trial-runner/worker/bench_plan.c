@@ -6,6 +6,7 @@
 #include <stdlib.h>
 
 #include "base/statistics.h"
+#include "strategy/encoder.h"
 #include "trial-runner/worker/execute.h"
 
 static void add_layer(cJSON *layers, const char *name, double backward_us, const char *variable) {
@@ -61,6 +62,9 @@ static enum status lower(struct bench_plan *plan, const struct cluster *cluster,
     for (uint32_t i = 0; i < strategy->n_groups; i++) {
         strategy->groups[i] = (struct group){.id = i, .algorithm = shape->algorithm};
         strategy->variables[i].group = i;
+        strategy->variables[i].encoding = shape->encoding;
+        if (encoding_is_encoder(shape->encoding))
+            strategy->variables[i].figure = encoder_figure(shape->encoding)->usual;
     }
     status = strategy_seal(strategy, &plan->model, cluster, err);
     if (!status)

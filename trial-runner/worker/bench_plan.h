@@ -19,6 +19,7 @@ struct bench_plan_shape {
     uint64_t bytes;    /* of each; a multiple of 4 */
     double compute_us;
     enum algorithm algorithm;
+    enum encoding encoding; /* of all of them; the encoder's usual figure */
     enum policy policy;
     uint64_t credit_bytes;
 };

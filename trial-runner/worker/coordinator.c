@@ -87,12 +87,17 @@ static void tell(struct coordinator *c) {
     c->go[0] = 0;
 }
 
+/* An encoder takes the processor for milliseconds. What is under way moves on before the next one begins. */
+static bool computes_long(const struct coordinator *c, uint32_t m) {
+    return c->plan->messages[m].encoder != ENCODING_none;
+}
+
 bool coordinator_dispatch(struct coordinator *c, struct schedule *schedule, coordinator_start *start, void *context) {
     uint32_t batch[COORDINATOR_BATCH], n = 0;
-    while (n < COORDINATOR_BATCH && schedule_next(schedule, &batch[n])) {
+    for (bool more = true; more && n < COORDINATOR_BATCH && schedule_next(schedule, &batch[n]); n++) {
         if (coordinator_orders(c, batch[n]))
             c->go[++c->go[0]] = batch[n];
-        n++;
+        more = !computes_long(c, batch[n]);
     }
     tell(c);
     for (uint32_t i = 0; i < n; i++)

@@ -2,10 +2,11 @@
  * disturbs the machine for a while disturbs one pass. Points on which the passes differ, or that are slower than larger
  * ones, are measured again (strategy/cost/points.h). In the time that is left, sizes are added where a curve bends,
  * since a straight line may be far off there. The runtime costs come from real runs of plans without compute:
- * message_us is the slope of an iteration's time over the number of small concurrent messages, coordination_us what
- * each message of a stop-and-wait plan takes longer under priority than under fifo; each is the median of up to three
- * rounds. push = T(bytes there, 4 back) less half of T(4, 4), and pull the other way round, so that no clock of another
- * machine is read. */
+ * message_us is the slope of an iteration's time over the number of small concurrent messages, way_us the same of
+ * messages with an encoder, coordination_us what each message of a stop-and-wait plan takes longer under priority than
+ * under fifo; each is the median of up to three rounds. Rates are the median of three times of the bench, which may be
+ * minutes apart. push = T(bytes there, 4 back) less half of T(4, 4), and pull the
+ * other way round, so that no clock of another machine is read. */
 #include "trial-runner/worker/measure.h"
 
 #include <math.h>
@@ -22,7 +23,7 @@
 #include "trial-runner/worker/report.h"
 
 enum { FIRST_BYTES = 1024, GROWTH = 4, MAX_REPEATS = POINT_REPEATS, SMALL_PLAN = 8, LARGE_PLAN = 72, WORD = 4 };
-enum { MAX_POINTS = 512, BEND_ROUNDS = 2, REDO_ROUNDS = 3, PLAN_ROUNDS = 3 };
+enum { MAX_POINTS = 512, BEND_ROUNDS = 2, REDO_ROUNDS = 3, PLAN_ROUNDS = 3, RATE_ROUNDS = 3 };
 
 static const double INTERFERENCE_PART = 0.25; /* of the time limit, at most */
 static const double PLANS_PART = 0.1;         /* of the time limit: later no further round of small plans begins */
@@ -37,6 +38,8 @@ static const double ROW_US = 6000;
 
 static const double LEAST_US = 0.001; /* of a cost that does not show: 0 would say that nobody measured it */
 
+enum { RATE_copy, RATE_sum, RATE_encode, RATE_int8, RATE_topk, RATE_powersgd, RATES };
+
 struct bench {
     const struct cluster *cluster;
     const struct measure_options *options;
@@ -47,6 +50,8 @@ struct bench {
     struct point *points; /* MAX_POINTS */
     int n_points, n_redone;
     double word_us; /* there and back */
+    double rate_us[RATES][RATE_ROUNDS];
+    size_t n_rate_rounds;
     struct runtime runtime;
 };
 
@@ -384,74 +389,94 @@ static void make_thin(struct bench *b, uint64_t bytes, uint64_t unused, enum alg
     operations_make_thin(b->operations, bytes);
 }
 
-/* One repeat says how many the time is worth: encoders take long on a slow processor. */
-static double time_rate(struct bench *b, operation_function *operation, uint64_t bytes) {
-    const double once_us = time_operation(b, operation, bytes, 0, ALGORITHM_auto, 1);
-    return time_operation(b, operation, bytes, 0, ALGORITHM_auto, repeats_for(once_us));
+static const struct rate {
+    operation_function *operation;
+    enum encoding encoding; /* that the program must know */
+    double passes;          /* over the bytes */
+} rates[RATES] = {
+    [RATE_copy] = {copy, ENCODING_none, 1},
+    [RATE_sum] = {sum, ENCODING_none, 1},
+    [RATE_encode] = {encode, ENCODING_f16, 2},
+    [RATE_int8] = {encode_blocks, ENCODING_int8, 2},
+    [RATE_topk] = {take_largest, ENCODING_topk, 1},
+    [RATE_powersgd] = {make_thin, ENCODING_powersgd, 1},
+};
+
+static bool has_rate(const struct rate *rate) {
+    return !rate->encoding || operations_kind.encodings >> rate->encoding & 1;
 }
 
-/* The rate at which passes go over `bytes`; 0 where the program does not encode so. */
-static double encoding_rate(struct bench *b, enum encoding encoding, operation_function *operation, double bytes) {
-    if (!(operations_kind.encodings >> encoding & 1))
-        return 0;
-    return bytes / time_rate(b, operation, operations_kind.rate_bytes) / 1e3;
-}
-
-/* Measure all ranks at once, as in a run, since they share what the machine has. */
-static void measure_rates(struct bench *b) {
+/* Of all ranks at once, as in a run, since they share what the machine has. One repeat says how many the time is worth:
+ * encoders take long on a slow processor. */
+static void time_rates(struct bench *b) {
     const uint64_t bytes = operations_kind.rate_bytes;
-    b->runtime.copy_gbyte_per_s = (double)bytes / time_rate(b, copy, bytes) / 1e3;
-    b->runtime.sum_gbyte_per_s = (double)bytes / time_rate(b, sum, bytes) / 1e3;
-    const double both_ways = 2 * (double)bytes;
-    b->runtime.encode_gbyte_per_s = encoding_rate(b, ENCODING_f16, encode, both_ways);
-    b->runtime.int8_gbyte_per_s = encoding_rate(b, ENCODING_int8, encode_blocks, both_ways);
-    b->runtime.topk_gbyte_per_s = encoding_rate(b, ENCODING_topk, take_largest, (double)bytes);
-    b->runtime.powersgd_gbyte_per_s = encoding_rate(b, ENCODING_powersgd, make_thin, (double)bytes);
+    for (int i = 0; i < RATES; i++) {
+        if (!has_rate(&rates[i]))
+            continue;
+        const double once_us = time_operation(b, rates[i].operation, bytes, 0, ALGORITHM_auto, 1);
+        b->rate_us[i][b->n_rate_rounds] =
+            time_operation(b, rates[i].operation, bytes, 0, ALGORITHM_auto, repeats_for(once_us));
+    }
+    b->n_rate_rounds++;
 }
 
-static struct bench_plan_shape small_plan(uint32_t n, enum policy policy, uint64_t credit_bytes) {
+/* 0 where the program does not encode so. */
+static double rate_of(struct bench *b, int i) {
+    const double bytes = rates[i].passes * (double)operations_kind.rate_bytes;
+    return has_rate(&rates[i]) ? bytes / median_of(b->n_rate_rounds, b->rate_us[i]) / 1e3 : 0;
+}
+
+static void find_rates(struct bench *b) {
+    b->runtime.copy_gbyte_per_s = rate_of(b, RATE_copy);
+    b->runtime.sum_gbyte_per_s = rate_of(b, RATE_sum);
+    b->runtime.encode_gbyte_per_s = rate_of(b, RATE_encode);
+    b->runtime.int8_gbyte_per_s = rate_of(b, RATE_int8);
+    b->runtime.topk_gbyte_per_s = rate_of(b, RATE_topk);
+    b->runtime.powersgd_gbyte_per_s = rate_of(b, RATE_powersgd);
+}
+
+static struct bench_plan_shape small_plan(uint32_t n, enum encoding encoding, enum policy policy,
+                                          uint64_t credit_bytes) {
     return (struct bench_plan_shape){.messages = n,
                                      .bytes = FIRST_BYTES,
-                                     .algorithm = operations_kind.small,
+                                     .algorithm = encoding ? ALGORITHM_auto : operations_kind.small,
+                                     .encoding = encoding,
                                      .policy = policy,
                                      .credit_bytes = credit_bytes};
 }
 
-/* Median iteration of a plan of `n` small messages. */
-static enum status time_small_plan(const struct bench *b, uint32_t n, enum policy policy, uint64_t credit_bytes,
-                                   double *out, struct error *err) {
-    enum { ITERATIONS = 15 };
-    const struct bench_plan_shape shape = small_plan(n, policy, credit_bytes);
-    return bench_plan_time(&b->world, &shape, ITERATIONS, out, NULL, err);
-}
-
+/* What one more small message takes where there are many at once. A message of topk has one way. */
 static enum status measure_messages(struct bench *b, struct error *err) {
-    const struct {
-        uint32_t n;
-        enum policy policy;
-        uint64_t credit_bytes;
-    } plans[] = {{SMALL_PLAN, POLICY_fifo, CREDIT_UNLIMITED},
-                 {LARGE_PLAN, POLICY_fifo, CREDIT_UNLIMITED},
-                 {LARGE_PLAN, POLICY_fifo, 0},
-                 {LARGE_PLAN, POLICY_priority, 0}};
-    enum { FEW, MANY, FIFO, PRIORITY, PLANS };
+    enum { ITERATIONS = 15 };
+    enum { FEW, MANY, FIFO, PRIORITY, FEW_WAYS, MANY_WAYS, PLANS };
+    const struct bench_plan_shape plans[PLANS] = {
+        [FEW] = small_plan(SMALL_PLAN, ENCODING_none, POLICY_fifo, CREDIT_UNLIMITED),
+        [MANY] = small_plan(LARGE_PLAN, ENCODING_none, POLICY_fifo, CREDIT_UNLIMITED),
+        [FIFO] = small_plan(LARGE_PLAN, ENCODING_none, POLICY_fifo, 0),
+        [PRIORITY] = small_plan(LARGE_PLAN, ENCODING_none, POLICY_priority, 0),
+        [FEW_WAYS] = small_plan(SMALL_PLAN, ENCODING_topk, POLICY_fifo, CREDIT_UNLIMITED),
+        [MANY_WAYS] = small_plan(LARGE_PLAN, ENCODING_topk, POLICY_fifo, CREDIT_UNLIMITED),
+    };
+    const bool encodes = operations_kind.encodings >> ENCODING_topk & 1;
+    const int n_plans = encodes ? PLANS : FEW_WAYS;
     const double end_us = b->end_us;
     double us[PLANS][PLAN_ROUNDS];
     size_t rounds = 0;
     b->end_us -= (1 - PLANS_PART) * b->options->time_limit_s * 1e6;
     do {
-        for (int i = 0; i < PLANS; i++) {
-            enum status status =
-                time_small_plan(b, plans[i].n, plans[i].policy, plans[i].credit_bytes, &us[i][rounds], err);
+        for (int i = 0; i < n_plans; i++) {
+            enum status status = bench_plan_time(&b->world, &plans[i], ITERATIONS, &us[i][rounds], NULL, err);
             if (status)
                 return status;
         }
     } while (++rounds < PLAN_ROUNDS && time_allows(b, 0));
     b->end_us = end_us;
-    for (int i = 0; i < PLANS; i++)
+    for (int i = 0; i < n_plans; i++)
         us[i][0] = median_of(rounds, us[i]);
     b->runtime.message_us = fmax(LEAST_US, (us[MANY][0] - us[FEW][0]) / (LARGE_PLAN - SMALL_PLAN));
     b->runtime.coordination_us = fmax(LEAST_US, (us[PRIORITY][0] - us[FIFO][0]) / LARGE_PLAN);
+    if (encodes)
+        b->runtime.way_us = fmax(LEAST_US, (us[MANY_WAYS][0] - us[FEW_WAYS][0]) / (LARGE_PLAN - SMALL_PLAN));
     return ST_OK;
 }
 
@@ -462,6 +487,8 @@ static void report_runtime(const struct bench *b) {
     const double eager_bytes = operations_eager_bytes();
     cJSON *line = report_event("runtime");
     cJSON_AddNumberToObject(line, "message_us", r->message_us);
+    if (r->way_us > 0)
+        cJSON_AddNumberToObject(line, "way_us", r->way_us);
     cJSON_AddNumberToObject(line, "coordination_us", r->coordination_us);
     cJSON_AddNumberToObject(line, "push_us", r->push_us);
     cJSON_AddNumberToObject(line, "copy_gbyte_per_s", r->copy_gbyte_per_s);
@@ -505,17 +532,20 @@ static enum status measure_interference(const struct bench *b, struct error *err
 }
 
 static enum status measure_all(struct bench *b, struct error *err) {
-    measure_rates(b);
+    time_rates(b);
     if (b->cluster->n_devices > 1) {
         enum status status = measure_messages(b, err);
         if (status)
             return status;
+        time_rates(b);
         b->end_us -= INTERFERENCE_PART * b->options->time_limit_s * 1e6;
         measure_points(b);
         status = measure_interference(b, err);
         if (status)
             return status;
+        time_rates(b);
     }
+    find_rates(b);
     report_runtime(b);
     if (b->world.device == 0)
         report_send(report_event("done"));
@@ -524,7 +554,7 @@ static enum status measure_all(struct bench *b, struct error *err) {
 
 /* Any plan of all-reduces alone gives the ranks that the bench needs: one a device. */
 static enum status bench_world(struct bench *b, struct error *err) {
-    const struct bench_plan_shape shape = small_plan(1, POLICY_fifo, 0);
+    const struct bench_plan_shape shape = small_plan(1, ENCODING_none, POLICY_fifo, 0);
     struct bench_plan plan;
     enum status status = bench_plan_init(&plan, b->cluster, &shape, err);
     if (status)

@@ -12,6 +12,7 @@
 
 #include "strategy/cost/cost.h"
 #include "strategy/cost/transport.h"
+#include "strategy/encoder.h"
 #include "strategy/plan.h"
 #include "strategy/weather.h"
 
@@ -636,6 +637,26 @@ static inline void ref_begin_all_reduce(struct ref *r, int m) {
         ref_add_flows(r, m, -1, REF_WHOLE, ref_hold(r, m, REF_WHOLE), 1);
 }
 
+/* What an encoder's message asks of the launcher after its launch. */
+static inline double ref_later_us(const struct ref *r, int m) {
+    const struct message *message = &r->plan->messages[m];
+    const bool by_nccl = cluster_transport(r->cost->cluster) == TRANSPORT_nccl;
+    double ways = 1, between_us = 0;
+    if (message->encoder == ENCODING_int8) {
+        const double largest = (double)encoder_part_bytes(ENCODING_int8, message->figure, message_elements(message),
+                                                          r->cost->cluster->n_devices);
+        ways = 2;
+        between_us = (1 + largest / (double)message->bytes) * (double)message->unencoded_bytes /
+                     r->cost->int8_bytes_per_us;
+    } else if (message->encoder == ENCODING_powersgd) {
+        ways = by_nccl ? 2 : 4;
+        between_us = (double)message->unencoded_bytes / r->cost->powersgd_bytes_per_us * message->figure / 3 / 3.5;
+    } else if (message->encoder == ENCODING_none)
+        return 0;
+    return fmax(ways * r->cost->runtime.way_us - r->cost->runtime.message_us, 0) + between_us +
+           ref_pack_us(r, m, true);
+}
+
 /* Launch at the node; the time when its part is done. */
 static inline double ref_launch(struct ref *r, int c, int m, double at_us) {
     const struct message *message = &r->plan->messages[m];
@@ -649,8 +670,9 @@ static inline double ref_launch(struct ref *r, int c, int m, double at_us) {
             others * bytes / r->cost->device_link_bytes_per_us[r->node[c]] + others * bytes / r->cost->sum_bytes_per_us;
     r->in_flight[c] += !ref_is_of_replicas(r, m);
     r->in_flight_bytes[c] += ref_is_of_replicas(r, m) ? 0 : message->bytes;
-    r->launcher_us[c] = fmax(r->launcher_us[c], at_us) + work;
-    return r->launcher_us[c];
+    work += fmax(r->launcher_us[c], at_us);
+    r->launcher_us[c] = work + ref_later_us(r, m);
+    return work;
 }
 
 static inline void ref_join(struct ref *r, int c, int m, double at_us) {
@@ -754,6 +776,8 @@ static inline bool ref_begin_step(struct ref *r, int c, int home) {
         return false;
     for (int m = 0; m < (int)r->plan->n_messages; m++)
         r->missing[c][step] += (int)r->plan->messages[m].gate == step && !ref_is_first_half(r, m);
+    if (step == home) /* every message is decoded */
+        r->launcher_us[c] = fmin(r->launcher_us[c], r->now_us);
     if (step == home && r->iteration[c] <= REF_ITERATIONS)
         r->started_us[c][r->iteration[c]++] = r->now_us;
     r->running[c] = true;

@@ -195,6 +195,33 @@ static void launches_of_one_node_follow_one_another(void **state) {
     assert_close(fixture_iteration_us(&f), 20 + 10 * 7 + 100, EXACT);
 }
 
+/* n messages of topk, all ready at once. */
+static double topk_us(int n) {
+    struct fixture f;
+    fixture_cluster(&f, 2);
+    handmade_fix(&f.site, 100, 0);
+    f.site.cluster.runtime =
+        (struct runtime){.message_us = 7, .way_us = 30, .copy_gbyte_per_s = 2, .topk_gbyte_per_s = 1, .goodput = 1};
+    fixture_steps(&f, 1, 2, (double[]){10, 10});
+    for (int i = 0; i < n; i++) {
+        struct message *m = fixture_message(&f, 80, 1, 0);
+        m->encoder = ENCODING_topk;
+        m->encoded_bytes = m->bytes;
+        m->unencoded_bytes = 8000;
+    }
+    fixture_finish(&f, POLICY_fifo, CREDIT_UNLIMITED);
+    return fixture_iteration_us(&f);
+}
+
+/* A launch of 7 and 8 to encode, 30 for the way, of which the launch was a part, and 4 for zeros to add to: each message
+ * waits for that of all before it, and an iteration for no more. */
+static void moving_and_decoding_take_the_processor_from_messages_behind(void **state) {
+    (void)state;
+    double one_us = topk_us(1);
+    for (int n = 2; n <= 20; n++)
+        assert_close(topk_us(n), one_us + (n - 1) * (7 + 8 + (30 - 7) + 4), EXACT);
+}
+
 /* N workers push B into one NIC at once, and it sends B to each: 2 N B / rate. */
 static void a_server_of_its_own_takes_all_pushes_through_one_nic(void **state) {
     (void)state;
@@ -746,6 +773,7 @@ int main(void) {
         cmocka_unit_test(launching_coordination_and_copies_are_paid),
         cmocka_unit_test(what_is_encoded_is_converted_and_not_copied),
         cmocka_unit_test(launches_of_one_node_follow_one_another),
+        cmocka_unit_test(moving_and_decoding_take_the_processor_from_messages_behind),
         cmocka_unit_test(a_server_of_its_own_takes_all_pushes_through_one_nic),
         cmocka_unit_test(messages_on_one_connection_follow_each_other),
         cmocka_unit_test(what_is_larger_than_eager_waits_for_an_answer),

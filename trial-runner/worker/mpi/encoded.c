@@ -125,10 +125,10 @@ static void add_largest(float *sum, const char *all, const struct message *messa
         largest_add(sum, (const struct largest *)(const void *)(all + device * message->bytes), kept(message));
 }
 
-/* All steps of the present way, as far as there is nothing to wait for. True when they are over. */
+/* All steps of the present way. True when they are over. */
 static bool way_is_over(struct encoded *e, const struct world *world, const struct message *message, uint32_t m,
                         struct requests *requests) {
-    while (e->pending == 0 && e->step < world->cluster->n_devices)
+    while (e->step < world->cluster->n_devices)
         post_step(e, world, message, m, requests);
     return e->pending == 0;
 }
