@@ -10,7 +10,8 @@
  *     encoding at encode_gbyte_per_s, plus the sum within the node (local_reduction). A gradient that is encoded goes
  *     into its message by the conversion and is not copied. So is a device's part of sharded parameters that are
  *     gathered in another type than the model's; what gradients are summed to is converted back before the gate.
- *     Launches of one node follow one another.
+ *     Launches of one node follow one another. With an encoder the node is busy with the message after its launch too:
+ *     it moves its ways, computes between them, and decodes (cost_later_us). The launches behind wait for all of that.
  *   - All-reduce: in a strict order every node joins when its own queue comes to the message. Under priority the first
  *     node decides once the gradient is ready everywhere, and all join runtime.coordination_us later. The all-reduce
  *     begins when all have joined, spends its startup, which overlaps with anything, and then transfers. Its credit
