@@ -342,42 +342,36 @@ static enum status read_measurements(struct cluster *cluster, const struct json_
     return ST_OK;
 }
 
+/* Name, least, most, and whether 0 is written too. */
+#define RUNTIME_TABLE(X)                                                                                               \
+    X(message_us, 0, MAX_TIME_US, true)                                                                                \
+    X(way_us, 0, MAX_TIME_US, false)                                                                                   \
+    X(coordination_us, 0, MAX_TIME_US, true)                                                                           \
+    X(push_us, 0, MAX_TIME_US, true)                                                                                   \
+    X(copy_gbyte_per_s, 0, MAX_RATE, true)                                                                             \
+    X(sum_gbyte_per_s, 0, MAX_RATE, true)                                                                              \
+    X(encode_gbyte_per_s, 0, MAX_RATE, false)                                                                          \
+    X(int8_gbyte_per_s, 0, MAX_RATE, false)                                                                            \
+    X(topk_gbyte_per_s, 0, MAX_RATE, false)                                                                            \
+    X(powersgd_gbyte_per_s, 0, MAX_RATE, false)                                                                        \
+    X(goodput, 1e-3, 1, true)                                                                                          \
+    X(eager_bytes, 0, MAX_BYTES, false)
+
 static enum status read_runtime(struct cluster *cluster, const struct json_at *root, struct error *err) {
-    static const char *const known[] = {"message_us",          "way_us",           "coordination_us",
-                                        "push_us",             "copy_gbyte_per_s", "sum_gbyte_per_s",
-                                        "encode_gbyte_per_s",  "int8_gbyte_per_s", "topk_gbyte_per_s",
-                                        "powersgd_gbyte_per_s", "goodput",          "eager_bytes",
-                                        NULL};
+#define X(name, least, most, always) #name,
+    static const char *const known[] = {RUNTIME_TABLE(X) NULL};
+#undef X
     struct runtime *out = &cluster->runtime;
     struct json_at at;
     out->goodput = 1;
     if (!json_has(root, "runtime", &at))
         return ST_OK;
     enum status st = json_expect_object(&at, known, err);
-    if (!st)
-        st = json_get_number(&at, "message_us", JSON_OPTIONAL, 0, MAX_TIME_US, &out->message_us, err);
-    if (!st)
-        st = json_get_number(&at, "way_us", JSON_OPTIONAL, 0, MAX_TIME_US, &out->way_us, err);
-    if (!st)
-        st = json_get_number(&at, "coordination_us", JSON_OPTIONAL, 0, MAX_TIME_US, &out->coordination_us, err);
-    if (!st)
-        st = json_get_number(&at, "push_us", JSON_OPTIONAL, 0, MAX_TIME_US, &out->push_us, err);
-    if (!st)
-        st = json_get_number(&at, "copy_gbyte_per_s", JSON_OPTIONAL, 0, MAX_RATE, &out->copy_gbyte_per_s, err);
-    if (!st)
-        st = json_get_number(&at, "sum_gbyte_per_s", JSON_OPTIONAL, 0, MAX_RATE, &out->sum_gbyte_per_s, err);
-    if (!st)
-        st = json_get_number(&at, "encode_gbyte_per_s", JSON_OPTIONAL, 0, MAX_RATE, &out->encode_gbyte_per_s, err);
-    if (!st)
-        st = json_get_number(&at, "int8_gbyte_per_s", JSON_OPTIONAL, 0, MAX_RATE, &out->int8_gbyte_per_s, err);
-    if (!st)
-        st = json_get_number(&at, "topk_gbyte_per_s", JSON_OPTIONAL, 0, MAX_RATE, &out->topk_gbyte_per_s, err);
-    if (!st)
-        st = json_get_number(&at, "powersgd_gbyte_per_s", JSON_OPTIONAL, 0, MAX_RATE, &out->powersgd_gbyte_per_s, err);
-    if (!st)
-        st = json_get_number(&at, "goodput", JSON_OPTIONAL, 1e-3, 1, &out->goodput, err);
-    if (!st)
-        st = json_get_number(&at, "eager_bytes", JSON_OPTIONAL, 0, MAX_BYTES, &out->eager_bytes, err);
+#define X(name, least, most, always)                                                                                   \
+    if (!st)                                                                                                           \
+        st = json_get_number(&at, #name, JSON_OPTIONAL, least, most, &out->name, err);
+    RUNTIME_TABLE(X)
+#undef X
     return st;
 }
 
@@ -542,22 +536,10 @@ static bool write_collectives(const struct cluster *cluster, cJSON *root) {
 }
 
 static bool write_runtime(const struct runtime *runtime, cJSON *object) {
-    return object && cJSON_AddNumberToObject(object, "message_us", runtime->message_us) &&
-           (runtime->way_us == 0 || cJSON_AddNumberToObject(object, "way_us", runtime->way_us)) &&
-           cJSON_AddNumberToObject(object, "coordination_us", runtime->coordination_us) &&
-           cJSON_AddNumberToObject(object, "push_us", runtime->push_us) &&
-           cJSON_AddNumberToObject(object, "copy_gbyte_per_s", runtime->copy_gbyte_per_s) &&
-           cJSON_AddNumberToObject(object, "sum_gbyte_per_s", runtime->sum_gbyte_per_s) &&
-           (runtime->encode_gbyte_per_s == 0 ||
-            cJSON_AddNumberToObject(object, "encode_gbyte_per_s", runtime->encode_gbyte_per_s)) &&
-           (runtime->int8_gbyte_per_s == 0 ||
-            cJSON_AddNumberToObject(object, "int8_gbyte_per_s", runtime->int8_gbyte_per_s)) &&
-           (runtime->topk_gbyte_per_s == 0 ||
-            cJSON_AddNumberToObject(object, "topk_gbyte_per_s", runtime->topk_gbyte_per_s)) &&
-           (runtime->powersgd_gbyte_per_s == 0 ||
-            cJSON_AddNumberToObject(object, "powersgd_gbyte_per_s", runtime->powersgd_gbyte_per_s)) &&
-           cJSON_AddNumberToObject(object, "goodput", runtime->goodput) &&
-           (runtime->eager_bytes == 0 || cJSON_AddNumberToObject(object, "eager_bytes", runtime->eager_bytes));
+#define X(name, least, most, always)                                                                                   \
+    &&((!(always) && runtime->name == 0) || cJSON_AddNumberToObject(object, #name, runtime->name))
+    return object RUNTIME_TABLE(X);
+#undef X
 }
 
 static bool is_measured(const struct interference *shares) {

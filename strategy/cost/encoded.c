@@ -1,11 +1,11 @@
 /* What a message with an encoder costs (strategy/encoder.h).
  *
  * int8. An all-to-all and an all-gather of the encoded bytes, one n-th of them from each device to each other. They are
- * taken to start as the halves of a ring do, and have as many bytes through each NIC where nodes have one device. Where a
- * node has d of n devices, each of them sends n - d parts out of the node; no ring carries those parts. The same holds
- * for the all-gather outside of NCCL, whose all-gather is a ring. Nothing is added on the way. Between both a device
- * decodes n parts, adds them, and encodes one. topk has the all-gather alone. With "collectives" that are fixed both ways
- * are halves of an all-reduce, as these say.
+ * taken to start as the halves of a ring do, and have as many bytes through each NIC where nodes have one device. Where
+ * a node has d of n devices, each of them sends n - d parts out of the node; no ring carries those parts. The same
+ * holds for the all-gather outside of NCCL, whose all-gather is a ring. Nothing is added on the way. Between both a
+ * device decodes n parts, adds them, and encodes one. topk has the all-gather alone. With "collectives" that are fixed
+ * both ways are halves of an all-reduce, as these say.
  *
  * powersgd goes these two ways twice; by NCCL it has two all-reduces. A product of a gradient and a thin matrix takes
  * time in proportion to the rank. What reads and writes gradients beside it, the sum before the first product and what
@@ -66,8 +66,8 @@ static double largest_part(const struct cost *cost, const struct message *messag
                                       cost->cluster->n_devices);
 }
 
-/* What a device computes between the two ways. With int8: n parts are decoded, and their sum is encoded. Parts are whole
- * blocks: all wait for who has most of them. */
+/* What a device computes between the two ways. With int8: n parts are decoded, and their sum is encoded. Parts are
+ * whole blocks: all wait for who has most of them. */
 static double between_us(const struct cost *cost, const struct message *message) {
     if (message->encoder == ENCODING_powersgd)
         return products_us(cost, message, 1, 0);
@@ -127,8 +127,7 @@ static struct all_reduce_cost added(const struct cost *cost, uint64_t bytes) {
 static struct all_reduce_cost cost_powersgd(const struct cost *cost, const struct message *message) {
     const struct all_reduce_cost first = added(cost, message->bytes - message->second_bytes),
                                  second = added(cost, message->second_bytes);
-    return (struct all_reduce_cost){.startup_us =
-                                        first.startup_us + second.startup_us + between_us(cost, message),
+    return (struct all_reduce_cost){.startup_us = first.startup_us + second.startup_us + between_us(cost, message),
                                     .transfer_us = first.transfer_us + second.transfer_us,
                                     .hold_us = first.hold_us + second.hold_us,
                                     .back_us = first.back_us + second.back_us,

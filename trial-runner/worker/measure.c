@@ -394,12 +394,9 @@ static const struct rate {
     enum encoding encoding; /* that the program must know */
     double passes;          /* over the bytes */
 } rates[RATES] = {
-    [RATE_copy] = {copy, ENCODING_none, 1},
-    [RATE_sum] = {sum, ENCODING_none, 1},
-    [RATE_encode] = {encode, ENCODING_f16, 2},
-    [RATE_int8] = {encode_blocks, ENCODING_int8, 2},
-    [RATE_topk] = {take_largest, ENCODING_topk, 1},
-    [RATE_powersgd] = {make_thin, ENCODING_powersgd, 1},
+    [RATE_copy] = {copy, ENCODING_none, 1},         [RATE_sum] = {sum, ENCODING_none, 1},
+    [RATE_encode] = {encode, ENCODING_f16, 2},      [RATE_int8] = {encode_blocks, ENCODING_int8, 2},
+    [RATE_topk] = {take_largest, ENCODING_topk, 1}, [RATE_powersgd] = {make_thin, ENCODING_powersgd, 1},
 };
 
 static bool has_rate(const struct rate *rate) {

@@ -646,15 +646,14 @@ static inline double ref_later_us(const struct ref *r, int m) {
         const double largest = (double)encoder_part_bytes(ENCODING_int8, message->figure, message_elements(message),
                                                           r->cost->cluster->n_devices);
         ways = 2;
-        between_us = (1 + largest / (double)message->bytes) * (double)message->unencoded_bytes /
-                     r->cost->int8_bytes_per_us;
+        between_us =
+            (1 + largest / (double)message->bytes) * (double)message->unencoded_bytes / r->cost->int8_bytes_per_us;
     } else if (message->encoder == ENCODING_powersgd) {
         ways = by_nccl ? 2 : 4;
         between_us = (double)message->unencoded_bytes / r->cost->powersgd_bytes_per_us * message->figure / 3 / 3.5;
     } else if (message->encoder == ENCODING_none)
         return 0;
-    return fmax(ways * r->cost->runtime.way_us - r->cost->runtime.message_us, 0) + between_us +
-           ref_pack_us(r, m, true);
+    return fmax(ways * r->cost->runtime.way_us - r->cost->runtime.message_us, 0) + between_us + ref_pack_us(r, m, true);
 }
 
 /* Launch at the node; the time when its part is done. */

@@ -213,8 +213,8 @@ static double topk_us(int n) {
     return fixture_iteration_us(&f);
 }
 
-/* A launch of 7 and 8 to encode, 30 for the way, of which the launch was a part, and 4 for zeros to add to: each message
- * waits for that of all before it, and an iteration for no more. */
+/* A launch of 7 and 8 to encode, 30 for the way, of which the launch was a part, and 4 for zeros to add to: each
+ * message waits for that of all before it, and an iteration for no more. */
 static void moving_and_decoding_take_the_processor_from_messages_behind(void **state) {
     (void)state;
     double one_us = topk_us(1);

@@ -1,7 +1,7 @@
 /* A message with an encoder, among all devices (strategy/encoder.h). int8: encode, all-to-all, add, encode the sum,
  * all-gather, decode. topk: take the largest elements, all-gather, add. powersgd: make P, all-to-all, add, all-gather,
- * make Q, and these two ways once more (mpi/power.h). Each way is n - 1 sends and receives on n devices, in the order in
- * which device r sends to r + s and receives from r - s (modulo n). All are posted at once: one after another, each
+ * make Q, and these two ways once more (mpi/power.h). Each way is n - 1 sends and receives on n devices, in the order
+ * in which device r sends to r + s and receives from r - s (modulo n). All are posted at once: one after another, each
  * would wait until both of its devices had looked, between one message's encoding and the next (docs/decisions.md). A
  * part goes in chunks that need no answer first: on a slow port answers wait behind what others send, and a
  * message took 30% longer in the lab. Collectives would have to start in one order everywhere, which the second way,
