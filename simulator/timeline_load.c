@@ -7,12 +7,15 @@
 /* Over all messages. Bytes are pushed once by every node ("reduced") or once by every device ("raw"). */
 struct sums {
     double launch_us; /* on the first chain, and what encoders do there later */
+    double later_us;  /* the most that one of them does */
     double reduced, raw;
     double all_reduced; /* bytes for which all-reduces hold both directions of every worker's NIC */
 };
 
 static void add_message(struct timeline *tl, const struct message *message, struct sums *sums) {
-    sums->launch_us += timeline_launch_us(tl, &tl->chains[0], message) + cost_later_us(tl->cost, message);
+    double later_us = cost_later_us(tl->cost, message);
+    sums->launch_us += timeline_launch_us(tl, &tl->chains[0], message) + later_us;
+    sums->later_us = fmax(sums->later_us, later_us);
     if (message->kind == SYNC_PARAMETER_SERVER) {
         (message->local_reduction ? tl->reduced : tl->raw)[message->server] += (double)message->bytes;
         *(message->local_reduction ? &sums->reduced : &sums->raw) += (double)message->bytes;
@@ -42,7 +45,7 @@ double timeline_load_us(struct timeline *tl) {
     memset(tl->raw, 0, n * sizeof *tl->raw);
     for (uint32_t m = 0; m < tl->plan->n_messages; m++)
         add_message(tl, &tl->plan->messages[m], &sums);
-    double most = sums.launch_us;
+    double most = sums.launch_us - sums.later_us; /* no message waits for what the last one does later */
     for (uint32_t i = 0; i < n; i++)
         most = fmax(most, node_us(tl, i, &sums));
     return most;

@@ -36,7 +36,8 @@
  *   "runtime"        costs that no link figure shows; `syncopate bench` measures them. What is left out, or 0 (of
  *                    goodput: 1), was not measured and is taken to be what is typical of the transport:
  *     "message_us"       launching one message: processor time on each participant, one after another
- *     "way_us"           the same of one way of an encoder's message (strategy/encoder.h), all of its steps
+ *     "way_us"           sending and receiving all parts of one way of an encoder's message (strategy/encoder.h):
+ *                        processor time likewise; default: message_us
  *     "coordination_us"  agreeing on the next collective where ranks do not issue in a fixed order (policy priority)
  *     "push_us"          one push or pull, on top of its bytes
  *     "copy_gbyte_per_s" gathering several gradients into a message, and scattering them again

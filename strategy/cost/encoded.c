@@ -90,6 +90,7 @@ static double ways(const struct cost *cost, const struct message *message) {
     return message->encoder == ENCODING_topk ? 1 : 2;
 }
 
+/* The launch is a part of the first way. Adding what is thin, between powersgd's ways, is left out. */
 double cost_later_us(const struct cost *cost, const struct message *message) {
     if (!message->encoder)
         return 0;

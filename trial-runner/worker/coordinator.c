@@ -26,13 +26,14 @@ static bool is_needed(const struct plan *plan, bool local_sums) {
 }
 
 void coordinator_init(struct coordinator *c, const struct plan *plan, const struct world *world,
-                      struct requests *requests, bool local_sums) {
+                      struct requests *requests, bool local_sums, bool encodes) {
     uint32_t n = world->cluster->n_devices;
     *c = (struct coordinator){.plan = plan,
                               .world = world,
                               .requests = requests,
                               .needed = is_needed(plan, local_sums),
                               .local_sums = local_sums,
+                              .encodes = encodes,
                               .leads = world->device == 0};
     if (!c->needed)
         return;
@@ -87,9 +88,9 @@ static void tell(struct coordinator *c) {
     c->go[0] = 0;
 }
 
-/* An encoder takes the processor for milliseconds. What is under way moves on before the next one begins. */
-static bool computes_long(const struct coordinator *c, uint32_t m) {
-    return c->plan->messages[m].encoder != ENCODING_none;
+/* Encoding takes milliseconds. What is under way moves on before the next message begins. */
+static bool takes_long(const struct coordinator *c, uint32_t m) {
+    return c->encodes && c->plan->messages[m].encoder != ENCODING_none;
 }
 
 bool coordinator_dispatch(struct coordinator *c, struct schedule *schedule, coordinator_start *start, void *context) {
@@ -97,7 +98,7 @@ bool coordinator_dispatch(struct coordinator *c, struct schedule *schedule, coor
     for (bool more = true; more && n < COORDINATOR_BATCH && schedule_next(schedule, &batch[n]); n++) {
         if (coordinator_orders(c, batch[n]))
             c->go[++c->go[0]] = batch[n];
-        more = !computes_long(c, batch[n]);
+        more = !takes_long(c, batch[n]);
     }
     tell(c);
     for (uint32_t i = 0; i < n; i++)

@@ -26,6 +26,7 @@ struct coordinator {
     struct requests *requests;
     bool needed;         /* by this plan; the functions below are then called on every worker */
     bool local_sums;     /* sums inside a node are collectives too */
+    bool encodes;        /* starting a message with an encoder takes long: this processor encodes */
     bool leads;          /* device 0 */
     uint64_t *finished;  /* leader: [n_devices] steps that each has finished since the start */
     uint64_t *incoming;  /* leader: [n_devices] reports being received */
@@ -34,7 +35,7 @@ struct coordinator {
 };
 
 void coordinator_init(struct coordinator *coordinator, const struct plan *plan, const struct world *world,
-                      struct requests *requests, bool local_sums);
+                      struct requests *requests, bool local_sums, bool encodes);
 
 /* Device 0 decides when this message goes. */
 bool coordinator_orders(const struct coordinator *coordinator, uint32_t message);
@@ -45,8 +46,8 @@ void coordinator_report(struct coordinator *coordinator, uint64_t steps, struct 
 /* A report from `device` has come in (DONE_REPORT); listens for the next. */
 void coordinator_hear(struct coordinator *coordinator, uint32_t device, struct schedule *schedule);
 
-/* Start what the schedule lets go, at most COORDINATOR_BATCH; true when anything did. The leader first sends one
- * message with all of them to the others, and only then starts them itself. */
+/* Start what the schedule lets go, at most COORDINATOR_BATCH, and nothing after one that takes long; true when anything
+ * did. The leader first sends one message with all of them to the others, and only then starts them itself. */
 bool coordinator_dispatch(struct coordinator *coordinator, struct schedule *schedule, coordinator_start *start,
                           void *context);
 

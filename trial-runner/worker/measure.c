@@ -4,11 +4,12 @@
  * since a straight line may be far off there. The runtime costs come from real runs of plans without compute:
  * message_us is the slope of an iteration's time over the number of small concurrent messages, way_us the same of
  * messages with an encoder, coordination_us what each message of a stop-and-wait plan takes longer under priority than
- * under fifo; each is the median of up to three rounds. Rates are the median of three times of the bench, which may be
- * minutes apart. push = T(bytes there, 4 back) less half of T(4, 4), and pull the
- * other way round, so that no clock of another machine is read. */
+ * under fifo; each is the median of up to three rounds. Rates are measured at the start, after the small plans and at the
+ * end, a few seconds beyond the time limit; the median counts. push = T(bytes there, 4 back) less half of T(4, 4), and
+ * pull the other way round, so that no clock of another machine is read. */
 #include "trial-runner/worker/measure.h"
 
+#include <assert.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -407,6 +408,7 @@ static bool has_rate(const struct rate *rate) {
  * encoders take long on a slow processor. */
 static void time_rates(struct bench *b) {
     const uint64_t bytes = operations_kind.rate_bytes;
+    assert(b->n_rate_rounds < RATE_ROUNDS);
     for (int i = 0; i < RATES; i++) {
         if (!has_rate(&rates[i]))
             continue;
@@ -442,7 +444,8 @@ static struct bench_plan_shape small_plan(uint32_t n, enum encoding encoding, en
                                      .credit_bytes = credit_bytes};
 }
 
-/* What one more small message takes where there are many at once. A message of topk has one way. */
+/* What one more small message takes where there are many at once. Of the encoders topk is timed, since its message has
+ * one way. */
 static enum status measure_messages(struct bench *b, struct error *err) {
     enum { ITERATIONS = 15 };
     enum { FEW, MANY, FIFO, PRIORITY, FEW_WAYS, MANY_WAYS, PLANS };

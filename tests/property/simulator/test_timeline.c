@@ -97,7 +97,7 @@ static void random_cluster_into(struct rng *rng, struct fixture *f, bool bursts)
     if (f->site.cluster.n_links == 2 && f->site.links[0].to == f->site.links[1].to)
         f->site.cluster.n_links = 1;
     f->site.cluster.runtime = (struct runtime){.message_us = maybe(rng, 0, 20),
-                                               .way_us = maybe(rng, 0, 30),
+                                               .way_us = maybe(rng, 0, rng_below(rng, 4) ? 30 : 3000),
                                                .coordination_us = maybe(rng, 0, 60),
                                                .push_us = maybe(rng, 0, 40),
                                                .copy_gbyte_per_s = maybe(rng, 1, 4),

@@ -327,7 +327,8 @@ static void thin_matrices_are_added_one_after_the_other(void **state) {
     struct cost cost;
     struct message message = THIN;
     open_eight(&f, 50);
-    f.cluster.runtime = (struct runtime){.powersgd_gbyte_per_s = 2, .sum_gbyte_per_s = 8, .goodput = 1};
+    f.cluster.runtime = (struct runtime){
+        .message_us = 7, .way_us = 30, .powersgd_gbyte_per_s = 2, .sum_gbyte_per_s = 8, .goodput = 1};
     f.cluster.transport = TRANSPORT_ideal;
     assert_ok(cost_init(&cost, &f.cluster, &err));
     const struct all_reduce_cost c = cost_all_reduce(&cost, &message);
@@ -336,6 +337,7 @@ static void thin_matrices_are_added_one_after_the_other(void **state) {
     assert_close(c.transfer_us, 2 * 7 / 8.0 * 24, EXACT);
     assert_close(c.hold_us, 2 * 7 / 8.0 * 24, EXACT);
     assert_close(cost_encode_us(&cost, &message) + cost_decode_us(&cost, &message) + between, 210, EXACT);
+    assert_close(cost_later_us(&cost, &message), 4 * 30 - 7 + between + (210 - between) / 2, EXACT);
     message.figure = 5.5;
     assert_close(cost_encode_us(&cost, &message) + cost_decode_us(&cost, &message) + between / 2 * 5.5, 420, EXACT);
     cost_release(&cost);
@@ -349,7 +351,7 @@ static void nccl_all_reduces_thin_matrices(void **state) {
     struct cost cost;
     static const struct message first = {.bytes = 8000}, second = {.bytes = 16000};
     open_eight(&f, 5);
-    f.cluster.runtime = (struct runtime){.powersgd_gbyte_per_s = 2};
+    f.cluster.runtime = (struct runtime){.message_us = 7, .way_us = 30, .powersgd_gbyte_per_s = 2};
     f.cluster.transport = TRANSPORT_nccl;
     assert_ok(cost_init(&cost, &f.cluster, &err));
     const struct all_reduce_cost a = cost_all_reduce(&cost, &first), b = cost_all_reduce(&cost, &second),
@@ -359,6 +361,8 @@ static void nccl_all_reduces_thin_matrices(void **state) {
     assert_close(c.hold_us, a.hold_us + b.hold_us, EXACT);
     assert_close(c.back_us, a.back_us + b.back_us, EXACT);
     assert_close(c.rest_us, a.rest_us + b.rest_us, EXACT);
+    assert_close(cost_later_us(&cost, &THIN), 2 * 30 - 7 + 210 / 3.5 * (2 * 2 / 3.0 + 0.75), EXACT);
+    assert_close(cost_later_us(&cost, &first), 0, 0);
     cost_release(&cost);
 }
 
@@ -384,14 +388,16 @@ static void picked_elements_of_all_devices_go_to_all(void **state) {
     assert_close(c.transfer_us, 7 * 8, EXACT);
     assert_close(cost_encode_us(&cost, &message), 400000 / 2e3, EXACT);
     assert_close(cost_decode_us(&cost, &message), 400000 / 4e3 + 8 * 8000 / 8e3, EXACT);
+    assert_close(cost_later_us(&cost, &message), cost_decode_us(&cost, &message), EXACT); /* one way, as the launch */
     message.n_pieces = 2; /* copied, each time */
     assert_close(cost_encode_us(&cost, &message), 400000 / 2e3 + 400000 / 4e3, EXACT);
     assert_close(cost_decode_us(&cost, &message), 2 * 400000 / 4e3 + 8 * 8000 / 8e3, EXACT);
     cost_release(&cost);
 }
 
-static void expect(const struct handmade *f, uint64_t bytes, uint64_t unencoded, double startup_us,
-                   double transfer_us) {
+/* `later_us`: after the launch, on the processor. */
+static void expect(const struct handmade *f, uint64_t bytes, uint64_t unencoded, double startup_us, double transfer_us,
+                   double later_us) {
     struct error err;
     struct cost cost;
     const struct message message = {.bytes = bytes,
@@ -406,6 +412,7 @@ static void expect(const struct handmade *f, uint64_t bytes, uint64_t unencoded,
     assert_close(c.transfer_us, transfer_us, EXACT);
     assert_close(c.hold_us, transfer_us, EXACT);
     assert_close(c.back_us + c.rest_us, 0, 0);
+    assert_close(cost_later_us(&cost, &message), later_us, EXACT);
     cost_release(&cost);
 }
 
@@ -421,12 +428,14 @@ static void an_exchange_takes_the_bytes_of_a_ring_and_two_passes_between(void **
     open_eight(&f, 50);
     f.cluster.runtime.int8_gbyte_per_s = 2;
     f.cluster.transport = TRANSPORT_ideal;
-    expect(&f, BLOCKS * 68, BLOCKS * 256, 2 * 7 * 50 + 9 / 8.0 * PASS_US, 2 * 7 / 8.0 * BLOCKS * 68e-3);
+    expect(&f, BLOCKS * 68, BLOCKS * 256, 2 * 7 * 50 + 9 / 8.0 * PASS_US, 2 * 7 / 8.0 * BLOCKS * 68e-3, 17 / 8.0 * PASS_US);
     /* Three blocks on eight devices: all wait for those that have one. */
-    expect(&f, 3 * 68, 3 * 256, 2 * 7 * 50 + 4 / 3.0 * 3 * 0.128, 2 * 7 * 68e-3);
+    expect(&f, 3 * 68, 3 * 256, 2 * 7 * 50 + 4 / 3.0 * 3 * 0.128, 2 * 7 * 68e-3, 7 / 3.0 * 3 * 0.128);
     f.cluster.transport = TRANSPORT_mpi;
     f.cluster.runtime.goodput = 0.5;
-    expect(&f, BLOCKS * 68, BLOCKS * 256, 2 * 7 * 50 + 9 / 8.0 * PASS_US, 2 * 7 / 8.0 * 2 * BLOCKS * 68e-3);
+    f.cluster.runtime.message_us = 7; /* and so is each way */
+    expect(&f, BLOCKS * 68, BLOCKS * 256, 2 * 7 * 50 + 9 / 8.0 * PASS_US, 2 * 7 / 8.0 * 2 * BLOCKS * 68e-3,
+           7 + 17 / 8.0 * PASS_US);
 }
 
 /* 4 nodes of 2 devices: each device sends 6 of 8 parts out of its node, so the NIC has 12 eighths each way. A ring pays
@@ -444,7 +453,9 @@ static void devices_of_a_node_send_their_parts_through_one_nic(void **state) {
     f.cluster.runtime.int8_gbyte_per_s = 2;
     f.cluster.transport = TRANSPORT_mpi;
     f.cluster.runtime.goodput = 0.5;
-    expect(&f, BLOCKS * 68, BLOCKS * 256, 8 * 20 + 9 / 8.0 * PASS_US, 2 * 12 / 8.0 * 2 * BLOCKS * 68e-3);
+    f.cluster.runtime.message_us = f.cluster.runtime.way_us = 7;
+    expect(&f, BLOCKS * 68, BLOCKS * 256, 8 * 20 + 9 / 8.0 * PASS_US, 2 * 12 / 8.0 * 2 * BLOCKS * 68e-3,
+           7 + 17 / 8.0 * PASS_US);
 }
 
 static void fixed_collectives_hold_for_both_ways_together_and_one_device_pays_nothing(void **state) {
@@ -455,10 +466,10 @@ static void fixed_collectives_hold_for_both_ways_together_and_one_device_pays_no
     f.cluster.runtime.int8_gbyte_per_s = 2;
     f.cluster.transport = TRANSPORT_mpi;
     handmade_fix(&f, 100, 0.01);
-    expect(&f, BLOCKS * 68, BLOCKS * 256, 100 + 5 / 4.0 * PASS_US, BLOCKS * 0.68);
+    expect(&f, BLOCKS * 68, BLOCKS * 256, 100 + 5 / 4.0 * PASS_US, BLOCKS * 0.68, 9 / 4.0 * PASS_US);
     handmade_cluster(&f, 1);
     handmade_number_devices(&f);
-    expect(&f, BLOCKS * 68, BLOCKS * 256, 0, 0);
+    expect(&f, BLOCKS * 68, BLOCKS * 256, 0, 0, 0);
 }
 
 int main(void) {

@@ -59,6 +59,9 @@ static void what_was_measured_comes_before_what_is_typical(void **state) {
     f.cluster.runtime.sum_gbyte_per_s = 3;
     const struct runtime now = transport_runtime(&f.cluster);
     assert_close(now.message_us, 7, 0);
+    assert_close(now.way_us, 7, 0); /* nobody measured it */
+    f.cluster.runtime.way_us = 9;
+    assert_close(transport_runtime(&f.cluster).way_us, 9, 0);
     assert_close(now.sum_gbyte_per_s, 3, 0);
     assert_close(now.encode_gbyte_per_s, typical.encode_gbyte_per_s, 0);
     f.cluster.runtime.encode_gbyte_per_s = 9;

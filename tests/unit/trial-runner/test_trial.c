@@ -470,6 +470,7 @@ static void a_measured_cluster_keeps_what_its_owner_wrote(void **state) {
     assert_true(points_of(&cluster, OPERATION_reduce_scatter) > 0 && points_of(&cluster, OPERATION_all_gather) > 0);
     assert_true(cluster.runtime.copy_gbyte_per_s > 0 && cluster.runtime.sum_gbyte_per_s > 0);
     assert_true(cluster.runtime.push_us > 0 && cluster.runtime.encode_gbyte_per_s > 0);
+    assert_true(cluster.runtime.way_us > 0 && cluster.runtime.powersgd_gbyte_per_s > 0);
     assert_int_equal(findings.agreement.points, cluster.n_measurements);
     const struct interference *const written[SHARES_PARTS] = {&cluster.in_startup, &cluster.in_transfer};
     for (int part = 0; part < SHARES_PARTS; part++) {

@@ -614,7 +614,7 @@ static void a_measured_cluster_has_nccl_s_algorithms(void **state) {
     assert_int_equal(pushes, 6);
     assert_true(cluster.runtime.copy_gbyte_per_s > 0 && cluster.runtime.sum_gbyte_per_s > 0);
     assert_true(cluster.runtime.int8_gbyte_per_s > 0 && cluster.runtime.topk_gbyte_per_s > 0);
-    assert_true(cluster.runtime.powersgd_gbyte_per_s > 0);
+    assert_true(cluster.runtime.powersgd_gbyte_per_s > 0 && cluster.runtime.way_us > 0);
     assert_int_equal(findings.agreement.points, cluster.n_measurements);
     assert_int_equal(findings.shares.parts[SHARES_STARTUP].traffic.kept, cluster.in_startup.traffic > 0);
     cluster_release(&cluster);

@@ -40,7 +40,7 @@ void exchange_init(struct exchange *x, const struct plan *plan, const struct wor
     schedule_init(&x->pulls, plan);
     x->eager_bytes = (uint64_t)operations_eager_bytes();
     x->unasked_bytes = plan->pulls_by_priority ? x->eager_bytes : 0;
-    coordinator_init(&x->coordinator, plan, world, &x->requests, false);
+    coordinator_init(&x->coordinator, plan, world, &x->requests, false, true);
 }
 
 /* Where what a message moves lies. */
