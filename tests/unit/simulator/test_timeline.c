@@ -217,7 +217,7 @@ static double topk_us(int n, double way_us) {
  * message waits for all of that of those before it. The next iteration does not: by then all are decoded. */
 static void moving_and_decoding_take_the_processor_from_messages_behind(void **state) {
     (void)state;
-    const double one_us = 20 + 7 + 8 + 100 / 2.0 + 4; /* one way is half of an all-reduce */
+    const double one_us = 20 + 7 + 8 + 100 / 2.0 + 0.08 + 4; /* one way is half of an all-reduce, and 80 bytes */
     for (int n = 1; n <= 20; n++)
         assert_close(topk_us(n, 30), one_us + (n - 1) * (7 + 8 + (30 - 7) + 4), EXACT);
     assert_close(topk_us(1, 500), one_us, EXACT);
