@@ -214,7 +214,7 @@ static double topk_us(int n, double way_us) {
 }
 
 /* A launch of 7, and 8 to encode. Then a way takes 30, of which the launch was a part, and zeros to add to take 4. Each
- * message waits for all of that of those before it. The next iteration does not: by then all are decoded. */
+ * message waits for all of that of those before it, and not for its own. */
 static void moving_and_decoding_take_the_processor_from_messages_behind(void **state) {
     (void)state;
     const double one_us = 20 + 7 + 8 + 100 / 2.0 + 0.08 + 4; /* one way is half of an all-reduce, and 80 bytes */
