@@ -4,9 +4,9 @@
  * since a straight line may be far off there. The runtime costs come from real runs of plans without compute:
  * message_us is the slope of an iteration's time over the number of small concurrent messages, way_us the same of
  * messages with an encoder, coordination_us what each message of a stop-and-wait plan takes longer under priority than
- * under fifo; each is the median of up to three rounds. Rates are measured at the start, after the small plans and at the
- * end, a few seconds beyond the time limit; the median counts. push = T(bytes there, 4 back) less half of T(4, 4), and
- * pull the other way round, so that no clock of another machine is read. */
+ * under fifo; each is the median of up to three rounds. Rates are measured at the start, after the small plans and at
+ * the end, a few seconds beyond the time limit; the median counts. push = T(bytes there, 4 back) less half of T(4, 4),
+ * and pull the other way round, so that no clock of another machine is read. */
 #include "trial-runner/worker/measure.h"
 
 #include <assert.h>

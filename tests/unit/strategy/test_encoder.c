@@ -327,8 +327,8 @@ static void thin_matrices_are_added_one_after_the_other(void **state) {
     struct cost cost;
     struct message message = THIN;
     open_eight(&f, 50);
-    f.cluster.runtime = (struct runtime){
-        .message_us = 7, .way_us = 30, .powersgd_gbyte_per_s = 2, .sum_gbyte_per_s = 8, .goodput = 1};
+    f.cluster.runtime =
+        (struct runtime){.message_us = 7, .way_us = 30, .powersgd_gbyte_per_s = 2, .sum_gbyte_per_s = 8, .goodput = 1};
     f.cluster.transport = TRANSPORT_ideal;
     assert_ok(cost_init(&cost, &f.cluster, &err));
     const struct all_reduce_cost c = cost_all_reduce(&cost, &message);
@@ -388,7 +388,8 @@ static void picked_elements_of_all_devices_go_to_all(void **state) {
     assert_close(c.transfer_us, 7 * 8, EXACT);
     assert_close(cost_encode_us(&cost, &message), 400000 / 2e3, EXACT);
     assert_close(cost_decode_us(&cost, &message), 400000 / 4e3 + 8 * 8000 / 8e3, EXACT);
-    assert_close(cost_later_us(&cost, &message), cost_decode_us(&cost, &message), EXACT); /* one way, as the launch */
+    /* One way, of which the launch is a part. */
+    assert_close(cost_later_us(&cost, &message), cost_decode_us(&cost, &message), EXACT);
     message.n_pieces = 2; /* copied, each time */
     assert_close(cost_encode_us(&cost, &message), 400000 / 2e3 + 400000 / 4e3, EXACT);
     assert_close(cost_decode_us(&cost, &message), 2 * 400000 / 4e3 + 8 * 8000 / 8e3, EXACT);
@@ -428,7 +429,8 @@ static void an_exchange_takes_the_bytes_of_a_ring_and_two_passes_between(void **
     open_eight(&f, 50);
     f.cluster.runtime.int8_gbyte_per_s = 2;
     f.cluster.transport = TRANSPORT_ideal;
-    expect(&f, BLOCKS * 68, BLOCKS * 256, 2 * 7 * 50 + 9 / 8.0 * PASS_US, 2 * 7 / 8.0 * BLOCKS * 68e-3, 17 / 8.0 * PASS_US);
+    expect(&f, BLOCKS * 68, BLOCKS * 256, 2 * 7 * 50 + 9 / 8.0 * PASS_US, 2 * 7 / 8.0 * BLOCKS * 68e-3,
+           17 / 8.0 * PASS_US);
     /* Three blocks on eight devices: all wait for those that have one. */
     expect(&f, 3 * 68, 3 * 256, 2 * 7 * 50 + 4 / 3.0 * 3 * 0.128, 2 * 7 * 68e-3, 7 / 3.0 * 3 * 0.128);
     f.cluster.transport = TRANSPORT_mpi;

@@ -1,7 +1,7 @@
 /* A message with an encoder, among all devices (strategy/encoder.h). int8: encode, all-to-all, add, encode the sum,
  * all-gather, decode. topk: take the largest elements, all-gather, add. powersgd: make P, all-to-all, add, all-gather,
- * make Q, and these two ways once more (mpi/power.h). Each way is n - 1 sends and receives on n devices. Device r sends to
- * r + 1 first, then to r + 2 (modulo n), so that not all send to device 0 first. All are posted at once: one after
+ * make Q, and these two ways once more (mpi/power.h). Each way is n - 1 sends and receives on n devices. Device r sends
+ * to r + 1 first, then to r + 2 (modulo n), so that not all send to device 0 first. All are posted at once: one after
  * another, each would wait until both of its devices had looked, between one message's encoding and the next
  * (docs/decisions.md). A part goes in chunks that need no answer first: on a slow port answers wait behind what others
  * send, and a message took 30% longer in the lab. Collectives would have to start in one order everywhere, which the

@@ -84,8 +84,7 @@ void exchange_init(struct exchange *x, const struct plan *plan, const struct wor
     init_kept(x);
     power_init(&x->power, plan);
     schedule_init(&x->schedule, plan);
-    coordinator_init(&x->coordinator, plan, world, &x->requests, world->n_leaders < world->cluster->n_devices,
-                     false);
+    coordinator_init(&x->coordinator, plan, world, &x->requests, world->n_leaders < world->cluster->n_devices, false);
     network_connect(x->network, plan, slices > x->gradients.data_bytes ? x->slices : x->gradients.table.data);
 }
 
