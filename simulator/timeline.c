@@ -460,8 +460,8 @@ double timeline_launch_us(const struct timeline *tl, const struct chain *chain, 
     return work;
 }
 
-/* When the chain's launching processor, asked at `at_us`, is through with the message. What an encoder will ask of it
- * later is taken at once: it is late for the messages behind, and not for this one. */
+/* When the chain's launching processor, asked at `at_us`, has launched the message. The processor's later work for an
+ * encoder is charged at once. It delays the messages behind and not this one. */
 static double occupy_launcher(struct timeline *tl, struct chain *chain, const struct message *message, double at_us) {
     double launched = fmax(chain->launcher_us, at_us) + timeline_launch_us(tl, chain, message);
     chain->launcher_us = launched + cost_later_us(tl->cost, message);

@@ -1,5 +1,5 @@
-/* What an exported form can fail to say of a strategy: each loss has a word. And who decides which parts devices keep.
- */
+/* What an exported form can fail to say of a strategy: each loss has a word. An enum says who decides which
+ * parts devices keep. */
 #ifndef INTEROP_EXPORT_LOSS_H
 #define INTEROP_EXPORT_LOSS_H
 

@@ -1,11 +1,11 @@
 /* What a message with an encoder costs (strategy/encoder.h).
  *
- * int8. An all-to-all and an all-gather of the encoded bytes, one n-th of them from each device to each other. They are
- * taken to start as the halves of a ring do, and have as many bytes through each NIC where nodes have one device. Where
- * a node has d of n devices, each of them sends n - d parts out of the node; no ring carries those parts. The same
- * holds for the all-gather outside of NCCL, whose all-gather is a ring. Nothing is added on the way. Between both a
- * device decodes n parts, adds them, and encodes one. topk has the all-gather alone. With "collectives" that are fixed
- * both ways are halves of an all-reduce, as these say.
+ * int8. An all-to-all and an all-gather of the encoded bytes: each device sends one n-th of them to each other. Both
+ * ways start up like halves of a ring. Where nodes have one device, each NIC also carries as many bytes as in a ring.
+ * Where a node has d of n devices, each device sends n - d parts out of the node, and no ring carries those parts. The
+ * same holds for the all-gather outside of NCCL, whose all-gather is a ring. Nothing is added on the way. Between both
+ * ways a device decodes n parts, adds them, and encodes one. topk has the all-gather alone. With "collectives" that are
+ * fixed, both ways are halves of an all-reduce, as these say.
  *
  * powersgd goes these two ways twice; by NCCL it has two all-reduces. A product of a gradient and a thin matrix takes
  * time in proportion to the rank. What reads and writes gradients beside it, the sum before the first product and what

@@ -400,8 +400,8 @@ static const struct rate {
     [RATE_topk] = {take_largest, ENCODING_topk, 1}, [RATE_powersgd] = {make_thin, ENCODING_powersgd, 1},
 };
 
-static bool has_rate(const struct rate *rate) {
-    return !rate->encoding || operations_kind.encodings >> rate->encoding & 1;
+static bool encodes_as(enum encoding encoding) {
+    return encoding == ENCODING_none || operations_kind.encodings >> encoding & 1;
 }
 
 /* Of all ranks at once, as in a run, since they share what the machine has. One repeat says how many the time is worth:
@@ -410,7 +410,7 @@ static void time_rates(struct bench *b) {
     const uint64_t bytes = operations_kind.rate_bytes;
     assert(b->n_rate_rounds < RATE_ROUNDS);
     for (int i = 0; i < RATES; i++) {
-        if (!has_rate(&rates[i]))
+        if (!encodes_as(rates[i].encoding))
             continue;
         const double once_us = time_operation(b, rates[i].operation, bytes, 0, ALGORITHM_auto, 1);
         b->rate_us[i][b->n_rate_rounds] =
@@ -422,7 +422,7 @@ static void time_rates(struct bench *b) {
 /* 0 where the program does not encode so. */
 static double rate_of(struct bench *b, int i) {
     const double bytes = rates[i].passes * (double)operations_kind.rate_bytes;
-    return has_rate(&rates[i]) ? bytes / median_of(b->n_rate_rounds, b->rate_us[i]) / 1e3 : 0;
+    return encodes_as(rates[i].encoding) ? bytes / median_of(b->n_rate_rounds, b->rate_us[i]) / 1e3 : 0;
 }
 
 static void find_rates(struct bench *b) {
@@ -457,7 +457,7 @@ static enum status measure_messages(struct bench *b, struct error *err) {
         [FEW_WAYS] = small_plan(SMALL_PLAN, ENCODING_topk, POLICY_fifo, CREDIT_UNLIMITED),
         [MANY_WAYS] = small_plan(LARGE_PLAN, ENCODING_topk, POLICY_fifo, CREDIT_UNLIMITED),
     };
-    const bool encodes = operations_kind.encodings >> ENCODING_topk & 1;
+    const bool encodes = encodes_as(ENCODING_topk);
     const int n_plans = encodes ? PLANS : FEW_WAYS;
     const double end_us = b->end_us;
     double us[PLANS][PLAN_ROUNDS];

@@ -66,7 +66,7 @@ static void take_largest(char *to, const float *gradients, float *residual, cons
 static void begin_way(struct encoded *e, const struct world *world, const struct message *message, struct pool *pool) {
     const uint32_t n = world->cluster->n_devices;
     e->incoming = is_topk(message) ? NULL : pool_take(pool, n * part_of(e, message, world->device, n).bytes);
-    e->step = 1;
+    e->posted = false;
 }
 
 void encoded_begin(struct encoded *e, const float *gradients, float *residual, const struct world *world,
@@ -86,10 +86,10 @@ void encoded_begin(struct encoded *e, const float *gradients, float *residual, c
 
 /* There: to each device its part, and the own part of each. Back: the own part to each, and theirs. A part without
  * blocks is not sent. */
-static void post_step(struct encoded *e, const struct world *world, const struct message *message, uint32_t m,
-                      struct requests *requests) {
+static void post_step(struct encoded *e, uint32_t step, const struct world *world, const struct message *message,
+                      uint32_t m, struct requests *requests) {
     const uint32_t n = world->cluster->n_devices, r = world->device;
-    const uint32_t to = (r + e->step) % n, from = (r + n - e->step) % n;
+    const uint32_t to = (r + step) % n, from = (r + n - step) % n;
     const struct part own = part_of(e, message, r, n), out = e->incoming ? part_of(e, message, to, n) : own;
     const struct part in = e->incoming ? own : part_of(e, message, from, n);
     char *place = e->incoming ? e->incoming + from * own.bytes : e->data + in.at;
@@ -100,7 +100,6 @@ static void post_step(struct encoded *e, const struct world *world, const struct
         e->pending += chunks_receive(place, in.bytes, e->chunk, &sender, requests);
     if (out.bytes > 0)
         e->pending += chunks_send(e->data + out.at, out.bytes, e->chunk, &receiver, requests);
-    e->step++;
 }
 
 /* Add the own parts of all devices, in `sum`, which has their place among the gradients; encode the sum. */
@@ -125,11 +124,12 @@ static void add_largest(float *sum, const char *all, const struct message *messa
         largest_add(sum, (const struct largest *)(const void *)(all + device * message->bytes), kept(message));
 }
 
-/* All steps of the present way. True when they are over. */
+/* All steps of the present way, which are posted once. True when they are over. */
 static bool way_is_over(struct encoded *e, const struct world *world, const struct message *message, uint32_t m,
                         struct requests *requests) {
-    while (e->step < world->cluster->n_devices)
-        post_step(e, world, message, m, requests);
+    for (uint32_t step = 1; !e->posted && step < world->cluster->n_devices; step++)
+        post_step(e, step, world, message, m, requests);
+    e->posted = true;
     return e->pending == 0;
 }
 
@@ -143,7 +143,7 @@ static void turn_back(struct encoded *e, float *gradients, const struct world *w
         add_parts(e, gradients + own.begin, &own, world, (size_t)message->figure);
     pool_give(pool, e->incoming);
     e->incoming = NULL;
-    e->step = 1;
+    e->posted = false;
 }
 
 static void decode(struct encoded *e, float *gradients, float *residual, const struct plan *plan, uint32_t m) {

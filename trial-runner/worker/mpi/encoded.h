@@ -1,11 +1,11 @@
 /* A message with an encoder, among all devices (strategy/encoder.h). int8: encode, all-to-all, add, encode the sum,
  * all-gather, decode. topk: take the largest elements, all-gather, add. powersgd: make P, all-to-all, add, all-gather,
  * make Q, and these two ways once more (mpi/power.h). Each way is n - 1 sends and receives on n devices. Device r sends
- * to r + 1 first, then to r + 2 (modulo n), so that not all send to device 0 first. All are posted at once: one after
- * another, each would wait until both of its devices had looked, between one message's encoding and the next
- * (docs/decisions.md). A part goes in chunks that need no answer first: on a slow port answers wait behind what others
- * send, and a message took 30% longer in the lab. Collectives would have to start in one order everywhere, which the
- * second way, ready at each device when it has its own part, does not.
+ * to r + 1 first, then to r + 2 (modulo n), so that not all devices send to device 0 first. A device posts all of a way
+ * at once. If each send waited for the one before, it would wait for a device that encodes (docs/decisions.md). A part
+ * goes in chunks that need no answer first: on a slow port answers wait behind what others send, and a message took 30%
+ * longer in the lab. A collective would not do: all devices would have to start it in one order, but each device is
+ * ready for the second way when it has its own part.
  *
  * Part k of B blocks on n devices is k * B / n up to (k + 1) * B / n. With topk part k is what device k sends. With
  * powersgd a block is an element of what an all-reduce adds. */
@@ -25,7 +25,7 @@ struct encoded {
     bool second;    /* powersgd: it is in its second all-reduce */
     char *incoming; /* the own part of every device, one after another; NULL on the way back */
     uint64_t chunk; /* how many bytes go at once, at most */
-    uint32_t step;  /* of the present way, from 1 */
+    bool posted;    /* all of the present way */
     uint32_t pending;
 };
 
